@@ -1,0 +1,1 @@
+"""From source notebooks to what students get and what suites compare with."""

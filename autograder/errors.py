@@ -1,0 +1,121 @@
+"""Every error that a person may see, on one page.
+
+Two families, never mixed:
+
+* `KitError`: something is wrong with the course, the command or the machine. Whoever runs the kit
+  reads its message. `exit_status` is what the command line ends with.
+* `StudentFault`: something is wrong with what a student handed in. It never ends a command; it
+  becomes the outcome of one test and is written into the result.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KitError(Exception):
+    """Wrong use of the kit. The message names the file or option and says what to do."""
+
+    exit_status: ClassVar[int] = 2
+
+
+class UnknownAssignment(KitError):
+    """The course has no assignment of that name."""
+
+
+class CourseNotFound(KitError):
+    """No `course.toml` in this folder or above it."""
+
+
+class BadCourseFile(KitError):
+    """`course.toml` has a setting that does not exist, or a value that makes no sense."""
+
+
+class BadSource(KitError):
+    """A source notebook cannot be built: an unclosed solution region, an unknown tag, two questions of one name."""
+
+
+class StaleBuild(KitError):
+    """`build --check` found a built notebook that is not what its source gives."""
+
+    exit_status = 1
+
+
+class BadSuite(KitError):
+    """A hidden suite cannot grade: no tests, no points, a question that the notebook does not have."""
+
+
+class NotProven(KitError):
+    """`verify` found a mistake that no test catches, or a right answer that loses points."""
+
+    exit_status = 1
+
+
+class NothingToGrade(KitError):
+    """The folder given holds no submission."""
+
+
+class IsolationUnavailable(KitError):
+    """This machine cannot build the walls that were asked for."""
+
+
+class HostFailed(KitError):
+    """The sandbox host did not start, or died. No submission is to blame."""
+
+    exit_status = 1
+
+
+class UnreadableSubmission(KitError):
+    """A submission cannot be graded at all: not a notebook, too large, unreadable. All others are."""
+
+    exit_status = 1
+
+
+class StudentFault(Exception):
+    """What a student's code did instead of answering. `outcome` is how the result names it."""
+
+    outcome: ClassVar[str] = "error"
+
+
+class StudentError(StudentFault):
+    """The student's code raised an exception.
+
+    Attributes:
+        type_name: name of the exception's class, e.g. "ValueError".
+        message: its text, shortened and without control characters.
+        frames: the student's own frames, outermost first, as "cell softmax, line 3, in softmax: <source line>".
+        kinds: names of the exception's class and its bases, so that a subclass of ValueError counts as one.
+    """
+
+    def __init__(
+        self, type_name: str, message: str, frames: tuple[str, ...] = (), kinds: tuple[str, ...] = ()
+    ) -> None:
+        self.type_name = type_name
+        self.message = message
+        self.frames = frames
+        self.kinds = kinds or (type_name,)
+        super().__init__(f"{type_name}: {message}" if message else type_name)
+
+
+class StudentMissing(StudentFault):
+    """The submission defines no such function: its cell is gone, or did not run."""
+
+    outcome = "missing"
+
+
+class StudentTimeout(StudentFault):
+    """A call took longer than its limit; the worker was killed."""
+
+    outcome = "timeout"
+
+
+class StudentCrashed(StudentFault):
+    """The worker process ended, ran out of memory, or sent what is no answer."""
+
+    outcome = "crashed"
+
+
+class StudentForbidden(StudentFault):
+    """The call leaned on a function that this question forbids."""
+
+    outcome = "forbidden"

@@ -1,0 +1,167 @@
+"""What the parts of the kit hand to each other: frozen records with names from the domain.
+
+The result's JSON form is fixed (docs/results.md); everything else here is internal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+RESULT_SCHEMA = 1
+
+Outcome = Literal["passed", "failed", "error", "timeout", "crashed", "forbidden", "missing"]
+CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
+Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
+"""What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run when
+grading), a written answer, plain text, or a cell that the student added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One code cell of a submission, in the order in which it runs.
+
+    Attributes:
+        id: the grade_id it was matched to, or "extra-<n>" for a cell of the student's own.
+        role: what the cell is for.
+        source: Python, magics already made harmless.
+        note: what the reader did to it, for the student ("restored from the release"), or "".
+    """
+
+    id: str
+    role: Role
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One notebook as handed in, read and matched to the release."""
+
+    student: str
+    assignment: str
+    path: Path
+    sha256: str
+    cells: tuple[Cell, ...]
+    written: tuple[tuple[str, str], ...] = ()
+    """(grade_id, text) of the written answers, for manual grading."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSubmission:
+    """A notebook that waits to be read: whose it is and where it lies."""
+
+    student: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TestOutcome:
+    """One test of the hidden suite on one submission."""
+
+    __test__ = False  # not a test class, whatever its name
+
+    name: str
+    outcome: Outcome
+    points: float
+    max_points: float
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The known mistake whose answers equal the student's, and what to tell them."""
+
+    mistake: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionResult:
+    """One question's score. `carried` are the points regained with stand-ins for failed prerequisites."""
+
+    name: str
+    score: float
+    max_score: float
+    carried: float
+    diagnosis: Diagnosis | None
+    tests: tuple[TestOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellOutcome:
+    """What happened to one cell when it ran, in words that a student understands."""
+
+    id: str
+    outcome: CellState
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One submission's result: the content of results/<assignment>/<student>.json."""
+
+    assignment: str
+    student: str
+    submission_sha256: str
+    suite_sha256: str
+    isolation: str
+    score: float
+    max_score: float
+    questions: tuple[QuestionResult, ...]
+    cells: tuple[CellOutcome, ...]
+    schema: int = RESULT_SCHEMA
+
+    def to_json(self) -> str:
+        """The result file's text: the same bytes for the same result."""
+        fields = {"schema": self.schema, **{k: v for k, v in dataclasses.asdict(self).items() if k != "schema"}}
+        return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Result:
+        """Read a result file back.
+
+        Raises:
+            ValueError: not a result of this schema.
+        """
+        try:
+            return _result(json.loads(text))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a result file: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What grading made of one submission: a result, or the reason why there is none.
+
+    Attributes:
+        problem: why it could not be graded, for the instructor; "" where `result` is there.
+        seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry").
+    """
+
+    student: str
+    path: Path
+    result: Result | None
+    problem: str = ""
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+def _result(raw: dict[str, Any]) -> Result:
+    if raw["schema"] != RESULT_SCHEMA:
+        raise ValueError(f"result schema {raw['schema']!r}, expected {RESULT_SCHEMA}")
+    questions = tuple(
+        QuestionResult(
+            name=q["name"],
+            score=q["score"],
+            max_score=q["max_score"],
+            carried=q["carried"],
+            diagnosis=Diagnosis(**q["diagnosis"]) if q["diagnosis"] else None,
+            tests=tuple(TestOutcome(**t) for t in q["tests"]),
+        )
+        for q in raw["questions"]
+    )
+    cells = tuple(CellOutcome(**c) for c in raw["cells"])
+    return Result(**{**raw, "questions": questions, "cells": cells})

@@ -1,0 +1,52 @@
+"""What a hidden suite imports: marks, inputs of the right kind, comparisons, and the registers of known answers.
+
+A suite is plain pytest. `student` is a proxy to a worker behind walls, `reference` is the answer key;
+docs/authoring.md shows both.
+"""
+
+from autograder.suite.compare import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    assert_unchanged,
+    call_twice,
+)
+from autograder.suite.marks import forbid, points, uses
+from autograder.suite.register import alternate, mistake
+from autograder.suite.values import (
+    arange,
+    config,
+    eye,
+    full,
+    ones,
+    rand,
+    randint,
+    randn,
+    randperm,
+    tensor,
+    zeros,
+)
+
+__all__ = [
+    "alternate",
+    "arange",
+    "assert_close",
+    "assert_equal",
+    "assert_refused",
+    "assert_unchanged",
+    "call_twice",
+    "config",
+    "eye",
+    "forbid",
+    "full",
+    "mistake",
+    "ones",
+    "points",
+    "rand",
+    "randint",
+    "randn",
+    "randperm",
+    "tensor",
+    "uses",
+    "zeros",
+]

@@ -1,0 +1,134 @@
+"""The record of what a test asked of a student's code, and what came back.
+
+Comparisons read it to say what was called; diagnosis reads it to tell one mistake from another.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.errors import StudentFault
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call cost, counted by the worker, not timed.
+
+    Attributes:
+        operations: torch operations executed, forward only.
+        flops: floating point operations of matrix products and convolutions; a multiply-add is 2.
+        largest: elements of the largest tensor that any operation made.
+        peak: elements of all tensors made by the call that were alive at once, at most.
+        moved: elements written by all operations (views and reshapes that copy nothing write none).
+    """
+
+    operations: int
+    flops: int
+    largest: int
+    peak: int
+    moved: int
+
+
+@dataclass(slots=True)
+class Call:
+    """One call: what was asked, and either a result or a fault.
+
+    Attributes:
+        name: "softmax", or "KVCache.append" for a method of a handle.
+        arguments, keywords: as the suite gave them.
+        changed: names of the arguments that the call changed in place.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: Any = None
+    fault: StudentFault | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class CallLog:
+    """The calls of one test, in order. `signatures` (the answer key) gives the arguments their names."""
+
+    signatures: Mapping[str, Any] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+
+    def parameter_names(self, function: str) -> list[str]:
+        known: Any = self.signatures
+        for part in function.split("."):
+            known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)
+        try:
+            names = list(inspect.signature(known).parameters)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return []
+        return names[1:] if names[:1] == ["self"] else names
+
+    def describe(self, call: Call) -> str:
+        """The call as a person would write it, shapes instead of values: `softmax(z[4, 7], dim=-1)`."""
+        names = self.parameter_names(call.name)
+        parts = []
+        for position, value in enumerate(call.arguments):
+            name = names[position] if position < len(names) else ""
+            parts.append(_show(value, name))
+        parts += [_show(value, name) for name, value in call.keywords.items()]
+        return f"{call.name}({', '.join(parts)})"
+
+
+_current: ContextVar[CallLog | None] = ContextVar("call_log", default=None)
+
+
+def start_log(signatures: Mapping[str, Any]) -> CallLog:
+    """Begin the log of one test; it stays the current one until the next begins."""
+    log = CallLog(signatures)
+    _current.set(log)
+    return log
+
+
+def current_log() -> CallLog:
+    """The log of the running test (an empty one outside a test)."""
+    return _current.get() or CallLog()
+
+
+def last_call() -> Call | None:
+    """The most recent call of the running test."""
+    calls = current_log().calls
+    return calls[-1] if calls else None
+
+
+def describe_last() -> str:
+    """The most recent call in words, or "the call" where there was none."""
+    call = last_call()
+    return f"`{current_log().describe(call)}`" if call else "the call"
+
+
+def _show(value: Any, name: str) -> str:
+    equals = f"{name}=" if name else ""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        if value.ndim == 0:
+            return f"{equals}{value.item()!r}"
+        return f"{name or 'tensor'}{list(value.shape)}"
+    if isinstance(value, (bool, int, float, str, torch.dtype)) or value is None:
+        text = repr(value)
+    elif isinstance(value, dict):
+        text = f"{{{len(value)} entries}}"
+    elif isinstance(value, (list, tuple)) and not _is_short(value):
+        text = f"{type(value).__name__} of {len(value)}"
+    elif isinstance(value, (list, tuple)):
+        text = repr(value)
+    elif isinstance(value, Callable):  # type: ignore[arg-type]
+        text = getattr(value, "name", "function")
+    else:
+        text = type(value).__name__
+    return f"{equals}{text}" if len(text) <= 60 else f"{equals}{text[:57]}…"
+
+
+def _is_short(values: list[Any] | tuple[Any, ...]) -> bool:
+    return len(values) <= 4 and all(isinstance(v, (bool, int, float, str)) or v is None for v in values)

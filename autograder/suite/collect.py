@@ -1,0 +1,119 @@
+"""What a hidden suite holds, without running it: questions, tests, points, and what each builds on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from autograder.errors import BadSuite
+
+KNOWN_ANSWER_FILES = ("mistakes.py", "alternates.py")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTest:
+    """One test of a suite; `name` is the function's, with its parameters where it has some."""
+
+    name: str
+    points: float
+    hint: str
+    """First paragraph of its docstring, shown where the test fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteQuestion:
+    """One question of a suite: one file `test_<name>.py`."""
+
+    name: str
+    tests: tuple[SuiteTest, ...]
+    uses: tuple[str, ...]
+    forbidden: tuple[str, ...]
+
+    @property
+    def points(self) -> float:
+        return sum(test.points for test in self.tests)
+
+
+def question_of(item: pytest.Item) -> str:
+    """The question that a collected test belongs to: its file's stem without `test_`."""
+    return item.path.stem.removeprefix("test_")
+
+
+def describe_items(items: list[pytest.Item]) -> tuple[SuiteQuestion, ...]:
+    """The questions of the collected tests, in the order of their files.
+
+    Raises:
+        BadSuite: a test has no points.
+    """
+    by_question: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        by_question.setdefault(question_of(item), []).append(item)
+    return tuple(_question(name, its_items) for name, its_items in by_question.items())
+
+
+def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
+    tests = []
+    for item in items:
+        mark = item.get_closest_marker("points")
+        if mark is None:
+            raise BadSuite(f"{item.path}: {item.name} has no @points; every test of a hidden suite says what it is worth")
+        doc = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
+        tests.append(SuiteTest(item.name, float(mark.args[0]), " ".join(doc.split("\n\n")[0].split())))
+    return SuiteQuestion(name, tuple(tests), _marked(items, "uses"), _marked(items, "forbid"))
+
+
+def _marked(items: list[pytest.Item], mark: str) -> tuple[str, ...]:
+    names = (name for item in items for marker in item.iter_markers(mark) for name in marker.args)
+    return tuple(dict.fromkeys(names))
+
+
+def suite_sha256(folder: Path) -> str:
+    """Hash of every Python file of the suite: a result made with another suite is stale."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("**/*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def pytest_arguments(folder: Path) -> list[str]:
+    """How every pytest session of the kit is started: nothing outside the suite's folder has a say in it."""
+    return [
+        str(folder), "--assert=plain", "-p", "no:cacheprovider", "-p", "no:terminal", "--import-mode=importlib",
+        "-c", str(folder.parent / "pytest.ini"), "--rootdir", str(folder), "-p", "autograder.suite.plugin",
+    ]  # fmt: skip
+
+
+def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
+    """Collect the suite in `folder` by pytest's own rules; imports its tests, runs none.
+
+    Raises:
+        BadSuite: no such folder, no tests, a test without points, or a file that does not import.
+    """
+    if not folder.is_dir():
+        raise BadSuite(f"{folder}: there is no hidden suite for this assignment")
+    collector = _Collector()
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector])
+    if collector.problems:
+        raise BadSuite(f"{folder}: the suite does not import:\n{collector.problems[0]}")
+    if not collector.items:
+        raise BadSuite(f"{folder}: no tests found; a suite has one file test_<question>.py for each question")
+    return describe_items(collector.items)
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.items: list[pytest.Item] = []
+        self.problems: list[str] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.items = list(session.items)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.problems.append(str(report.longrepr))

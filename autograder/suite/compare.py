@@ -1,0 +1,225 @@
+"""Comparisons that say what a student can act on: what was called, where it first differs, and in which way.
+
+No message prints an expected value in full, a line of the suite or of the answer key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.errors import StudentError
+from autograder.suite.calls import describe_last, last_call
+
+ATOL = 2e-6
+"""An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by 5e-7."""
+RTOL = 2e-6
+
+
+def assert_close(
+    actual: Any,
+    expected: Tensor | np.ndarray[Any, Any] | float,
+    *,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    same_dtype: bool = True,
+    what: str = "",
+) -> None:
+    """Assert that a student's value equals the expected one: kind, shape, dtype, then every element.
+
+    Args:
+        actual: what the student's code returned.
+        expected: a tensor (any shape), an array, or a float.
+        atol, rtol: an element passes within `atol + rtol * |expected|`. Infinities and NaN must agree exactly.
+        same_dtype: whether the dtype must agree too.
+        what: which part of the answer this is ("the gradient of q", "weights"), where it is not the whole.
+
+    Raises:
+        AssertionError: with a message for the student.
+    """
+    subject = f"{what} of {describe_last()}" if what else describe_last()
+    if isinstance(expected, (float, int)) and not isinstance(actual, Tensor):
+        if isinstance(actual, bool) or not isinstance(actual, (float, int)):
+            raise AssertionError(f"{subject} should be a number, and is {_kind(actual)}.")
+        actual, expected = torch.tensor(float(actual), dtype=torch.float64), torch.tensor(float(expected)).double()
+    if isinstance(expected, (float, int)):
+        expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
+    if isinstance(expected, np.ndarray):
+        expected = torch.from_numpy(expected)
+    if isinstance(actual, np.ndarray):
+        actual = torch.from_numpy(np.ascontiguousarray(actual))
+    if not isinstance(actual, Tensor):
+        raise AssertionError(f"{subject} should be a tensor of shape {list(expected.shape)}, and is {_kind(actual)}.")
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{subject} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
+    if same_dtype and actual.dtype != expected.dtype:
+        raise AssertionError(f"{subject} has dtype {_name(actual.dtype)}; it should be {_name(expected.dtype)}.")
+    mine, theirs = _wide(actual), _wide(expected)
+    close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
+    if not bool(close.all()):
+        raise AssertionError(f"{subject} {_difference(mine, theirs, close)}")
+
+
+def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
+    """Assert exact equality of numbers, strings, booleans, lists, tuples, dicts, or integer and boolean tensors.
+
+    A tuple and a list with equal elements are equal; True is not 1.
+
+    Raises:
+        AssertionError: names the first difference, never the expected value.
+    """
+    subject = f"{what} of {describe_last()}" if what else describe_last()
+    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
+        assert_close(actual, expected, atol=0, rtol=0, what=what)
+    elif problem := _unequal(actual, expected, ""):
+        raise AssertionError(f"{subject}: {problem}")
+
+
+def assert_refused(function: Callable[..., Any], *arguments: Any, sizes: tuple[int, ...] = (), **keywords: Any) -> None:
+    """Assert that the call raises ValueError, with every number of `sizes` in its message.
+
+    Raises:
+        AssertionError: it returned, raised something else, or left the sizes out.
+    """
+    try:
+        function(*arguments, **keywords)
+    except StudentError as error:
+        if "ValueError" not in error.kinds:
+            raise AssertionError(f"{describe_last()} should raise ValueError, and raises {error}.") from None
+        absent = [size for size in sizes if str(size) not in error.message]
+        if absent:
+            raise AssertionError(
+                f"{describe_last()} raises ValueError, whose message should name the sizes that do not fit "
+                f"({absent[0]} is missing): {error.message!r}"
+            ) from None
+        return
+    raise AssertionError(f"{describe_last()} should raise ValueError: these arguments cannot be right.")
+
+
+def assert_unchanged() -> None:
+    """Assert that the last call left its arguments as they were."""
+    call = last_call()
+    if call is not None and call.changed:
+        raise AssertionError(
+            f"{describe_last()} changed its argument {', '.join(call.changed)} in place: the caller's tensor is "
+            "different afterwards. Make a new tensor instead (`x = x / s`, not `x /= s`)."
+        )
+
+
+def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Call with the same arguments twice; assert equal answers and unchanged arguments; return the first answer."""
+    first = function(*arguments, **keywords)
+    assert_unchanged()
+    second = function(*arguments, **keywords)
+    assert_unchanged()
+    if not same(first, second):
+        raise AssertionError(f"{describe_last()} gives another answer the second time: it must depend on nothing else.")
+    return first
+
+
+def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
+    """Whether two values are equal through and through, tensors within `tolerance` (relative to their size)."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        if left.shape != right.shape or left.dtype != right.dtype:
+            return False
+        if tolerance == 0.0:
+            return bool(torch.equal(torch.nan_to_num(_wide(left)), torch.nan_to_num(_wide(right)))) and bool(
+                torch.equal(_wide(left).isnan(), _wide(right).isnan())
+            )
+        return bool(torch.isclose(_wide(left), _wide(right), atol=tolerance, rtol=tolerance, equal_nan=True).all())
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, np.ndarray):
+        return same(torch.from_numpy(left), torch.from_numpy(right), tolerance)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(same(a, b, tolerance) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key], tolerance) for key in left)
+    if isinstance(left, float):
+        return left == right or (left != left and right != right) or abs(left - right) <= tolerance * max(1, abs(left))
+    return bool(left == right)
+
+
+def _wide(values: Tensor) -> Tensor:
+    detached = values.detach()
+    return detached if detached.dtype.is_complex else detached.to(torch.float64)
+
+
+def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
+    """In which way two tensors of one shape differ, as the end of a sentence."""
+    first = [int(i) for i in (~close).nonzero()[0]]
+    where = f"at {first}" if first else "in its value"
+    value, wanted = mine[tuple(first)].item(), theirs[tuple(first)].item()
+    if not _finite(value) and _finite(wanted):
+        return f"is {value} {where}, where a finite number is expected. {_how_many(close)}"
+    if _finite(value) and not _finite(wanted):
+        return f"is {value:.6g} {where}, where {wanted} is expected. {_how_many(close)}"
+    text = f"differs from the expected value first {where}: yours is {value:.6g}"
+    nonzero = theirs.abs() > ATOL
+    ratios = (mine / theirs)[nonzero]
+    if bool(nonzero.any()) and bool(ratios.isfinite().all()):
+        ratio = ratios[0].item()
+        if mine.numel() > 1 and bool(torch.isclose(ratios, ratios[0].expand_as(ratios), rtol=1e-4, atol=1e-6).all()):
+            return f"{text}, {ratio:.4g} times the expected value, and so everywhere."
+    if mine.ndim >= 2 and mine.shape[-1] == mine.shape[-2]:
+        flipped = mine.transpose(-1, -2)
+        if bool(torch.isclose(flipped, theirs, atol=ATOL, rtol=RTOL, equal_nan=True).all()):
+            return f"{text}. It is the expected matrix transposed."
+    return f"{text}, {'too large' if value > wanted else 'too small'} by {abs(value - wanted):.3g}. {_how_many(close)}"
+
+
+def _how_many(close: Tensor) -> str:
+    wrong = int((~close).sum())
+    return f"{wrong} of {close.numel()} elements differ." if close.numel() > 1 else ""
+
+
+def _unequal(actual: Any, expected: Any, path: str) -> str:
+    where = f" at {path}" if path else ""
+    if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
+        for i, (a, e) in enumerate(zip(actual, expected, strict=False)):
+            if problem := _unequal(a, e, f"{path}[{i}]"):
+                return problem
+        if len(actual) != len(expected):
+            return f"yours has {len(actual)} entries{where}, not as many as expected ({len(expected)})."
+        return ""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if missing := [key for key in expected if key not in actual]:
+            return f"the key {missing[0]!r} is missing{where}."
+        if extra := [key for key in actual if key not in expected]:
+            return f"there should be no key {extra[0]!r}{where}."
+        return next((p for key in expected if (p := _unequal(actual[key], expected[key], f"{path}[{key!r}]"))), "")
+    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
+        return "" if same(actual, expected) else f"yours is another tensor{where}."
+    if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
+        return f"yours is {_kind(actual)}{where}, where {_kind(expected)} is expected."
+    return "" if actual == expected else f"yours is {_short(actual)}{where}, and that is not right."
+
+
+def _comparable(expected: Any) -> type | tuple[type, ...]:
+    return (int, float) if isinstance(expected, (int, float)) else type(expected)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None (is a `return` missing?)"
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {list(value.shape)}"
+    article = "an" if type(value).__name__[:1] in "aeiou" else "a"
+    return f"{article} {type(value).__name__}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _finite(value: float) -> bool:
+    return value == value and abs(value) != float("inf")

@@ -1,0 +1,68 @@
+"""The pytest plugin of a hidden suite: seeds, the call log, and the fixtures `student` and `reference`.
+
+Whoever runs a session says what the fixtures are by setting `Bench` on the config (autograder/grading does).
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autograder.suite.calls import start_log
+
+
+@dataclass(slots=True)
+class Bench:
+    """What the running session tests: set anew for every submission and question.
+
+    Attributes:
+        student: gives the proxy for a test, or raises a StudentFault.
+        reference: names of the answer key.
+    """
+
+    student: Callable[[], Any] | None = None
+    reference: Mapping[str, Any] = field(default_factory=dict)
+
+
+bench_key = pytest.StashKey[Bench]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash.setdefault(bench_key, Bench())
+
+
+def seed(name: str) -> None:
+    """Seed every generator that a suite may draw from, by the test's own name."""
+    number = zlib.crc32(name.encode())
+    torch.manual_seed(number)
+    np.random.seed(number)  # noqa: NPY002 - the suite's inputs come from the global state
+    random.seed(number)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seed(f"{item.path.stem}::{item.name}")
+    start_log(item.config.stash[bench_key].reference)
+
+
+@pytest.fixture
+def student(request: pytest.FixtureRequest) -> Any:
+    """Proxy to the submission's functions, behind the walls."""
+    bench = request.config.stash[bench_key]
+    if bench.student is None:
+        raise pytest.UsageError("hidden suites are run by `autograder grade` or `autograder verify`")
+    return bench.student()
+
+
+@pytest.fixture
+def reference(request: pytest.FixtureRequest) -> SimpleNamespace:
+    """The answer key's functions, in the trusted process."""
+    return SimpleNamespace(**request.config.stash[bench_key].reference)
