@@ -48,6 +48,8 @@ class Submission:
     cells: tuple[Cell, ...]
     written: tuple[tuple[str, str], ...] = ()
     """(grade_id, text) of the written answers, for manual grading."""
+    notices: tuple[CellOutcome, ...] = ()
+    """What the reader has to say about cells that are not in `cells`: missing, duplicated, not run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,67 @@
+"""What `autograder build` and `autograder release` do; the command line prints the lines that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.check import check_assignment
+from autograder.authoring.release import release
+from autograder.course import Assignment, Course
+from autograder.errors import KitError, StaleBuild
+
+
+def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
+    """Build the named assignments, or all; with `check`, only look whether they are built and sound.
+
+    One assignment that cannot be built keeps none of the others from it.
+
+    Raises:
+        UnknownAssignment: before anything is built.
+        KitError: what is wrong, of all assignments together.
+    """
+    assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
+    lines, failures = [], []
+    for assignment in assignments:
+        try:
+            lines.append(_check(course, assignment) if check else _build(course, assignment))
+        except KitError as failure:
+            failures.append(failure)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        kind = StaleBuild if all(isinstance(failure, StaleBuild) for failure in failures) else KitError
+        raise kind("\n".join(str(failure) for failure in failures))
+    return lines
+
+
+def release_command(course: Course, name: str, to: Path) -> list[str]:
+    """Put what students get of one assignment into a folder or a .zip file."""
+    assignment = course.assignment(name)
+    files = release(course, assignment, suite_points(assignment), to)
+    return [f"{name}: {len(files)} files in {to}"]
+
+
+def suite_points(assignment: Assignment) -> dict[str, float]:
+    """What each question is worth: the sum of its hidden tests' points."""
+    from autograder.suite.collect import collect_suite  # imports torch, through the suite's tests
+
+    return {question.name: question.points for question in collect_suite(assignment.suite)}
+
+
+def _build(course: Course, assignment: Assignment) -> str:
+    built = build_assignment(course, assignment, suite_points(assignment))
+    changed = write_build(assignment, built)
+    what = f"{len(changed)} file{'s' * (len(changed) != 1)} changed" if changed else "up to date"
+    return f"{assignment.name}: {what} ({_summary(built)})"
+
+
+def _check(course: Course, assignment: Assignment) -> str:
+    built = check_assignment(course, assignment, suite_points(assignment))
+    return f"{assignment.name}: sound ({_summary(built)})"
+
+
+def _summary(built: BuiltNotebooks) -> str:
+    count = len(built.questions)
+    return f"{count} question{'s' * (count != 1)}, {built.points:g} points"

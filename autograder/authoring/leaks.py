@@ -1,0 +1,134 @@
+"""Does a release give away an answer or a hidden test?
+
+Every telling line of a solution region is looked for in the whole release: sources, outputs, metadata, the names of
+figures and data, and what they say where they are text. So are the names of the hidden tests and their lines.
+A line is telling if it is long enough to be nobody's chance, and not of the sort that every cell has (imports,
+unpacking a shape, raising the ValueError that the docstring promises).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.authoring import regions
+from autograder.authoring.source import SourceNotebook, without_magics
+
+_SHORTEST_CODE = 20  # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
+_SHORTEST_PROSE = 40
+_SHORTEST_TEST_LINE = 40
+_EVERYDAY = re.compile(
+    r"^(import |from \S+ import |raise |@|def |class |else\b|elif |try\b|except\b|finally\b|pass\b|with torch\.)"
+    r"|^return \w+$"
+    r"|^[\w, *]+ = [\w.]+\.(shape|size\(\))(\[[^\]]*\])?$"
+    r"|^if .*:$|^for \w+ in range\([\w., +]*\):$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One piece of the release: where it stands, and its lines without spaces."""
+
+    place: str
+    lines: tuple[str, ...]
+    whole: str
+
+
+def leaks(notebook: SourceNotebook, release: bytes, files: Iterable[tuple[str, bytes]], suite: Path) -> list[str]:
+    """What the release gives away, one sentence each; [] where it gives away nothing."""
+    texts = list(_texts(release, files))
+    names = [name for name, _ in files]
+    problems = []
+    for cell in (*notebook.of_kind("question"), *notebook.of_kind("written")):
+        for line in _telling_lines(cell.source, code=cell.is_code):
+            problems += [
+                f"{text.place} gives away a line of the answer to {cell.name}: {line}"
+                for text in texts
+                if _says(text, line, code=cell.is_code)
+            ]
+    for path in sorted(suite.glob("*.py")):
+        problems += _suite_leaks(path, texts, names)
+    return list(dict.fromkeys(problems))
+
+
+def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text]:
+    raw: dict[str, Any] = json.loads(release)
+    for number, cell in enumerate(raw["cells"], start=1):
+        name = cell["metadata"].get("attention_kit", {}).get("name", "")
+        place = f"cell {number}" + (f" ({name})" if name else "")
+        yield _text(place, "".join(cell["source"]))
+        beside = {key: value for key, value in cell.items() if key not in ("source", "cell_type", "id")}
+        yield _text(f"the metadata or outputs of {place}", "\n".join(_strings(beside)))
+    yield _text("the notebook's metadata", "\n".join(_strings(raw["metadata"])))
+    for name, content in files:
+        yield _text(f"the name of {name}", name)
+        yield _text(name, content.decode("utf-8", errors="ignore") if b"\0" not in content else "")
+
+
+def _text(place: str, text: str) -> _Text:
+    return _Text(place, tuple(_squeezed(line) for line in text.split("\n")), text)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        yield "".join(value) if value and all(isinstance(part, str) for part in value) else ""
+        for inner in value:
+            yield from _strings(inner)
+
+
+def _telling_lines(source: str, *, code: bool) -> Iterator[str]:
+    for line in regions.answers(source):
+        text = re.sub(r"(^|\s)#.*$", "", line).strip() if code else line.strip()
+        shortest = _SHORTEST_CODE if code else _SHORTEST_PROSE
+        if len(_squeezed(text)) >= shortest and not (code and _EVERYDAY.search(text)):
+            yield text
+
+
+def _says(text: _Text, line: str, *, code: bool) -> bool:
+    wanted = _squeezed(line)
+    return any(wanted in other for other in text.lines) if code else wanted in "".join(text.lines)
+
+
+def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[str]:
+    source = path.read_text(encoding="utf-8")
+    if path.name in names or any(name.endswith(f"/{path.name}") for name in names):
+        yield f"{path.name} of the hidden suite goes out with the release"
+    if not path.name.startswith("test_"):
+        return
+    tests = re.findall(r"(?m)^\s*def (test_\w+)", source)
+    for text in texts:
+        yield from (
+            f"{text.place} names the hidden test {name}" for name in tests if re.search(rf"\b{name}\b", text.whole)
+        )
+        yield from (
+            f"{text.place} holds a line of the hidden {path.name}: {line}"
+            for line in _test_lines(source)
+            if any(_squeezed(line) in other for other in text.lines)
+        )
+
+
+def _test_lines(source: str) -> Iterator[str]:
+    """The code lines of a suite that nothing else would have by chance; docstrings are shown to students anyway."""
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(without_magics(source))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    for number, line in enumerate(source.split("\n"), start=1):
+        text = re.sub(r"\s#.*$", "", line).strip()
+        if number not in docstrings and len(_squeezed(text)) >= _SHORTEST_TEST_LINE and not _EVERYDAY.search(text):
+            yield text
+
+
+def _squeezed(line: str) -> str:
+    return re.sub(r"\s+", "", line)

@@ -1,0 +1,130 @@
+"""Pack what students get of one assignment: a folder, or a .zip with the same bytes every time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from autograder.authoring.build import build_assignment
+from autograder.authoring.check import file_problems, leak_problems
+from autograder.course import Assignment, Course
+from autograder.errors import KitError, StaleBuild
+
+README = "README.md"
+
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
+_VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
+
+
+def release(course: Course, assignment: Assignment, points: Mapping[str, float], to: Path) -> list[str]:
+    """Write the release to `to`, a folder or a file ending in .zip; returns the names of the files in it.
+
+    A release of the same assignment that lies there untouched is replaced; anything else stays.
+
+    Raises:
+        KitError: something else is there, or a student's work in a release.
+        StaleBuild: the built files are not those of the source, or give something away.
+    """
+    to = to.resolve()
+    built = build_assignment(course, assignment, points)
+    if problems := [*file_problems(assignment, built), *leak_problems(assignment, built)]:
+        listed = "\n".join(f"  - {problem}" for problem in problems)
+        raise StaleBuild(f"{assignment.name} is not ready to be released\n{listed}")
+    files = {f"{assignment.name}.ipynb": built.release_bytes, **dict(built.files)}
+    files[README] = _readme(course, assignment, _version(files)).encode()
+    _refuse_to_overwrite(to, assignment.name)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if to.suffix.lower() == ".zip":
+        _write_zip(to, assignment.name, files)
+    else:
+        _write_folder(to, files)
+    return sorted(files)
+
+
+def _version(files: Mapping[str, bytes]) -> str:
+    """Hash of everything in a release but its README, which states it."""
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        if name != README:
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _readme(course: Course, assignment: Assignment, version: str) -> str:
+    name = assignment.name
+    return f"""# {course.about.name}: {name}
+
+Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or later with torch, numpy and
+matplotlib, and nothing else.
+
+- Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your answer here.*
+- Run the check below each answer. It is a first test; more tests run when your work is graded.
+- Checks and given code are locked: what you change there is put back before grading. Cells of your own are welcome.
+- Before you hand in, restart the kernel and run all cells. Hand in `{name}.ipynb`, under this name.
+
+Release `{version}`
+"""
+
+
+def _refuse_to_overwrite(to: Path, name: str) -> None:
+    there = _lying(to, name)
+    if not there:
+        return
+    stated = _VERSION.search(there.get(README, b"").decode("utf-8", errors="replace"))
+    if f"{name}.ipynb" not in there or stated is None:
+        raise KitError(f"{to} is there and is not a release of {name}: choose another place, or remove it first")
+    if stated[1] != _version(there):
+        raise KitError(f"{to} is a release of {name} in which somebody has worked: choose another place")
+
+
+def _lying(to: Path, name: str) -> dict[str, bytes]:
+    """The files that lie at `to`, by name; {} where nothing does."""
+    if not to.exists() and not to.is_symlink():
+        return {}
+    if to.suffix.lower() != ".zip":
+        if not to.is_dir():
+            raise KitError(f"{to} is a file: name a folder, or a file that ends in .zip")
+        return {path.relative_to(to).as_posix(): path.read_bytes() for path in to.rglob("*") if path.is_file()}
+    try:
+        with zipfile.ZipFile(to) as archive:
+            return {info.filename.removeprefix(f"{name}/"): archive.read(info) for info in archive.infolist()}
+    except (OSError, zipfile.BadZipFile) as error:
+        raise KitError(f"{to} is there and is not a release of {name}: {error}") from error
+
+
+def _write_zip(to: Path, name: str, files: Mapping[str, bytes]) -> None:
+    """Members are stored, not compressed: compressors differ from machine to machine."""
+    new = to.with_name(f".{to.name}.{os.getpid()}.new")
+    try:
+        with zipfile.ZipFile(new, "w", zipfile.ZIP_STORED) as archive:
+            for member, content in sorted(files.items()):
+                info = zipfile.ZipInfo(f"{name}/{member}", _ZIP_TIME)
+                info.create_system = 3  # Unix, wherever it is made
+                info.external_attr = 0o100644 << 16
+                archive.writestr(info, content)
+        new.replace(to)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _write_folder(to: Path, files: Mapping[str, bytes]) -> None:
+    new = to.with_name(f".{to.name}.{os.getpid()}.new")
+    old = to.with_name(f".{to.name}.{os.getpid()}.old")
+    try:
+        for member, content in files.items():
+            (new / member).parent.mkdir(parents=True, exist_ok=True)
+            (new / member).write_bytes(content)
+        if to.exists():
+            to.rename(old)
+        new.rename(to)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if old.exists() and to.exists():
+            shutil.rmtree(old)
+        elif old.exists():
+            old.rename(to)

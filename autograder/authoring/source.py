@@ -1,0 +1,277 @@
+"""Read a source notebook, as text or as `.ipynb`, into records, and refuse what cannot be built.
+
+Both forms become `RawCell`s with the same tags (docs/authoring.md lists them); the checks are the same for both.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from autograder.authoring import regions
+from autograder.course import Assignment
+from autograder.errors import BadSource
+
+Kind = Literal["question", "check", "given", "demo", "text", "written"]
+
+CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
+EXPECT_IMPORT = "from autograder.authoring.expect import expect"
+
+_LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
+_JUPYTEXT_OWN = ("lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker", "comment_questions")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCell:
+    """One cell of a source notebook.
+
+    Attributes:
+        kind: what the cell is for.
+        name: the question's name for a question and its checks; the cell's own otherwise; "" for text.
+        source: the cell as written, solution markers included.
+        place: where it stands, for messages: "source/a/a.py:12".
+        points: what a written answer is worth; 0 for all others, whose points stand in the suite.
+    """
+
+    kind: Kind
+    name: str
+    source: str
+    place: str
+    points: float = 0.0
+
+    @property
+    def is_code(self) -> bool:
+        return self.kind in CODE_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNotebook:
+    """A source notebook that can be built."""
+
+    assignment: str
+    cells: tuple[SourceCell, ...]
+
+    def of_kind(self, kind: Kind) -> tuple[SourceCell, ...]:
+        return tuple(cell for cell in self.cells if cell.kind == kind)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The names of the questions, in the order in which they stand."""
+        return tuple(cell.name for cell in self.of_kind("question"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cell stands: a line of a text source, or a cell of an `.ipynb`."""
+
+    file: str
+    line: int | None
+    cell: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, cell {self.cell}" if self.line is None else f"{self.file}:{self.line}"
+
+    def at(self, index: int) -> str:
+        """The place of the cell's line `index`, counted from 0."""
+        if self.line is None:
+            return f"{self.file}, cell {self.cell}, line {index + 1}"
+        return f"{self.file}:{self.line + 1 + index}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawCell:
+    """One cell as it stands in the file, before any check."""
+
+    type: str
+    tags: dict[str, Any]
+    source: str
+    place: Place
+
+
+def read_source(assignment: Assignment) -> SourceNotebook:
+    """Read the source notebook of `assignment`.
+
+    Raises:
+        BadSource: names the file, the line or cell, and what to do.
+    """
+    path = assignment.source
+    shown = path.relative_to(assignment.root).as_posix()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSource(f"{shown}: cannot be read: {error}") from error
+    if path.suffix == ".ipynb":
+        from autograder.authoring.jupyter import read_jupyter
+
+        raw = read_jupyter(text, shown)
+    else:
+        raw = read_percent(text, shown)
+    cells = tuple(_record(cell) for cell in raw if cell.source.strip() or cell.tags)
+    _check_names(cells, shown)
+    return SourceNotebook(assignment.name, cells)
+
+
+def read_percent(text: str, shown: str) -> list[RawCell]:
+    """The cells of a notebook in jupytext's percent format. `shown` is the file's name in messages."""
+    import jupytext  # takes half a second, and only building needs it
+
+    try:
+        notebook = jupytext.reads(text, fmt="py:percent")
+    except Exception as error:  # whatever jupytext's parser makes of a broken file
+        raise BadSource(f"{shown}: not a notebook in jupytext's percent format: {error}") from error
+    lines = _marker_lines(text, len(notebook.cells))
+    return [
+        RawCell(
+            cell.cell_type,
+            {key: value for key, value in cell.metadata.items() if key not in _JUPYTEXT_OWN},
+            cell.source,
+            Place(shown, line, number),
+        )
+        for number, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True), start=1)
+    ]
+
+
+def _marker_lines(text: str, cells: int) -> list[int] | list[None]:
+    """The line of each `# %%`; none where they cannot be told (a marker inside a string, text before the first)."""
+    found = [number for number, line in enumerate(text.split("\n"), start=1) if re.match(r"# ?%%", line)]
+    return found if len(found) == cells else [None] * cells
+
+
+def _record(cell: RawCell) -> SourceCell:
+    kind, name = _kind_and_name(cell)
+    points = _written_points(cell) if kind == "written" else 0.0
+    source = cell.source
+    try:
+        regions.check_regions(source)
+    except regions.RegionError as error:
+        raise BadSource(f"{cell.place.at(error.line)}: {error}") from error
+    has_region = regions.has_region(source)
+    if kind in ("question", "written") and not has_region:
+        raise BadSource(
+            f"{cell.place}: {kind} {name!r} has no solution region; put the answer between "
+            f"{regions.BEGIN} and {regions.END}"
+        )
+    if kind not in ("question", "written") and has_region:
+        what = "text cell" if kind == "text" else f"{kind} cell"
+        raise BadSource(f"{cell.place}: a solution region in a {what}; only questions and written answers have one")
+    if kind in CODE_TAGS:
+        source = _with_expect(source) if kind == "given" else source
+        _check_code(cell, kind, name, source)
+    return SourceCell(kind, name, source, str(cell.place), points)
+
+
+def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:
+    code = cell.type == "code"
+    allowed = CODE_TAGS if code else ("written", "points")
+    if cell.type not in ("code", "markdown"):
+        raise BadSource(f"{cell.place}: a {cell.type} cell; a source notebook has code and markdown cells")
+    for tag in cell.tags:
+        if tag in ("written", *CODE_TAGS) and tag not in allowed:
+            kind = "code" if code else "markdown"
+            raise BadSource(f"{cell.place}: the tag {tag!r} does not belong on a {kind} cell")
+        if tag not in allowed:
+            hint = "; points of a question stand in its tests" if tag == "points" else ""
+            raise BadSource(f"{cell.place}: unknown tag {tag!r}; there are: {', '.join((*CODE_TAGS, 'written'))}{hint}")
+    if not code:
+        if "written" in cell.tags:
+            return "written", _name(cell, "written")
+        if "points" in cell.tags:
+            raise BadSource(f'{cell.place}: points on plain text; a written answer is tagged written="name"')
+        return "text", ""
+    if not cell.tags:
+        raise BadSource(f"{cell.place}: a code cell without a tag; it carries exactly one of {', '.join(CODE_TAGS)}")
+    if len(cell.tags) > 1:
+        raise BadSource(f"{cell.place}: two tags, {' and '.join(cell.tags)}; a code cell carries exactly one")
+    (kind,) = (tag for tag in CODE_TAGS if tag in cell.tags)
+    return kind, _name(cell, kind)
+
+
+def _name(cell: RawCell, tag: str) -> str:
+    name = cell.tags[tag]
+    if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise BadSource(f'{cell.place}: {tag}={name!r} is not a name; write a Python identifier, {tag}="softmax"')
+    if len(name) > _LONGEST_NAME:
+        raise BadSource(f"{cell.place}: the name {name!r} is longer than {_LONGEST_NAME} characters")
+    return name
+
+
+def _written_points(cell: RawCell) -> float:
+    name, points = cell.tags["written"], cell.tags.get("points")
+    if points is None:
+        raise BadSource(f'{cell.place}: written answer {name!r} has no points; write written="{name}" points=5')
+    if isinstance(points, bool) or not isinstance(points, (int, float)) or not 0 < points < float("inf"):
+        raise BadSource(f"{cell.place}: points={points!r} of written answer {name!r} is not a number above 0")
+    return float(points)
+
+
+def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
+    forms = [source]
+    if kind == "question":
+        forms.append(regions.stubbed(source, regions.question_stub(name)))
+    for form in forms:
+        try:
+            tree = ast.parse(without_magics(form))
+        except SyntaxError as error:
+            place = cell.place.at((error.lineno or 1) - 1)
+            raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
+        if any(module.split(".")[0] == "autograder" for module in imported_modules(tree)):
+            raise BadSource(
+                f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; only a given cell "
+                f"may say `{EXPECT_IMPORT}`"
+            )
+
+
+def without_magics(source: str) -> str:
+    """The cell as Python can parse it: lines that are IPython's become `pass`."""
+    if source.lstrip().startswith("%%"):
+        first, _, rest = source.lstrip().partition("\n")
+        return "pass\n" + rest if first.startswith(("%%time", "%%capture")) else "pass"
+    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)
+
+
+def imported_modules(tree: ast.Module) -> Iterable[str]:
+    """Full names of the modules that the code imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def _with_expect(source: str) -> str:
+    """A given cell with the import of `expect` replaced by the function's own text."""
+    lines = [line for line in source.split("\n") if line.split("#")[0].strip() != EXPECT_IMPORT]
+    if len(lines) == len(source.split("\n")):
+        return source
+    rest = "\n".join(lines).strip("\n")
+    return f"{rest}\n\n\n{expect_text()}" if rest else expect_text()
+
+
+def expect_text() -> str:
+    """The source of `expect` as students read it: its import and the function, without our checker's comments."""
+    text = Path(__file__).with_name("expect.py").read_text(encoding="utf-8")
+    body = ast.parse(text).body
+    start = body[1].lineno - 1  # body[0] is the module's docstring
+    lines = [re.sub(r"\s+# type: ignore.*$", "", line) for line in text.split("\n")[start:]]
+    return "\n".join(lines).rstrip("\n")
+
+
+def _check_names(cells: tuple[SourceCell, ...], shown: str) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for cell in cells:
+        if cell.kind in ("question", "given", "demo", "written"):
+            if (cell.kind, cell.name) in seen:
+                first = seen[cell.kind, cell.name]
+                raise BadSource(f"{cell.place}: a second {cell.kind} named {cell.name!r}; the first is at {first}")
+            seen[cell.kind, cell.name] = cell.place
+        elif cell.kind == "check" and ("question", cell.name) not in seen:
+            later = any(other.kind == "question" and other.name == cell.name for other in cells)
+            problem = "stands before its question" if later else "has no question of that name"
+            raise BadSource(f"{cell.place}: check {cell.name!r} {problem}")
+    if not any(cell.kind == "question" for cell in cells):
+        raise BadSource(f'{shown}: no question; a notebook has at least one cell tagged question="name"')

@@ -1,0 +1,285 @@
+"""Match the cells of a notebook to the release.
+
+By nbgrader's grade_id and the kit's own metadata where they are there; by content and position where an editor
+dropped them. Given cells run as released, question cells and the student's own cells as handed in, in the
+student's order. Checks and demos do not run. Whatever was repaired is said in words for the student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autograder.errors import UnreadableSubmission
+from autograder.intake import text
+from autograder.intake.reading import NotebookCell
+from autograder.intake.release import Release, ReleaseCell
+from autograder.intake.text import defined_functions, defined_names, plain
+from autograder.intake.written import match_written
+from autograder.model import Cell, CellOutcome, Role, Submission
+
+LOST = "recognised by its content; the notebook's metadata was lost"
+DROPPED = "dropped"
+ALIKE = 0.6
+"""Share of a released cell's lines that must stand in a cell without metadata for it to be a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What matching made of a notebook: the cells that run, written answers, and what to tell the student."""
+
+    cells: tuple[Cell, ...]
+    written: tuple[tuple[str, str], ...]
+    notices: tuple[CellOutcome, ...]
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A code cell on its way: where it stands, and what it has been recognised as."""
+
+    place: float
+    source: str
+    claim: str = ""  # the released cell that its metadata names
+    id: str = ""  # what it was recognised as; "" for a cell of the student's own
+    role: Role = "extra"
+    note: str = ""
+
+
+def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
+    """Match a notebook's cells to the release.
+
+    Raises:
+        UnreadableSubmission: it is a notebook of something else; the text says what it seems to be.
+    """
+    return _Matching(cells, release).run()
+
+
+def cell_of(submission: Submission, question: str, function: str = "") -> Cell | None:
+    """The cell that answers a question: its own, or else the last cell that defines its function."""
+    own = next((cell for cell in submission.cells if cell.id == question), None)
+    name = function or question
+    if own is not None and name in defined_names(own.source):
+        return own
+    return next((cell for cell in reversed(submission.cells) if name in defined_names(cell.source)), own)
+
+
+class _Matching:
+    def __init__(self, cells: Sequence[NotebookCell], release: Release) -> None:
+        self.raw = cells
+        self.release = release
+        self.notices: list[CellOutcome] = []
+        self.pieces = [
+            _Piece(float(place), cell.source, self._claim(cell))
+            for place, cell in enumerate(cells)
+            if cell.kind == "code" and cell.source.strip()
+        ]
+        self.running: list[_Piece] = []
+        self.locked: dict[str, _Piece] = {}
+
+    def run(self) -> Matched:
+        for released in self.release.cells:
+            if released.kind == "code" and released.role != "question":
+                self._match_locked(released)
+        for question in self.release.questions:
+            self._match_question(question)
+        self._refuse_foreign()
+        self.running += [piece for piece in self.pieces if not piece.id]
+        self._place_given()
+        for question in self.release.questions:
+            self._say_where(question)
+        written, about_written = match_written(self.raw, self.release)
+        cells = self._finished()
+        order = {cell.id: n for n, cell in enumerate(self.release.cells)}
+        notices = sorted([*self.notices, *about_written], key=lambda notice: order.get(notice.id, -1))
+        return Matched(cells, written, tuple(notices))
+
+    def _claim(self, cell: NotebookCell) -> str:
+        """The released cell that the metadata names, if it names one of the same kind."""
+        names = [cell.grade_id]
+        names += [r.id for r in self.release.cells if cell.role and (r.role, r.name) == (cell.role, cell.name)]
+        for name in names:
+            released = self.release.by_id.get(name)
+            if released is not None and released.kind == cell.kind:
+                return name
+        return ""
+
+    # Given, check and demo cells
+
+    def _match_locked(self, released: ReleaseCell) -> None:
+        claimed = [piece for piece in self.pieces if piece.claim == released.id]
+        note = ""
+        if not claimed:
+            claimed = self._copies(released)
+            note = LOST if claimed else ""
+        for piece in claimed:
+            piece.id, piece.role = released.id, released.role
+            self._keep_additions(piece, released)
+        if claimed:
+            first = next((p for p in claimed if plain(p.source) == plain(released.source)), claimed[0])
+            self.locked[released.id] = first
+            first.note = note
+            if plain(first.source) != plain(released.source):
+                first.note = "you changed this locked cell; it ran as released"
+        if len(claimed) > 1:
+            self._tell(released.id, "skipped", f"this cell is there {len(claimed)} times; it counts once")
+        if released.role == "check":
+            self._tell_about_check(released, claimed)
+
+    def _copies(self, released: ReleaseCell) -> list[_Piece]:
+        """Cells without metadata that hold the released text, or most of it."""
+        free = [piece for piece in self.pieces if not piece.claim and not piece.id]
+        exact = [piece for piece in free if plain(piece.source) == plain(released.source)]
+        if exact:
+            return exact
+        shares = [(text.share_kept(released.source, piece.source), piece) for piece in free]
+        best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
+        return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
+
+    def _keep_additions(self, piece: _Piece, released: ReleaseCell) -> None:
+        """Imports and functions that a student wrote into a locked cell are the student's own, and run."""
+        if plain(piece.source) == plain(released.source):
+            return
+        added = text.only_additions(piece.source, released.source)
+        if added:
+            note = f"the imports and functions that you added to the locked cell {released.id}"
+            self.pieces.append(_Piece(piece.place + 0.5, added, note=note))
+
+    def _tell_about_check(self, released: ReleaseCell, claimed: list[_Piece]) -> None:
+        if not claimed:
+            self._tell(released.id, "missing", "this check was deleted; grading does not need it")
+        elif plain(self.locked[released.id].source) != plain(released.source):
+            self._tell(released.id, "skipped", "you changed this check; grading does not use it, nothing is lost")
+
+    # Questions
+
+    def _match_question(self, question: ReleaseCell) -> None:
+        names = self.release.functions[question.id]
+        claimed = [piece for piece in self.pieces if piece.claim == question.id]
+        others = [p for p in self.pieces if p.claim != question.id and names & defined_functions(p.source)]
+        elsewhere = [p for p in others if not p.claim and not p.id]
+        hosts = [p for p in others if p.claim in self.release.functions]
+        answered = [p for p in elsewhere if not text.unfinished(p.source, question.source)]
+        if not claimed:
+            claimed = elsewhere or self._alike(question)
+            _remark(claimed, LOST)
+        elif (answered or hosts) and all(self._untouched(piece, question) for piece in claimed):
+            # The answer stands in another cell: the stub must not run after it and take its place.
+            _drop(claimed)
+            claimed = answered
+            _remark(claimed, "your answer was found in a cell that you added")
+        else:
+            _drop([piece for piece in elsewhere if self._untouched(piece, question)])
+        if not claimed:
+            return
+        winner = max(claimed, key=lambda piece: self._rank(piece, question, names))
+        winner.id, winner.role = question.id, "question"
+        self.running.append(winner)
+        for piece in claimed:
+            if piece is not winner:
+                self._set_aside(piece, winner, question)
+
+    def _untouched(self, piece: _Piece, question: ReleaseCell) -> bool:
+        return plain(piece.source) == plain(question.source)
+
+    def _rank(self, piece: _Piece, question: ReleaseCell, names: frozenset[str]) -> tuple[int, bool, float]:
+        """Which of several cells is the answer: one that defines the functions, is no stub, and comes last."""
+        return (
+            1 if names & defined_names(piece.source) else 0,
+            not text.unfinished(piece.source, question.source),
+            piece.place,
+        )
+
+    def _set_aside(self, piece: _Piece, winner: _Piece, question: ReleaseCell) -> None:
+        """A second cell of one question: a copy is left out, a part (a helper in a cell of its own) runs."""
+        new = defined_names(piece.source) - defined_names(winner.source)
+        if new and not text.unfinished(piece.source, question.source):
+            piece.id, piece.note = "", _and(piece.note, f"a second cell of {question.id}; it ran too")
+            return
+        piece.id = DROPPED
+        kept = "the last one that defines the function" if piece.place < winner.place else "the one with your answer"
+        self._tell(question.id, "skipped", f"there are several cells for {question.name}; {kept} was graded")
+
+    def _alike(self, question: ReleaseCell) -> list[_Piece]:
+        """The cell whose text is closest to the stub's: its function may have been renamed."""
+        free = [p for p in self.pieces if not p.claim and not p.id and not self._of_another(p, question)]
+        shares = [(text.share_kept(question.source, piece.source), piece) for piece in free]
+        best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
+        return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
+
+    def _of_another(self, piece: _Piece, question: ReleaseCell) -> bool:
+        found = defined_functions(piece.source)
+        return any(found & names for id_, names in self.release.functions.items() if id_ != question.id)
+
+    def _say_where(self, question: ReleaseCell) -> None:
+        """A question without a cell of its own is answered in another's, or missing."""
+        if any(piece.id == question.id for piece in self.running):
+            return
+        names = self.release.functions[question.id]
+        host = next((p for p in reversed(self.running) if names & defined_functions(p.source)), None)
+        if host is not None:
+            where = f"in the cell of {host.id}" if host.id else "in a cell of your own"
+            self._tell(question.id, "ok", f"{question.name} was found {where}")
+        elif any(cell.grade_id == question.id and cell.kind != "code" for cell in self.raw):
+            self._tell(question.id, "missing", "this cell is a text cell now and does not run; make it a code cell")
+        else:
+            message = f"no cell defines {question.name}; copy its cell from the released notebook and answer there"
+            self._tell(question.id, "missing", message)
+
+    # The whole
+
+    def _refuse_foreign(self) -> None:
+        found = {piece.id for piece in self.pieces if piece.role == "question"}
+        names = frozenset().union(*self.release.functions.values())
+        if found or any(names & defined_functions(piece.source) for piece in self.pieces):
+            return
+        known = {cell.id for cell in self.release.cells}
+        foreign = [cell.grade_id for cell in self.raw if cell.solution and cell.grade_id and cell.grade_id not in known]
+        if foreign:
+            others = ", ".join(name for name in foreign[:3] if name.isidentifier())
+            raise UnreadableSubmission(f"has the cells of another assignment ({others or 'other names'})")
+        matched = set(self.locked) | {cell.grade_id for cell in self.raw} & known
+        if not matched:
+            raise UnreadableSubmission("has none of the assignment's cells")
+
+    def _place_given(self) -> None:
+        """Every given cell runs as released: where the student left it, and before the questions that follow it."""
+        order = [cell.id for cell in self.release.cells]
+        for number, released in enumerate(self.release.cells):
+            if released.role != "given" or released.kind != "code":
+                continue
+            followers = [p.place for p in self.running if p.id in order[number + 1 :] and p.role == "question"]
+            before = [p.place for p in self.running if p.id in order[:number]]
+            piece = self.locked.get(released.id)
+            note = piece.note if piece else "this given cell was deleted; it was restored from the release"
+            place = piece.place if piece else max(before, default=-1.0) + 0.25
+            if followers and place > min(followers):
+                place = min(followers) - 0.25
+                note = _and(note, "it ran at its place in the release" if piece else "")
+            self.running.append(_Piece(place, released.source, id=released.id, role="given", note=note))
+
+    def _finished(self) -> tuple[Cell, ...]:
+        made, extras = [], 0
+        order = {cell.id: n for n, cell in enumerate(self.release.cells)}
+        for piece in sorted(self.running, key=lambda piece: (piece.place, order.get(piece.id, -1))):
+            extras += not piece.id
+            made.append(Cell(piece.id or f"extra-{extras}", piece.role, piece.source, piece.note))
+        return tuple(made)
+
+    def _tell(self, id_: str, outcome: str, message: str) -> None:
+        notice = CellOutcome(id_, outcome, message)  # type: ignore[arg-type]  # one of CellState, above
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+
+def _and(first: str, second: str) -> str:
+    return "; ".join(part for part in (first, second) if part)
+
+
+def _remark(pieces: Sequence[_Piece], note: str) -> None:
+    for piece in pieces:
+        piece.note = _and(piece.note, note)
+
+
+def _drop(pieces: Sequence[_Piece]) -> None:
+    for piece in pieces:
+        piece.id = DROPPED

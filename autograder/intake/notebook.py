@@ -1,0 +1,80 @@
+"""One handed-in notebook, read and matched: what the grader takes in."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from autograder.course import Limits
+from autograder.errors import UnreadableSubmission
+from autograder.intake.magics import harmless
+from autograder.intake.matching import match_cells
+from autograder.intake.reading import read_notebook, shown
+from autograder.intake.release import Release
+from autograder.model import Cell, CellOutcome, FoundSubmission, Submission
+
+NOTEBOOK = "notebook"
+"""The id of notices about the file as a whole."""
+
+
+def read_submission(found: FoundSubmission, release: Release, limits: Limits) -> Submission:
+    """Read a found notebook and match it to the release.
+
+    Raises:
+        UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
+    """
+    path = found.path
+    _refuse_links(path, release.assignment)
+    notebook = read_notebook(path, limits.notebook_mb)
+    try:
+        matched = match_cells(notebook.cells, release)
+    except UnreadableSubmission as problem:
+        raise UnreadableSubmission(
+            f"{shown(path.name)}: {problem}; hand in the notebook of {release.assignment}"
+        ) from None
+    about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *_name_remarks(found, release))]
+    return Submission(
+        student=found.student,
+        assignment=release.assignment,
+        path=path,
+        sha256=notebook.sha256,
+        cells=tuple(_plain_python(cell) for cell in matched.cells),
+        written=matched.written,
+        notices=(*about_file, *matched.notices),
+    )
+
+
+def _plain_python(cell: Cell) -> Cell:
+    source, left_out = harmless(cell.source)
+    return dataclasses.replace(cell, source=source, note="; ".join(part for part in (cell.note, left_out) if part))
+
+
+def in_layout(path: Path, student: str, assignment: str) -> bool:
+    """The notebook lies in nbgrader's `<student>/<assignment>/`."""
+    return path.parent.name == assignment and path.parent.parent.name == student
+
+
+def _refuse_links(path: Path, assignment: str) -> None:
+    """A link in a submission may point at another student's work, or at the answer key."""
+    links = [path]
+    if path.parent.name == assignment:
+        links += [path.parent, path.parent.parent]
+    for link in links:
+        if link.is_symlink():
+            raise UnreadableSubmission(f"{shown(link.name)}: is a link, not a file; hand in the notebook itself")
+
+
+def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
+    """What to say where the file is not called like the assignment, or is not the only one."""
+    expected = f"{release.assignment}.ipynb"
+    if not in_layout(found.path, found.student, release.assignment):
+        return []
+    remarks = []
+    if found.path.name != expected:
+        remarks.append(f"the notebook is called {shown(found.path.name)}, not {expected}; it was graded all the same")
+    with os.scandir(found.path.parent) as entries:
+        others = sorted(e.name for e in entries if e.name.endswith(".ipynb") and e.name != found.path.name)
+    if others:
+        remarks.append(f"there are several notebooks; {shown(found.path.name)} was graded, not {shown(others[0])}")
+    return remarks

@@ -1,0 +1,200 @@
+"""Read a notebook file within limits: any format from 3 to 4.5, as plain records, outputs dropped.
+
+The file may be anything: a device, a gigabyte, a list nested a million deep. What cannot be read raises
+`UnreadableSubmission` with one line that names the file and says what to do.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import os
+import re
+import stat
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.errors import UnreadableSubmission
+
+MAX_CELLS = 2_000
+MAX_SOURCE = 2_000_000
+"""Characters of all cells together: far above any course notebook, and small enough to search line by line."""
+MAX_CONTAINERS = 500_000
+"""Brackets and braces in the file. Python needs some 200 bytes for each: 20 MB of them would take gigabytes."""
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+         (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookCell:
+    """One cell as it stands in the file.
+
+    Attributes:
+        kind: "code", "markdown" or "raw".
+        source: its text, lines end in "\\n".
+        grade_id: nbgrader's name for it, "" where the metadata is lost.
+        role: the kit's own tag, "" where the metadata is lost.
+        name: the name that goes with the role.
+        solution: nbgrader says that students write here.
+    """
+
+    kind: str
+    source: str
+    grade_id: str = ""
+    role: str = ""
+    name: str = ""
+    solution: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """The cells of one notebook file, its hash, and what was odd about the file."""
+
+    cells: tuple[NotebookCell, ...]
+    sha256: str
+    remarks: tuple[str, ...] = ()
+
+
+def shown(name: object) -> str:
+    """A file's name as it may stand in a message: printable, on one line, not too long."""
+    text = "".join(c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name))
+    return text if len(text) <= 100 else text[:60] + "…" + text[-30:]
+
+
+def read_notebook(path: Path, limit_mb: int) -> Notebook:
+    """Read the notebook at `path`, which must be a regular file and no link.
+
+    Raises:
+        UnreadableSubmission: it is not a notebook, too large, or cannot be read.
+    """
+    data = read_bytes(path, limit_mb * 1_000_000)
+    cells, remarks = parse_notebook(data, shown(path.name))
+    return Notebook(cells, hashlib.sha256(data).hexdigest(), remarks)
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; never follows a link, never waits for a pipe.
+
+    Raises:
+        UnreadableSubmission: anything else.
+    """
+    name = shown(path.name)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise UnreadableSubmission(f"{name}: there is no such file; a notebook must be handed in") from None
+    except (OSError, ValueError) as error:
+        if path.is_symlink():
+            raise UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself") from None
+        reason = error.strerror if isinstance(error, OSError) else "its name cannot be used"
+        raise UnreadableSubmission(f"{name}: cannot be read ({reason}); hand in the notebook again") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise UnreadableSubmission(f"{name}: is a folder; hand in the .ipynb file itself")
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableSubmission(f"{name}: is a device or a pipe, not a file; hand in the notebook itself")
+        data = file.read(limit + 1) if status.st_size <= limit else b""
+    if status.st_size > limit or len(data) > limit:
+        raise UnreadableSubmission(
+            f"{name}: is larger than {limit // 1_000_000} MB; clear the outputs (Kernel > Restart and Clear Outputs), "
+            "save, and hand it in again"
+        )
+    return data
+
+
+def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tuple[str, ...]]:
+    """The cells of a notebook's bytes, and remarks about the file.
+
+    Raises:
+        UnreadableSubmission: not JSON, not a notebook, or far too much of something.
+    """
+    if not data.strip():
+        raise UnreadableSubmission(f"{name}: the file is empty; save the notebook and hand it in again")
+    text, remarks = _decode(data)
+    if text.count("[") + text.count("{") > MAX_CONTAINERS:
+        raise UnreadableSubmission(f"{name}: holds too many lists and objects; clear the outputs and hand it in again")
+    try:
+        raw = json.loads(text)
+    except RecursionError:
+        raise UnreadableSubmission(f"{name}: is nested too deeply for a notebook; hand in a copy saved anew") from None
+    except ValueError:
+        raise UnreadableSubmission(
+            f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb and hand it in again"
+        ) from None
+    cells = [cell for cell in _cells(raw, name) if isinstance(cell, dict)]
+    if len(cells) > MAX_CELLS:
+        raise UnreadableSubmission(f"{name}: has more than {MAX_CELLS} cells; delete those that you added")
+    made = tuple(_cell(cell) for cell in cells)
+    if sum(len(cell.source) for cell in made) > MAX_SOURCE:
+        raise UnreadableSubmission(
+            f"{name}: its cells hold more than {MAX_SOURCE // 1_000_000} MB of text; take data out of the code"
+        )
+    return made, remarks
+
+
+def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
+    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), None) or json.detect_encoding(data)
+    try:
+        return data.decode(encoding), ()
+    except UnicodeDecodeError:
+        remark = "The file is not in UTF-8; it was read as Windows-1252, so some letters may differ."
+        return data.decode("cp1252", errors="replace"), (remark,)
+
+
+def _cells(raw: Any, name: str) -> list[Any]:
+    """The list of cells: at the top from format 4 on, in worksheets before."""
+    if isinstance(raw, dict):
+        if isinstance(raw.get("cells"), list):
+            return list(raw["cells"])
+        sheets = raw.get("worksheets")
+        if isinstance(sheets, list):
+            lists = [
+                sheet["cells"] for sheet in sheets if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+            ]
+            return [cell for cells in lists for cell in cells]
+    raise UnreadableSubmission(
+        f"{name}: is not a notebook (it has no cells); open it in Jupyter, save it as .ipynb and hand it in again"
+    )
+
+
+def _cell(raw: dict[str, Any]) -> NotebookCell:
+    kind = raw.get("cell_type")
+    kind = {"heading": "markdown", "html": "markdown"}.get(kind, kind) if isinstance(kind, str) else "raw"
+    if kind not in ("code", "markdown"):
+        kind = "raw"
+    source = raw.get("source", raw.get("input", ""))
+    metadata = _dict(raw.get("metadata"))
+    grading, ours = _dict(metadata.get("nbgrader")), _dict(metadata.get("attention_kit"))
+    return NotebookCell(
+        kind=kind,
+        source=_text(source),
+        grade_id=_word(grading.get("grade_id")),
+        role=_word(ours.get("role")),
+        name=_word(ours.get("name")),
+        solution=grading.get("solution") is True,
+    )
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 200 else ""
+
+
+def _text(source: Any) -> str:
+    if isinstance(source, list):
+        lines = [line for line in source if isinstance(line, str)]
+        # Some editors write a list of lines without their ends.
+        bare = len(lines) > 1 and not any("\n" in line for line in lines)
+        source = ("\n" if bare else "").join(lines)
+    if not isinstance(source, str):
+        return ""
+    return _LONE_SURROGATE.sub("\ufffd", source.replace("\r\n", "\n").replace("\r", "\n"))

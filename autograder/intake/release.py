@@ -1,0 +1,97 @@
+"""The release of an assignment as the matcher needs it: its cells, in order, with their roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+from autograder.course import Assignment
+from autograder.errors import BadSource, UnreadableSubmission
+from autograder.intake.reading import NotebookCell, parse_notebook
+from autograder.intake.text import defined_functions
+from autograder.model import Role
+
+_ROLES = frozenset(get_args(Role)) - {"extra"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCell:
+    """One cell of the released notebook.
+
+    Attributes:
+        id: nbgrader's grade_id; "demo_<name>" and "text_<n>" where it has none.
+        role: what the cell is for.
+        name: the question's name, or that of the given, demo or written cell.
+        source: what students got.
+        kind: "code" or "markdown".
+    """
+
+    id: str
+    role: Role
+    name: str
+    source: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """The released notebook of one assignment."""
+
+    assignment: str
+    cells: tuple[ReleaseCell, ...]
+
+    @cached_property
+    def by_id(self) -> dict[str, ReleaseCell]:
+        return {cell.id: cell for cell in self.cells}
+
+    @cached_property
+    def questions(self) -> tuple[ReleaseCell, ...]:
+        return tuple(cell for cell in self.cells if cell.role == "question")
+
+    @cached_property
+    def functions(self) -> dict[str, frozenset[str]]:
+        """For each question's id: the functions and classes that its cell defines."""
+        return {q.id: defined_functions(q.source) or frozenset({q.name}) for q in self.questions}
+
+
+def load_release(assignment: Assignment) -> Release:
+    """Read the built notebook of an assignment.
+
+    Raises:
+        BadSource: it is not built, or not what `autograder build` writes.
+    """
+    path = assignment.release
+    again = f"run `autograder build {assignment.name}`"
+    try:
+        cells, _ = parse_notebook(path.read_bytes(), path.name)
+    except FileNotFoundError:
+        raise BadSource(f"{path} does not exist: {again}") from None
+    except (OSError, UnreadableSubmission) as error:
+        raise BadSource(f"{path} cannot be read ({error}): {again}") from error
+    made = tuple(_cell(n, cell) for n, cell in enumerate(cells))
+    release = Release(assignment.name, made)
+    if not release.questions:
+        raise BadSource(f"{path} has no question cell: {again}")
+    if len(release.by_id) != len(made):
+        raise BadSource(f"{path} has two cells of one name: {again}")
+    return release
+
+
+def _cell(number: int, cell: NotebookCell) -> ReleaseCell:
+    """A cell without a tag is text, or code that is always given."""
+    role = cell.role or _role_of(cell)
+    if role not in _ROLES or (role == "text" and cell.kind == "code"):
+        role = "given" if cell.kind == "code" else "text"
+    ids = {"question": cell.name, "demo": f"demo_{cell.name}", "given": f"given_{cell.name or number}",
+           "check": f"check_{cell.name}", "written": f"written_{cell.name}"}  # fmt: skip
+    id_ = cell.grade_id or ids.get(role, f"text_{number}")
+    return ReleaseCell(id_, role, cell.name or id_, cell.source, cell.kind)  # type: ignore[arg-type]  # checked above
+
+
+def _role_of(cell: NotebookCell) -> str:
+    """The role of a cell with nbgrader's metadata only (a notebook written in Jupyter)."""
+    for role in ("check", "given", "written"):
+        if cell.grade_id.startswith(f"{role}_"):
+            return role
+    return "question" if cell.grade_id and cell.solution and cell.kind == "code" else ""

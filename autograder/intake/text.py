@@ -1,0 +1,81 @@
+"""Looking at code without parsing it: what a cell defines, and how alike two cells are.
+
+A student's cell may not parse, and a hostile one may crash Python's parser. So everything here goes by
+lines and by what stands in the first column.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DEFINITION = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=(?!=)", re.MULTILINE)
+_IMPORT = re.compile(r"^(?:import|from)[ \t]+[\w.]")
+_COMMENT = re.compile(r"^[ \t]*#")
+_STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
+
+
+def defined_functions(source: str) -> frozenset[str]:
+    """Names of the functions and classes defined in the first column."""
+    return frozenset(_DEFINITION.findall(source))
+
+
+def defined_names(source: str) -> frozenset[str]:
+    """Names of functions, classes and plain variables defined in the first column."""
+    return defined_functions(source) | frozenset(_ASSIGNMENT.findall(source))
+
+
+def plain(source: str) -> str:
+    """The text without what an editor may change: blank lines and spaces at the ends of lines."""
+    return "\n".join(line.rstrip() for line in source.split("\n") if line.strip())
+
+
+def code_lines(source: str) -> frozenset[str]:
+    """The lines that say something, without their indentation."""
+    return frozenset(line.strip() for line in source.split("\n") if line.strip() and not _COMMENT.match(line))
+
+
+def share_kept(original: str, candidate: str) -> float:
+    """How much of `original` stands in `candidate`: the share of its lines, 0 to 1."""
+    lines = code_lines(original)
+    return len(lines & code_lines(candidate)) / len(lines) if lines else 0.0
+
+
+def unfinished(source: str, stub: str) -> bool:
+    """The cell is the untouched stub, or still raises what the stub raises."""
+    if plain(source) == plain(stub):
+        return True
+    raised = {line.strip() for line in _STUB.findall(stub)}
+    return bool(raised & {line.strip() for line in _STUB.findall(source)})
+
+
+def only_additions(source: str, original: str) -> str:
+    """What a student added to a locked cell: new imports and new definitions, all else blank lines.
+
+    Line numbers stay. "" where nothing of the kind was added.
+    """
+    lines, known = source.split("\n"), defined_functions(original)
+    old_lines = {line.rstrip() for line in original.split("\n")}
+    kept = [""] * len(lines)
+    for block in _blocks(lines):
+        head = next((lines[i] for i in block if not lines[i].startswith("@")), "")
+        definition = _DEFINITION.match(head)
+        new = definition[1] not in known if definition else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
+        for i in block if new else ():
+            kept[i] = lines[i]
+    return "\n".join(kept) if any(kept) else ""
+
+
+def _blocks(lines: list[str]) -> list[list[int]]:
+    """Line numbers of each statement in the first column with what hangs below it, decorators included."""
+    blocks: list[list[int]] = []
+    decorated = False
+    for number, line in enumerate(lines):
+        starts = line[:1] not in ("", " ", "\t", "#", ")", "]", "}")
+        if starts and not decorated:
+            blocks.append([])
+        if starts:
+            decorated = line.startswith("@")
+        if blocks:
+            blocks[-1].append(number)
+    return blocks

@@ -1,0 +1,89 @@
+"""`nbgrader export` as a CSV file that a spreadsheet reads as it is meant."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Assignment, Grade, Gradebook, Student, SubmittedAssignment, SubmittedNotebook
+from nbgrader.plugins import ExportPlugin
+from sqlalchemy import func, select
+
+from autograder.course import find_course
+from autograder.nbgrader.late import refresh_all_penalties
+
+COLUMNS = (
+    "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
+    "late_submission_penalty", "score", "max_score", "needs_manual_grade",
+)  # fmt: skip
+"""nbgrader's own columns, and whether a person has yet to look."""
+
+
+class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
+    """nbgrader's CSV columns, quoted, with late penalties brought up to date, and no cell that runs as a formula."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        refresh_all_penalties(gradebook, find_course(Path(self.parent.coursedir.root)).late)
+        target = Path(self.to or "grades.csv")
+        with target.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            writer.writerows([plain(value) for value in row] for row in self._rows(gradebook))
+        self.log.info("Exported grades to %s", target)
+
+    def _rows(self, gradebook: Gradebook) -> Iterator[tuple[Any, ...]]:
+        assignments, students = {str(a) for a in self.assignment}, {str(s) for s in self.student}
+        for assignment in gradebook.assignments:
+            if assignments and assignment.name not in assignments:
+                continue
+            handed_in = _submissions(gradebook, assignment)
+            for student in gradebook.students:
+                if students and student.id not in students:
+                    continue
+                yield _row(assignment, student, handed_in.get(student.id, ("", 0.0, 0.0, False)))
+
+
+def plain(value: Any) -> str:
+    """A value as text that no spreadsheet takes for a formula."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{round(value, 6):g}" if abs(value) < 1e6 else str(value)
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _row(assignment: Assignment, student: Student, handed_in: tuple[Any, float, float, bool]) -> tuple[Any, ...]:
+    timestamp, raw, penalty, waits = handed_in
+    return (
+        assignment.name, assignment.duedate, timestamp, student.id, student.last_name, student.first_name,
+        student.email, raw, penalty, max(0.0, raw - penalty), assignment.max_score, "yes" if waits else "no",
+    )  # fmt: skip
+
+
+def _submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, tuple[Any, float, float, bool]]:
+    """Student → (timestamp, score, penalty, waits for a person), in two queries for the whole class."""
+    penalty = func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)
+    submissions = gradebook.db.execute(
+        select(SubmittedAssignment.student_id, SubmittedAssignment.timestamp, penalty)
+        .outerjoin(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .where(SubmittedAssignment.assignment_id == assignment.id)
+        .group_by(SubmittedAssignment.id)
+    )
+    scores = gradebook.db.execute(
+        select(SubmittedAssignment.student_id, func.sum(Grade.score), func.max(Grade.needs_manual_grade))
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .where(SubmittedAssignment.assignment_id == assignment.id)
+        .group_by(SubmittedAssignment.id)
+    )
+    by_student = {student: (score, bool(waits)) for student, score, waits in scores}
+    return {
+        student: (timestamp, *_at(by_student, student, float(off)))
+        for student, timestamp, off in submissions
+    }
+
+
+def _at(scores: dict[str, tuple[float, bool]], student: str, penalty: float) -> tuple[float, float, bool]:
+    score, waits = scores.get(student, (0.0, False))
+    return score, penalty, waits

@@ -1,0 +1,51 @@
+"""What handing in late costs, as `[late]` in course.toml says."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from nbgrader.api import Gradebook, SubmittedNotebook
+from nbgrader.plugins import LateSubmissionPlugin
+
+from autograder.course import Late, find_course
+
+DAY = 24 * 60 * 60
+
+
+def late_penalty(late: Late, score: float, max_score: float, seconds_late: float) -> float:
+    """Points taken off, never more than the score. Days count from the end of the grace period."""
+    seconds = seconds_late - 60 * late.grace_minutes
+    if seconds <= 0 or late.policy == "none":
+        return 0.0
+    if late.policy == "zero":
+        return score
+    days = math.ceil(seconds / DAY)
+    return max(0.0, min(score, days * late.penalty_per_day * max_score))
+
+
+class CourseLatePolicy(LateSubmissionPlugin):  # type: ignore[misc]
+    """nbgrader's hook for late penalties, answered from course.toml."""
+
+    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
+        # nbgrader does not say which notebook it asks about; the preprocessor that asks does.
+        asks = self.parent
+        notebook = asks.gradebook.find_notebook(asks.notebook_id, asks.assignment_id)
+        return late_penalty(find_course(Path.cwd()).late, score, notebook.max_score, total_seconds_late)
+
+
+def refresh_penalty(notebook: SubmittedNotebook, late: Late) -> None:
+    """Bring a stored penalty up to date: the due date, an extension or a manual score may have changed since."""
+    penalty = late_penalty(late, notebook.score, notebook.max_score, notebook.assignment.total_seconds_late)
+    if (notebook.late_submission_penalty or 0.0) != penalty:
+        notebook.late_submission_penalty = penalty or None
+
+
+def refresh_all_penalties(gradebook: Gradebook, late: Late) -> None:
+    """Bring the penalties of every late submission up to date, in one transaction."""
+    for assignment in gradebook.assignments:
+        for submission in assignment.submissions:
+            if submission.total_seconds_late > 0 or submission.late_submission_penalty:
+                for notebook in submission.notebooks:
+                    refresh_penalty(notebook, late)
+    gradebook.db.commit()

@@ -1,0 +1,113 @@
+"""Assignments in nbgrader's database: their notebooks and cells, as the release has them.
+
+nbgrader refuses to change the cells of an assignment that has submissions. Tests get corrected and questions get
+added during a course, so here the cells follow the release, and submissions that are there get the new rows.
+Nothing is committed: the caller ends the transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    GradeCell,
+    Notebook,
+    SolutionCell,
+    SourceCell,
+    SubmittedNotebook,
+    TaskCell,
+)
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from autograder.nbgrader.release import Release, ReleaseCell
+
+log = logging.getLogger(__name__)
+
+GRADED = ("GradeCell", "TaskCell")
+COMMENTED = ("SolutionCell", "TaskCell")
+
+
+def register_release(db: Session, course_id: str, assignment_name: str, release: Release) -> Notebook:
+    """Make the database's assignment, notebook and cells what the release has."""
+    assignment = db.scalars(select(Assignment).filter_by(name=assignment_name)).one_or_none()
+    if assignment is None:
+        assignment = Assignment(name=assignment_name, course_id=course_id)
+        db.add(assignment)
+        db.flush()
+    found = select(Notebook).filter_by(name=release.notebook, assignment_id=assignment.id)
+    notebook = db.scalars(found).one_or_none()
+    if notebook is None:
+        notebook = Notebook(name=release.notebook, assignment_id=assignment.id)
+        db.add(notebook)
+    notebook.kernelspec = release.kernelspec
+    db.flush()
+    _register_cells(db, notebook, release.cells)
+    _register_sources(db, notebook, release.cells)
+    db.flush()
+    _complete_submissions(db, notebook)
+    return notebook
+
+
+def cell_ids(db: Session, notebook: Notebook) -> dict[tuple[str, str], str]:
+    """(name, kind) → database id of the notebook's cells."""
+    rows = db.execute(select(BaseCell.name, BaseCell.type, BaseCell.id).filter_by(notebook_id=notebook.id))
+    return {(name, kind): key for name, kind, key in rows}
+
+
+def _kinds(cell: ReleaseCell) -> Iterable[tuple[type[Any], dict[str, Any]]]:
+    if cell.grade:
+        yield GradeCell, {"max_score": cell.points, "cell_type": cell.cell_type}
+    if cell.solution:
+        yield SolutionCell, {}
+    if cell.task:
+        yield TaskCell, {"max_score": cell.points, "cell_type": cell.cell_type}
+
+
+def _register_cells(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
+    there = {(cell.name, cell.type): cell for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))}
+    for cell in cells:
+        for kind, values in _kinds(cell):
+            known = there.pop((cell.grade_id, kind.__name__), None)
+            if known is None:
+                db.add(kind(name=cell.grade_id, notebook_id=notebook.id, **values))
+                continue
+            for attribute, value in values.items():
+                setattr(known, attribute, value)
+    for gone in there.values():
+        log.warning("cell %r is no longer in the release; its scores are removed", gone.name)
+        db.execute(delete(Grade).where(Grade.cell_id == gone.id))
+        db.execute(delete(Comment).where(Comment.cell_id == gone.id))
+        db.delete(gone)
+
+
+def _register_sources(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
+    there = {cell.name: cell for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))}
+    for cell in cells:
+        source = there.pop(cell.grade_id, None)
+        if source is None:
+            source = SourceCell(name=cell.grade_id, notebook_id=notebook.id)
+            db.add(source)
+        source.cell_type, source.locked = cell.cell_type, cell.locked
+        source.source, source.checksum = cell.source, cell.checksum
+    for gone in there.values():
+        db.delete(gone)
+
+
+def _complete_submissions(db: Session, notebook: Notebook) -> None:
+    """Give the submissions that are there a row for each cell that is new."""
+    submitted = set(db.scalars(select(SubmittedNotebook.id).filter_by(notebook_id=notebook.id)))
+    if not submitted:
+        return
+    ids = cell_ids(db, notebook)
+    for row, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
+        wanted = {key for (_, kind), key in ids.items() if kind in kinds}
+        there = set(db.execute(select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted))).tuples())
+        for notebook_id in submitted:
+            db.add_all(row(notebook_id=notebook_id, cell_id=key) for key in wanted if (notebook_id, key) not in there)

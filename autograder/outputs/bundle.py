@@ -1,0 +1,110 @@
+"""Everything that a hosted grader needs, in one piece: a zip for Gradescope, a folder for GitHub Classroom."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import autograder
+from autograder.course import COURSE_FILE, Assignment, Course
+from autograder.errors import KitError
+from autograder.outputs.bundle_texts import GITHUB_README, GITHUB_WORKFLOW, RUN_AUTOGRADER, SETUP
+from autograder.outputs.store import write_whole
+
+Target = Literal["gradescope", "github"]
+
+_SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
+
+
+def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> Path:
+    """Make the bundle and return where it lies.
+
+    Args:
+        course: its settings go along.
+        assignment: the one assignment that the bundle grades; no other's suite or answers are in it.
+        target: "gradescope" makes the zip to upload as the autograder, "github" a folder that becomes the
+            template of a classroom repository. The latter holds nothing hidden.
+        to: the zip's path, or the folder.
+
+    Raises:
+        KitError: something that the bundle needs is not there.
+    """
+    if target == "gradescope":
+        return _gradescope(course, assignment, to)
+    return _github(assignment, to)
+
+
+def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
+    files = dict(_gradescope_files(course, assignment))
+    scripts = {"setup.sh": SETUP, "run_autograder": RUN_AUTOGRADER.replace("ASSIGNMENT", assignment.name)}
+    to.parent.mkdir(parents=True, exist_ok=True)
+    part = to.with_name(f".{to.name}.part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in scripts.items():
+                archive.writestr(_entry(name, 0o755), text)
+            for name in sorted(files):
+                archive.writestr(_entry(name, 0o644), files[name].read_bytes())
+            archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
+        part.replace(to)
+    finally:
+        part.unlink(missing_ok=True)
+    return to
+
+
+def _entry(name: str, mode: int) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.external_attr = (stat.S_IFREG | mode) << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[str, Path]]:
+    """Name in the archive, and the file. The kit and the course stay apart: workers may read the kit only."""
+    package = Path(autograder.__file__).parent
+    pyproject = package.parent / "pyproject.toml"
+    if not pyproject.is_file():
+        raise KitError(
+            f"{pyproject} is not there: make the bundle from a checkout of the kit, not from an installed copy"
+        )
+    yield "kit/pyproject.toml", pyproject
+    for path in _files(package):
+        yield f"kit/autograder/{path.relative_to(package).as_posix()}", path
+    for needed, command in (
+        (assignment.release, "build"),
+        (assignment.solution, "build"),
+        (assignment.suite, "verify"),
+    ):
+        if not needed.exists():
+            raise KitError(f"{needed} is not there: run `autograder {command} {assignment.name}` first")
+    yield f"course/{COURSE_FILE}", course.root / COURSE_FILE
+    settings = assignment.suite.parent / "pytest.ini"
+    folders = [assignment.source.parent, assignment.release.parent, assignment.solution.parent, assignment.suite]
+    for path in [*([settings] if settings.is_file() else []), *(p for folder in folders for p in _files(folder))]:
+        yield f"course/{path.relative_to(course.root).as_posix()}", path
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        hidden = _SKIPPED.intersection(path.relative_to(folder).parts)
+        if path.is_file() and not path.is_symlink() and not hidden and path.suffix != ".pyc":
+            yield path
+
+
+def _github(assignment: Assignment, to: Path) -> Path:
+    release = assignment.release
+    if not release.is_file():
+        raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
+    write_whole(to / ".github" / "workflows" / "grade.yml", GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name))
+    write_whole(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
+    shown = [release, *(p for part in ("figures", "data") for p in _files(release.parent / part))]
+    for path in shown:
+        copy = to / path.relative_to(release.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return to

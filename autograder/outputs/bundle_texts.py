@@ -1,0 +1,123 @@
+"""The scripts and the workflow that bundles carry. ASSIGNMENT stands for the assignment's name."""
+
+from __future__ import annotations
+
+SETUP = """\
+#!/usr/bin/env bash
+# Builds the image once: a Python of its own for the kit, away from the course.
+set -euo pipefail
+export DEBIAN_FRONTEND=noninteractive
+apt-get update
+python=""
+for version in 3.13 3.12 3.11; do
+    if apt-get install -y --no-install-recommends "python$version" "python$version-venv"; then
+        python="python$version"
+        break
+    fi
+done
+if [ -z "$python" ]; then
+    echo "This image has no Python 3.11 or later: choose a newer base image." >&2
+    exit 1
+fi
+# An index with CPU-only builds of torch makes the image some gigabytes smaller: set PIP_EXTRA_INDEX_URL here.
+"$python" -m venv /opt/autograder
+/opt/autograder/bin/python -m pip install --no-cache-dir /autograder/source/kit
+# Student code may read the kit; nobody but root reads the course.
+chmod -R go-rwx /autograder/source
+"""
+
+RUN_AUTOGRADER = """\
+#!/usr/bin/env bash
+# Grades one submission. To accept a container in which no wall stands, and with it that a submission can read
+# the suite and write its own score, put AUTOGRADER_ALLOW_NO_ISOLATION=1 in front of the command.
+set -euo pipefail
+chmod -R go-rwx /autograder/source /autograder/results
+cd /
+exec /opt/autograder/bin/python -I -m autograder.outputs.gradescope ASSIGNMENT /autograder/source/course
+"""
+
+GITHUB_WORKFLOW = """\
+# Grades ASSIGNMENT on every push. See GRADING.md before you use it: the hidden suite comes from the course's
+# private repository. It must never lie in this one.
+name: grade
+on: [push, workflow_dispatch]
+permissions:
+  contents: read
+concurrency:
+  group: grade-${{ github.ref }}
+  cancel-in-progress: true
+jobs:
+  grade:
+    runs-on: ubuntu-24.04
+    timeout-minutes: 30
+    environment: grading  # holds the token; GRADING.md says how to keep students from reading it
+    outputs:
+      points: ${{ steps.report.outputs.points }}
+      max_points: ${{ steps.report.outputs.max_points }}
+    steps:
+      - name: The submission
+        uses: actions/checkout@v4
+        with:
+          path: submission
+          persist-credentials: false
+      - name: The course, from its private repository
+        uses: actions/checkout@v4
+        with:
+          repository: ${{ vars.COURSE_REPOSITORY }}
+          token: ${{ secrets.COURSE_TOKEN }}
+          path: course
+          persist-credentials: false
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - name: Install
+        run: |
+          python -m venv "$RUNNER_TEMP/kit"
+          "$RUNNER_TEMP/kit/bin/python" -m pip install ./course
+      - name: Grade
+        working-directory: course
+        run: |
+          # What a submission prints must not be taken for a command to the runner.
+          stop="$(openssl rand -hex 16)"
+          echo "::stop-commands::$stop"
+          status=0
+          "$RUNNER_TEMP/kit/bin/autograder" grade ASSIGNMENT ../submission/ASSIGNMENT.ipynb \\
+            --isolation strict --force --out "$RUNNER_TEMP/results" || status=$?
+          echo "::$stop::"
+          exit "$status"
+      - name: Report
+        id: report
+        if: always()
+        run: |
+          "$RUNNER_TEMP/kit/bin/python" -I -m autograder.outputs.github ASSIGNMENT "$RUNNER_TEMP/results"
+"""
+
+GITHUB_README = """\
+# Grading ASSIGNMENT in a classroom
+
+This folder is the template of the repository that each student gets. It holds the notebook and the workflow
+`.github/workflows/grade.yml`, and nothing hidden.
+
+**The hidden suite and the answer key stay in the course's private repository.** The workflow fetches them with a
+token while it runs. Never copy `tests/hidden/`, `source/` or `solutions/` into this repository: whoever can read a
+repository can read its whole history.
+
+## Set it up
+
+1. In the organisation, set the variable `COURSE_REPOSITORY` to the private repository, as `owner/name`.
+2. Make a token that can read the contents of that one repository and do nothing else.
+3. In each student repository, make an environment `grading` with the secret `COURSE_TOKEN`, and protect it: a
+   required reviewer from the staff, or a rule that only a branch which students cannot push to may use it.
+
+## What you must know
+
+- **A secret that a workflow can read, everybody can read who can change the workflow.** A student with write access
+  can edit `grade.yml` and print the token, and with it fetch the suite and the answer key. The protected environment
+  in step 3 is what prevents it. An organisation secret or an unprotected repository secret does not.
+- Where you cannot protect the environment, do not use this workflow. Collect the repositories and grade them in the
+  course's own private repository, or on your machine: `autograder collect ASSIGNMENT FOLDER --from github`, then
+  `autograder grade ASSIGNMENT`.
+- A student can change what a workflow in their own repository reports. Points that count come from a grading run of
+  yours.
+- The log and the summary show what a student may see: claims, messages and hints, never an expected value in full.
+"""

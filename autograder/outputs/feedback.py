@@ -1,0 +1,103 @@
+"""The page that a student reads: what was lost, why, and where to look first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Result, TestOutcome
+from autograder.outputs.pages import render
+from autograder.outputs.store import path_name, write_whole
+from autograder.points import is_full, shown
+
+WHAT_HAPPENED: dict[Outcome, str] = {
+    "passed": "passed",
+    "failed": "not right yet",
+    "error": "your code raised an error",
+    "timeout": "took too long and was stopped",
+    "crashed": "the process ended before it answered",
+    "forbidden": "uses a function that this question rules out",
+    "missing": "your notebook does not define it",
+}
+CELL_WORDS: dict[CellState, str] = {
+    "ok": "ran",
+    "error": "raised an error",
+    "timeout": "took too long and was stopped",
+    "crashed": "ended the process",
+    "missing": "was missing",
+    "restored": "was put back as released",
+    "skipped": "did not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGroup:
+    """Tests that failed in the same way, with one message for all."""
+
+    what_happened: str
+    message: str
+    tests: tuple[TestOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """One question as the page shows it. `carried` explains regained points, or is ""."""
+
+    question: QuestionResult
+    share: float
+    failed: tuple[FailedGroup, ...]
+    passed: tuple[TestOutcome, ...]
+    carried: str
+
+
+def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The page as HTML. `uses` names for each question those that it builds on (the suite knows them)."""
+    return render(
+        "feedback.html",
+        result=result,
+        questions=[_view(question, result, (uses or {}).get(question.name, ())) for question in result.questions],
+        cells=_worth_telling(result.cells),
+        cell_words=CELL_WORDS,
+    )
+
+
+def write_feedback(folder: Path, result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> Path:
+    """Write the page where nbgrader puts its own: <folder>/<student>/<assignment>/<assignment>.html."""
+    path = folder / path_name(result.student) / result.assignment / f"{result.assignment}.html"
+    write_whole(path, feedback_page(result, uses))
+    return path
+
+
+def carried_note(question: QuestionResult, result: Result, uses: Sequence[str]) -> str:
+    """What the carried points of a question mean, in words; "" where there are none."""
+    if question.carried <= 0:
+        return ""
+    lost = {other.name for other in result.questions if not is_full(other.score, other.max_score)}
+    causes = [f"`{name}`" for name in uses if name in lost]
+    cause = f"the mistake in {' and '.join(causes)}" if causes else "a mistake in a question that it builds on"
+    stand_in = "With a right answer in its place, " if len(causes) < 2 else "With right answers in their place, "
+    if is_full(question.score, question.max_score):
+        return f"You lost nothing here for {cause}: {stand_in[0].lower()}{stand_in[1:]}yours passes."
+    count = f"{shown(question.carried)} of these points count"
+    return f"{count} in spite of {cause}. {stand_in}yours passes the tests that they belong to."
+
+
+def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
+    failed = [test for test in question.tests if test.outcome != "passed"]
+    groups: dict[tuple[Outcome, str], list[TestOutcome]] = {}
+    for test in failed:
+        groups.setdefault((test.outcome, test.message), []).append(test)
+    return QuestionView(
+        question=question,
+        share=min(1.0, max(0.0, question.score / question.max_score)) if question.max_score > 0 else 1.0,
+        failed=tuple(
+            FailedGroup(WHAT_HAPPENED[how], message, tuple(tests)) for (how, message), tests in groups.items()
+        ),
+        passed=tuple(test for test in question.tests if test.outcome == "passed"),
+        carried=carried_note(question, result, uses),
+    )
+
+
+def _worth_telling(cells: Sequence[CellOutcome]) -> list[CellOutcome]:
+    return [cell for cell in cells if cell.outcome != "ok" or cell.message]

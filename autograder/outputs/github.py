@@ -1,0 +1,91 @@
+"""Results for GitHub Actions: the job summary, and the points as outputs of a step.
+
+A workflow runs `python -I -m autograder.outputs.github ASSIGNMENT RESULTS` after grading.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.model import QuestionResult, Result
+from autograder.outputs.feedback import WHAT_HAPPENED
+from autograder.outputs.store import read_results
+from autograder.outputs.text import claim, clean, one_line, shorten
+from autograder.points import shown, total
+
+LARGEST_SUMMARY = 900_000
+"""Bytes; GitHub drops a step's summary of more than 1 MiB."""
+
+LONGEST_MESSAGE = 1000
+
+_PUNCTUATION = re.compile(r"[!-,.-/:-@\[-`{-~]|(?<![0-9A-Za-z])-")
+
+
+def escape(text: str) -> str:
+    """Text that Markdown, HTML and the runner's commands leave alone: all punctuation as character references."""
+    references = _PUNCTUATION.sub(lambda found: f"&#{ord(found.group())};", clean(text).strip())
+    return references.replace("\n", "<br>")
+
+
+def job_summary(results: Sequence[Result]) -> str:
+    """Markdown for $GITHUB_STEP_SUMMARY. Whatever does not fit is counted."""
+    parts = [_summary(result) for result in results]
+    text, left_out = "", 0
+    for part in parts:
+        if left_out or len((text + part).encode()) > LARGEST_SUMMARY:
+            left_out += 1
+        else:
+            text += part
+    return text + (f"\n{left_out} more results are not shown here.\n" if left_out else "")
+
+
+def points_output(results: Sequence[Result]) -> str:
+    """Lines for $GITHUB_OUTPUT: `points` and `max_points`, over all results. Numbers only."""
+    points = shown(total(result.score for result in results), digits=6)
+    return f"points={points}\nmax_points={shown(total(result.max_score for result in results), digits=6)}\n"
+
+
+def _summary(result: Result) -> str:
+    lines = [f"## {escape(one_line(result.assignment))}: {shown(result.score)} of {shown(result.max_score)} points", ""]
+    lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
+    if result.isolation == "none":
+        lines += ["**Graded without isolation.** Student code ran without walls around it.", ""]
+    lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
+    for question in result.questions:
+        hint = escape(one_line(question.diagnosis.hint)) if question.diagnosis else ""
+        points = f"{shown(question.score)} / {shown(question.max_score)}"
+        lines.append(f"| <code>{escape(one_line(question.name))}</code> | {points} | {hint} |")
+    lines.append("")
+    for question in result.questions:
+        lines += _failures(question)
+    return "\n".join(lines) + "\n"
+
+
+def _failures(question: QuestionResult) -> list[str]:
+    failed = [test for test in question.tests if test.outcome != "passed"]
+    if not failed:
+        return []
+    lines = [f"### {escape(one_line(question.name))}", ""]
+    for test in failed:
+        message = escape(shorten(test.message, LONGEST_MESSAGE))
+        reason = f"<br><code>{message}</code>" if message else ""
+        lines.append(f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}")
+    return [*lines, ""]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Append the summary and the points to the files that the runner names."""
+    assignment, folder = arguments
+    results = read_results(Path(folder), assignment)
+    for variable, text in (("GITHUB_STEP_SUMMARY", job_summary(results)), ("GITHUB_OUTPUT", points_output(results))):
+        with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
+            file.write(text)
+    return 0 if results else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

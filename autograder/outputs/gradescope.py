@@ -1,0 +1,138 @@
+"""Results for Gradescope, and the command that its autograder runs.
+
+`python -I -m autograder.outputs.gradescope ASSIGNMENT COURSE` grades /autograder/submission and writes
+/autograder/results/results.json. Every outcome becomes a result: a student never sees an empty page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.model import QuestionResult, Result
+from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note
+from autograder.outputs.store import read_results, write_whole
+from autograder.outputs.text import claim, clean, one_line, shorten
+from autograder.points import is_full, shown
+
+LONGEST_MESSAGE = 2000
+BASE = Path("/autograder")
+
+
+def results_json(result: Result, note: str = "") -> str:
+    """The result as Gradescope reads it: one entry a question, all text plain. `note` heads the page."""
+    lines = [note] if note else []
+    if result.isolation == "none":
+        lines.append("Graded without isolation: the code ran without walls around it. Treat this score as provisional.")
+    for cell in result.cells:
+        if cell.outcome != "ok" or cell.message:
+            message = f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
+            lines.append(f"Cell {one_line(cell.id)} {CELL_WORDS[cell.outcome]}{message}")
+    return _json(result.score, "\n".join(lines), [_entry(question, result) for question in result.questions])
+
+
+def problem_json(problem: str) -> str:
+    """What a student reads whose submission could not be graded."""
+    return _json(0.0, f"This submission could not be graded. {shorten(clean(problem), LONGEST_MESSAGE)}", [])
+
+
+def _json(score: float, output: str, tests: list[dict[str, Any]]) -> str:
+    page = {
+        "score": score,
+        "output": output,
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+    }
+    return json.dumps(page, indent=1) + "\n"
+
+
+def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
+    lines = []
+    if question.diagnosis:
+        lines += ["Look here first: " + one_line(question.diagnosis.hint), ""]
+    if note := carried_note(question, result, ()):
+        lines += [note, ""]
+    for test in question.tests:
+        sign = "✓" if test.outcome == "passed" else "✗"
+        points = f"{shown(test.points)} of {shown(test.max_points)}"
+        lines.append(f"{sign} {claim(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}")
+        if test.outcome != "passed" and test.message:
+            lines += [f"    {line}" for line in shorten(clean(test.message), LONGEST_MESSAGE).splitlines()]
+    return {
+        "name": one_line(question.name),
+        "name_format": "text",
+        "score": question.score,
+        "max_score": question.max_score,
+        "status": "passed" if is_full(question.score, question.max_score) else "failed",
+        "output": "\n".join(lines),
+        "output_format": "text",
+        "visibility": "visible",
+    }
+
+
+def find_notebook(submission: Path, assignment: str) -> Path:
+    """The notebook that was handed in.
+
+    Raises:
+        ValueError: none, or several and none of them is called like the assignment.
+    """
+    found = [p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink()]
+    named = [path for path in found if path.name == f"{assignment}.ipynb"]
+    if len(found) == 1 or len(named) == 1:
+        return (named or found)[0]
+    there = ", ".join(one_line(path.name) for path in found[:10]) or "no notebook"
+    raise ValueError(f"Hand in {assignment}.ipynb; there is {there}.")
+
+
+def grade_submission(assignment: str, course: Path, base: Path, command: Sequence[str]) -> str:
+    """Grade what lies in `base/submission` and return the text of results.json.
+
+    Strict walls first. Where the container does not allow them, the best that stand, and the page says so;
+    where none stand, `grade` refuses, and the page says that instead of a score.
+    """
+    try:
+        notebook = find_notebook(base / "submission", assignment)
+    except ValueError as error:
+        return problem_json(str(error))
+    note, last = "", ""
+    modes = ["strict", "auto"] + (["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else [])
+    for isolation in modes:
+        with tempfile.TemporaryDirectory() as out:
+            asked = [*command, "grade", assignment, str(notebook), "--isolation", isolation, "--force", "--out", out]
+            done = subprocess.run(asked, cwd=course, capture_output=True, text=True, errors="replace", check=False)
+            results = read_results(Path(out), assignment)
+        if results:
+            return results_json(results[0], note)
+        last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]
+        if done.returncode == 1:  # the submission is to blame, not the walls
+            return problem_json(last)
+        print(f"isolation {isolation}: {last}", file=sys.stderr)
+        note = f"The strict walls do not stand in this container; graded with isolation {_after(isolation, modes)}."
+    return problem_json(f"Tell your instructor: {last}")
+
+
+def _after(mode: str, modes: list[str]) -> str:
+    return modes[min(modes.index(mode) + 1, len(modes) - 1)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Called by the bundle's run_autograder."""
+    assignment, course = arguments
+    command = [str(Path(sys.executable).parent / "autograder")]
+    text = grade_submission(assignment, Path(course), BASE, command)
+    write_whole(BASE / "results" / "results.json", text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

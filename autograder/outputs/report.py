@@ -1,0 +1,123 @@
+"""The class at a glance: an HTML report for the instructor, and a table for the terminal."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autograder.model import Graded, QuestionResult, Result
+from autograder.outputs.pages import render
+from autograder.outputs.statistics import histogram, question_statistics, timing_summary
+from autograder.outputs.store import Timed, read_results, read_timing, write_whole
+from autograder.outputs.text import one_line, shorten
+from autograder.points import is_full, shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+LONGEST_TABLE = 40
+"""Rows of the terminal's table; of a longer class the middle is left out."""
+
+MARKS = "✓ full marks   ~ a part   + with carried points   ✗ nothing"
+
+
+def report_page(assignment: str, results: Sequence[Result], timing: Sequence[Timed] = ()) -> str:
+    """The class report as HTML. `timing` also names the submissions that could not be graded."""
+    shares = [result.score / result.max_score for result in results if result.max_score > 0]
+    return render(
+        "report.html",
+        assignment=assignment,
+        results=sorted(results, key=lambda result: result.student),
+        mean=statistics.fmean(shares) if shares else 0.0,
+        median=statistics.median(shares) if shares else 0.0,
+        bins=histogram(results),
+        questions=question_statistics(results),
+        problems=[entry for entry in timing if entry.problem],
+        timing=timing_summary(timing),
+        suites=len({result.suite_sha256 for result in results}),
+        unwalled=sum(result.isolation == "none" for result in results),
+        mark=mark,
+        is_full=is_full,
+    )
+
+
+def write_report(folder: Path, assignment: str) -> Path:
+    """Make `<folder>/<assignment>.html` from the results that lie in the folder."""
+    path = folder / f"{assignment}.html"
+    write_whole(path, report_page(assignment, read_results(folder, assignment), read_timing(folder, assignment)))
+    return path
+
+
+def mark(question: QuestionResult) -> str:
+    """One character for how a question went; `MARKS` explains them."""
+    if question.carried > 0:
+        return "+"
+    if is_full(question.score, question.max_score):
+        return "✓"
+    return "~" if question.score > 0 else "✗"
+
+
+def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -> RenderableType:
+    """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
+
+    `problems` are the submissions without a result. Every text is a rich Text, so that no name is read as markup.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    if results:
+        parts.append(_table(sorted(results, key=lambda result: result.student)))
+        parts.append(Text(MARKS, style="dim"))
+        names = [one_line(question.name) for question in results[0].questions]
+        parts.append(Text("   ".join(f"{i} {name}" for i, name in enumerate(names, 1)), style="dim"))
+    unwalled = sum(result.isolation == "none" for result in results)
+    if unwalled:
+        parts.append(
+            Text(f"Graded without isolation: {unwalled}. Student code ran without walls.", style="bold yellow")
+        )
+    for problem in problems[:LONGEST_TABLE]:
+        reason = shorten(one_line(problem.problem), 200)
+        parts.append(Text(f"not graded: {one_line(problem.student)}: {reason}", style="red"))
+    if len(problems) > LONGEST_TABLE:
+        parts.append(Text(f"not graded: {len(problems) - LONGEST_TABLE} more", style="red"))
+    return Group(*parts)
+
+
+def _table(results: Sequence[Result]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    numbers = " ".join(str(i % 10) for i in range(1, len(results[0].questions) + 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("of", justify="right", no_wrap=True)
+    table.add_column(Text(numbers), no_wrap=True)
+    table.add_column("diagnosis", overflow="fold")
+    for i in _shown_rows(len(results)):
+        if i is None:
+            left_out = len(results) - 2 * (LONGEST_TABLE // 2)
+            table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
+            continue
+        result = results[i]
+        table.add_row(
+            Text(one_line(result.student)),
+            shown(result.score),
+            shown(result.max_score),
+            Text(" ".join(mark(question) for question in result.questions)),
+            Text(", ".join(one_line(q.diagnosis.mistake) for q in result.questions if q.diagnosis)),
+        )
+    return table
+
+
+def _shown_rows(count: int) -> list[int | None]:
+    """Indices of the rows to show; None where the middle is left out."""
+    if count <= LONGEST_TABLE:
+        return list(range(count))
+    half = LONGEST_TABLE // 2
+    return [*range(half), None, *range(count - half, count)]

@@ -1,0 +1,103 @@
+"""What a class did: the numbers behind the class report and the terminal's table."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autograder.model import Result
+from autograder.outputs.store import Timed
+from autograder.outputs.text import claim
+from autograder.points import is_full
+
+BINS = 10
+COMMONEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """One bar of the histogram: scores from `low` to `high` percent (the last one with 100)."""
+
+    low: int
+    high: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommonMistake:
+    """A known mistake that several people may have made."""
+
+    name: str
+    hint: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionStatistics:
+    """One question over the class. Shares lie between 0 and 1; `failing` is (claim, how many failed it)."""
+
+    name: str
+    max_score: float
+    mean: float
+    mean_share: float
+    right_share: float
+    carried: int
+    mistakes: tuple[CommonMistake, ...]
+    failing: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimingSummary:
+    """Seconds by stage over all submissions, the median of a submission, and the slowest one."""
+
+    stages: tuple[tuple[str, float], ...]
+    median: float
+    slowest: str
+    slowest_seconds: float
+
+
+def histogram(results: Sequence[Result]) -> tuple[Bin, ...]:
+    """How many scores lie in each tenth of the maximum."""
+    counts = Counter(min(BINS - 1, int(BINS * _share(r.score, r.max_score) + 1e-9)) for r in results)
+    width = 100 // BINS
+    return tuple(Bin(width * i, width * (i + 1), counts[i]) for i in range(BINS))
+
+
+def question_statistics(results: Sequence[Result]) -> tuple[QuestionStatistics, ...]:
+    """Every question in the order in which the results have them."""
+    names = dict.fromkeys(question.name for result in results for question in result.questions)
+    return tuple(_question(name, results) for name in names)
+
+
+def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
+    answers = [question for result in results for question in result.questions if question.name == name]
+    mistakes = Counter((a.diagnosis.mistake, a.diagnosis.hint) for a in answers if a.diagnosis)
+    failing = Counter(claim(test.name) for a in answers for test in a.tests if test.outcome != "passed")
+    return QuestionStatistics(
+        name=name,
+        max_score=max(a.max_score for a in answers),
+        mean=statistics.fmean(a.score for a in answers),
+        mean_share=statistics.fmean(_share(a.score, a.max_score) for a in answers),
+        right_share=statistics.fmean(is_full(a.score, a.max_score) for a in answers),
+        carried=sum(a.carried > 0 for a in answers),
+        mistakes=tuple(CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)),
+        failing=tuple(failing.most_common(COMMONEST)),
+    )
+
+
+def timing_summary(timing: Sequence[Timed]) -> TimingSummary | None:
+    """None where nothing was timed."""
+    totals = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
+    if not totals:
+        return None
+    stages: Counter[str] = Counter()
+    for entry in timing:
+        stages.update(entry.seconds)
+    slowest = max(totals, key=lambda student: totals[student])
+    return TimingSummary(tuple(stages.items()), statistics.median(totals.values()), slowest, totals[slowest])
+
+
+def _share(score: float, max_score: float) -> float:
+    return min(1.0, max(0.0, score / max_score)) if max_score > 0 else 1.0

@@ -1,0 +1,23 @@
+"""Points as people read them: no total ever shows 4.000000001."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def total(points: Iterable[float]) -> float:
+    """The exact sum, rounded to six digits after the point."""
+    return round(math.fsum(points), 6) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def shown(points: float, digits: int = 2) -> str:
+    """A number of points as text, without trailing zeros: "4", "17.5", "3.33"."""
+    text = f"{round(points, 6) + 0.0:.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def is_full(score: float, max_score: float) -> bool:
+    """Whether nothing was lost, whatever the order in which the points were added."""
+    return score >= max_score - 1e-6

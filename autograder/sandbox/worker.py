@@ -1,0 +1,104 @@
+"""One worker, as the trusted side holds it: requests with a deadline, and a kill that cannot miss."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from autograder.course import Limits
+from autograder.errors import HostFailed, StudentCrashed, StudentTimeout
+from autograder.sandbox.host import HostClient
+from autograder.wire.frames import Frame, WireClosed, WireError, WireTimeout, receive_frame, send_frame
+
+StandInAnswer = Callable[[Frame], Frame]
+"""Answers a stand-in's question with a frame."""
+
+_READY_SECONDS = 20.0
+_KILL_SECONDS = 10.0
+
+
+class Worker:
+    """A walled process that has loaded, or will load, one submission."""
+
+    def __init__(self, client: HostClient, limits: Limits) -> None:
+        grant = client.fork_worker(limits)
+        self._sock, self._pidfd = grant.sock, grant.pidfd
+        self._max_body = limits.reply_mb << 20
+        self._requests = 0
+        self.alive = True
+        self.answer_stand_in: StandInAnswer | None = None
+        try:
+            word = receive_frame(self._sock, 0, time.monotonic() + _READY_SECONDS).header
+        except (WireClosed, WireError, WireTimeout) as error:
+            self.kill()
+            raise HostFailed(f"a worker ended before its walls stood: {error!r}") from error
+        if word.get("ok") is not True:
+            self.kill()
+            raise HostFailed(f"a wall did not stand: {word.get('refused')}")
+
+    def request(self, header: dict[str, Any], tensors: dict[str, Tensor], seconds: float, what: str) -> Frame:
+        """Ask and wait for the answer.
+
+        Args:
+            seconds: how long the answer may take.
+            what: the call in words, for the message where it does not come.
+
+        Raises:
+            StudentTimeout: no answer in time; the worker is dead.
+            StudentCrashed: the worker ended, or sent what is no answer; it is dead.
+        """
+        return next(self.stream(header, tensors, seconds, what))
+
+    def stream(self, header: dict[str, Any], tensors: dict[str, Tensor], seconds: float, what: str) -> Iterator[Frame]:
+        """Ask once and yield answers, each within `seconds` of the one before, as long as they are wanted."""
+        if not self.alive:
+            raise StudentCrashed(f"{what} could not be called: the process had ended before")
+        self._requests += 1
+        number = self._requests
+        try:
+            send_frame(self._sock, Frame({"id": number, **header}, tensors), time.monotonic() + seconds)
+            while True:
+                yield self._answer(number, time.monotonic() + seconds)
+        except WireTimeout:
+            self.kill()
+            raise StudentTimeout(f"{what} did not end within {seconds:g} s, the limit for it.") from None
+        except WireClosed:
+            self.kill()
+            raise StudentCrashed(
+                f"{what} ended the whole process (did it call exit, or run out of memory or CPU time?)."
+            ) from None
+        except WireError as error:
+            self.kill()
+            raise StudentCrashed(f"{what} gave an answer that cannot be taken: {error}.") from None
+
+    def _answer(self, number: int, deadline: float) -> Frame:
+        while True:
+            frame = receive_frame(self._sock, self._max_body, deadline)
+            if frame.header.get("id") != number:
+                raise WireError("an answer to another question")
+            if self.answer_stand_in is not None and ("stand_in" in frame.header or "stand_in_backward" in frame.header):
+                send_frame(self._sock, self.answer_stand_in(frame), deadline)
+                continue
+            return frame
+
+    def kill(self) -> None:
+        """End the process and everything in it, and wait until it is gone."""
+        if not self.alive:
+            return
+        self.alive = False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        gone = poller.poll(_KILL_SECONDS * 1000)
+        os.close(self._pidfd)
+        self._sock.close()
+        if not gone:
+            raise HostFailed("a worker did not end when it was killed")

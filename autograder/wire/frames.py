@@ -1,0 +1,143 @@
+"""Length-prefixed frames: a JSON header, and tensors as one block of safetensors bytes.
+
+    u32 header length | u64 body length | header (JSON object) | body (safetensors, may be empty)
+
+Every length is checked before a byte of it is read, so a sender can neither make the reader allocate more than
+its limit nor make it wait past its deadline. Nothing is unpickled or evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+_PREFIX = struct.Struct("<IQ")
+MAX_HEADER = 2 << 20
+MAX_TENSORS = 4096
+_CHUNK = 1 << 20
+
+
+class WireError(Exception):
+    """The other side sent what is no frame, or more than it may."""
+
+
+class WireClosed(Exception):
+    """The other side is gone."""
+
+
+class WireTimeout(Exception):
+    """The deadline passed before a whole frame had arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message: a JSON object and the tensors that it refers to by key."""
+
+    header: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+
+
+def send_frame(sock: socket.socket, frame: Frame, deadline: float | None = None) -> None:
+    """Send one frame. With a deadline (`time.monotonic()`) the socket must be non-blocking.
+
+    Raises:
+        WireError: the header is too large.
+        WireClosed: nobody reads any more.
+        WireTimeout: the other side did not read in time.
+    """
+    header = json.dumps(frame.header, separators=(",", ":")).encode()
+    if len(header) > MAX_HEADER:
+        raise WireError(f"header of {len(header)} bytes; at most {MAX_HEADER} can cross")
+    body = save(_separate(frame.tensors)) if frame.tensors else b""
+    for part in (_PREFIX.pack(len(header), len(body)) + header, body):
+        _send_all(sock, memoryview(part), deadline)
+
+
+def receive_frame(sock: socket.socket, max_body: int, deadline: float | None = None) -> Frame:
+    """Receive one frame whose tensors take at most `max_body` bytes.
+
+    Raises:
+        WireError, WireClosed, WireTimeout: see there.
+    """
+    header_length, body_length = _PREFIX.unpack(_receive(sock, _PREFIX.size, deadline))
+    if header_length > MAX_HEADER:
+        raise WireError(f"a header of {header_length} bytes; at most {MAX_HEADER} may come")
+    if body_length > max_body:
+        raise WireError(f"an answer of {body_length / 1e6:.0f} MB; at most {max_body / 1e6:.0f} MB may come")
+    try:
+        header = json.loads(_receive(sock, header_length, deadline))
+    except (ValueError, RecursionError) as error:
+        raise WireError("a header that is not JSON") from error
+    if type(header) is not dict:
+        raise WireError("a header that is not an object")
+    if not body_length:
+        return Frame(header, {})
+    try:
+        tensors = load(bytes(_receive(sock, body_length, deadline)))
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError, AttributeError) as error:
+        raise WireError("a block of tensors that cannot be read") from error
+    if len(tensors) > MAX_TENSORS:
+        raise WireError(f"{len(tensors)} tensors; at most {MAX_TENSORS} may come")
+    return Frame(header, tensors)
+
+
+def _separate(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Safetensors refuses tensors that share memory and views into larger storages: copy those."""
+    seen: set[int] = set()
+    separate = {}
+    for key, value in tensors.items():
+        storage = value.untyped_storage()
+        alone = storage.data_ptr() not in seen and storage.nbytes() == value.numel() * value.element_size()
+        separate[key] = value if alone and value.is_contiguous() else value.contiguous().clone()
+        seen.add(storage.data_ptr())
+    return separate
+
+
+def _send_all(sock: socket.socket, data: memoryview, deadline: float | None) -> None:
+    sent = 0
+    while sent < len(data):
+        try:
+            if deadline is not None:
+                _wait(sock, deadline, write=True)
+            sent += sock.send(data[sent : sent + _CHUNK])
+        except BlockingIOError:
+            continue
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise WireClosed from error
+
+
+def _receive(sock: socket.socket, length: int, deadline: float | None) -> bytearray:
+    """Exactly `length` bytes. The buffer grows with what arrives, not with what was announced."""
+    data = bytearray()
+    while len(data) < length:
+        try:
+            if deadline is not None:
+                _wait(sock, deadline, write=False)
+            piece = sock.recv(min(length - len(data), _CHUNK))
+        except BlockingIOError:
+            continue
+        except ConnectionResetError as error:
+            raise WireClosed from error
+        if not piece:
+            raise WireClosed
+        data += piece
+    return data
+
+
+def _wait(sock: socket.socket, deadline: float, *, write: bool) -> None:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise WireTimeout
+    poller = select.poll()
+    poller.register(sock, select.POLLOUT if write else select.POLLIN)
+    if not poller.poll(left * 1000):
+        raise WireTimeout

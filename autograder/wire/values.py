@@ -1,0 +1,250 @@
+"""Python values as JSON and tensors, and back.
+
+    None, bool, str, int below 2^63      themselves
+    {"i": "…"}  {"f": hex}  {"c": [re, im]}       large int, float, complex
+    {"t": key, "g": bool, "s": strides}  {"n": key}  {"y": name}      tensor, array, dtype
+    {"l": […]}  {"u": […]}  {"e": […]}  {"d": [[k, v], …]}  {"o": [[name, v], …]}      list, tuple, set, dict, plain object
+    {"h": number, "k": class name}       handle: an object that stays in the worker
+
+Depth and number of values are bounded, on both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.wire.frames import MAX_TENSORS, WireError
+
+MAX_DEPTH = 24
+MAX_VALUES = 100_000
+MAX_TEXT = 1 << 20
+MAX_DIGITS = 2000
+
+DTYPES: dict[str, torch.dtype] = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
+        torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
+    )
+}  # fmt: skip
+_CROSSING = frozenset(DTYPES.values()) - {torch.complex64, torch.complex128}
+
+
+@dataclass(frozen=True, slots=True)
+class HandleReference:
+    """Names an object that stays in the worker."""
+
+    number: int
+    kind: str = ""
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Encodes values of one frame. `handle_for` says how an object that is no data is named (None: it may not cross)."""
+
+    handle_for: Callable[[Any], HandleReference | None]
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    grad_tensors: list[Tensor] = field(default_factory=list)
+    keep_strides: bool = False
+    _count: int = 0
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """Raises: WireError where the value is too deep, too large, or of a kind that cannot cross."""
+        self._count += 1
+        if depth > MAX_DEPTH or self._count > MAX_VALUES:
+            raise WireError("a value nested too deeply, or of too many parts, to cross")
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if isinstance(value, str):
+            return _bounded(str(value))
+        if isinstance(value, (int, np.integer)):
+            return int(value) if -(2**63) <= value < 2**63 else {"i": _digits(int(value))}
+        if isinstance(value, (float, np.floating)):
+            return {"f": float(value).hex()}
+        if isinstance(value, complex):
+            return {"c": [value.real.hex(), value.imag.hex()]}
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, np.ndarray):
+            return {"n": self._put(_from_array(value))}
+        if isinstance(value, torch.dtype):
+            return {"y": str(value).removeprefix("torch.")}
+        return self._container(value, depth + 1)
+
+    def _container(self, value: Any, depth: int) -> Any:
+        if isinstance(value, list):
+            return {"l": [self.encode(v, depth) for v in value]}
+        if isinstance(value, tuple):
+            return {"u": [self.encode(v, depth) for v in value]}
+        if isinstance(value, (set, frozenset)):
+            return {"e": [self.encode(v, depth) for v in value]}
+        if isinstance(value, dict):
+            return {"d": [[self.encode(k, depth), self.encode(v, depth)] for k, v in value.items()]}
+        if type(value) is SimpleNamespace:
+            return {"o": [[_bounded(k), self.encode(v, depth)] for k, v in vars(value).items()]}
+        reference = value if isinstance(value, HandleReference) else self.handle_for(value)
+        if reference is None:
+            raise WireError(f"a value of type {type(value).__name__} cannot cross")
+        return {"h": reference.number, "k": _bounded(reference.kind)[:200]}
+
+    def _tensor(self, value: Tensor) -> dict[str, Any]:
+        if value.layout != torch.strided or value.device.type == "meta" or value.dtype not in _CROSSING:
+            if value.dtype in DTYPES.values() and value.is_complex() and value.layout == torch.strided:
+                raise WireError("a complex tensor cannot cross")
+            raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
+        encoded: dict[str, Any] = {"t": self._put(value.detach().cpu())}
+        if value.requires_grad:
+            encoded["g"] = True
+            self.grad_tensors.append(value)
+        if self.keep_strides and not value.is_contiguous():
+            encoded["s"] = list(value.stride())
+        return encoded
+
+    def _put(self, value: Tensor) -> str:
+        if len(self.tensors) >= MAX_TENSORS:
+            raise WireError(f"more than {MAX_TENSORS} tensors in one answer")
+        key = str(len(self.tensors))
+        # a subclass of Tensor becomes a plain one: nothing but numbers crosses
+        self.tensors[key] = value.as_subclass(Tensor)
+        return key
+
+
+@dataclass(slots=True)
+class Decoder:
+    """Decodes values of one frame. `resolve` gives what a handle stands for (None: handles may not come)."""
+
+    tensors: Mapping[str, Tensor]
+    resolve: Callable[[HandleReference], Any] | None = None
+    grad_tensors: list[Tensor] = field(default_factory=list)
+    _count: int = 0
+
+    def decode(self, raw: Any, depth: int = 0) -> Any:
+        """Raises: WireError where it is no encoded value."""
+        try:
+            return self._decode(raw, depth)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, RuntimeError) as error:
+            raise WireError("a value that cannot be read") from error
+
+    def _decode(self, raw: Any, depth: int) -> Any:
+        self._count += 1
+        if depth > MAX_DEPTH or self._count > MAX_VALUES:
+            raise WireError("a value nested too deeply, or of too many parts")
+        if raw is None or type(raw) in (bool, str, int):
+            return raw
+        if type(raw) is not dict or not raw:
+            raise WireError("a value that cannot be read")
+        tag = next(iter(raw))
+        return _DECODERS[tag](self, raw, raw[tag], depth + 1)
+
+    def _tensor(self, raw: dict[str, Any], key: Any, depth: int) -> Tensor:
+        value = self.tensors[key]
+        if value.dtype not in _CROSSING:
+            raise WireError("a tensor of a dtype that may not cross")
+        if "s" in raw:
+            value = with_strides(value, raw["s"])
+        if raw.get("g") is True and value.is_floating_point():
+            value = value.detach().requires_grad_(True)
+            self.grad_tensors.append(value)
+        return value
+
+    def _array(self, raw: dict[str, Any], key: Any, depth: int) -> Any:
+        return self.tensors[key].numpy()
+
+    def _large(self, raw: dict[str, Any], digits: Any, depth: int) -> int:
+        if len(digits) > MAX_DIGITS:
+            raise WireError("an integer of too many digits")
+        return int(digits)
+
+    def _float(self, raw: dict[str, Any], text: Any, depth: int) -> float:
+        return float.fromhex(text)
+
+    def _complex(self, raw: dict[str, Any], parts: Any, depth: int) -> complex:
+        return complex(float.fromhex(parts[0]), float.fromhex(parts[1]))
+
+    def _dtype(self, raw: dict[str, Any], name: Any, depth: int) -> torch.dtype:
+        return DTYPES[name]
+
+    def _list(self, raw: dict[str, Any], values: Any, depth: int) -> list[Any]:
+        return [self._decode(value, depth) for value in _listed(values)]
+
+    def _tuple(self, raw: dict[str, Any], values: Any, depth: int) -> tuple[Any, ...]:
+        return tuple(self._decode(value, depth) for value in _listed(values))
+
+    def _set(self, raw: dict[str, Any], values: Any, depth: int) -> set[Any]:
+        return {self._decode(value, depth) for value in _listed(values)}
+
+    def _dict(self, raw: dict[str, Any], pairs: Any, depth: int) -> dict[Any, Any]:
+        return {self._decode(key, depth): self._decode(value, depth) for key, value in _listed(pairs)}
+
+    def _object(self, raw: dict[str, Any], pairs: Any, depth: int) -> SimpleNamespace:
+        return SimpleNamespace(**{str(name): self._decode(value, depth) for name, value in _listed(pairs)})
+
+    def _handle(self, raw: dict[str, Any], number: Any, depth: int) -> Any:
+        if self.resolve is None or type(number) is not int:
+            raise WireError("a handle where none may come")
+        return self.resolve(HandleReference(number, str(raw.get("k", ""))[:200]))
+
+
+_DECODERS: dict[str, Callable[[Decoder, dict[str, Any], Any, int], Any]] = {
+    "t": Decoder._tensor,
+    "n": Decoder._array,
+    "i": Decoder._large,
+    "f": Decoder._float,
+    "c": Decoder._complex,
+    "y": Decoder._dtype,
+    "l": Decoder._list,
+    "u": Decoder._tuple,
+    "e": Decoder._set,
+    "d": Decoder._dict,
+    "o": Decoder._object,
+    "h": Decoder._handle,
+}
+
+
+def with_strides(value: Tensor, strides: list[int]) -> Tensor:
+    """The same numbers laid out with other strides, so that a non-contiguous argument arrives as one."""
+    if len(strides) != value.ndim or not all(type(s) is int and 0 <= s <= 1 << 40 for s in strides):
+        raise WireError("strides that do not fit")
+    repeated = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
+    once = value[repeated] if value.ndim else value
+    span = 1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True)) if once.numel() else 0
+    if span > 64 * max(once.numel(), 16):
+        return value  # a thin slice of something huge: its layout is not worth the memory
+    laid = torch.empty_strided(once.shape, strides, dtype=value.dtype)
+    laid.copy_(once)
+    return laid.expand(value.shape)
+
+
+def _listed(values: Any) -> list[Any]:
+    if type(values) is not list:
+        raise WireError("a list that is none")
+    return values
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_TEXT:
+        raise WireError(f"a text of {len(text)} characters; at most {MAX_TEXT} can cross")
+    return text.encode("utf-8", "replace").decode()
+
+
+def _digits(value: int) -> str:
+    if value.bit_length() > MAX_DIGITS * math.log2(10):
+        raise WireError("an integer of too many digits")
+    return str(value)
+
+
+def _from_array(value: np.ndarray[Any, Any]) -> Tensor:
+    try:
+        return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape).copy())
+    except TypeError as error:
+        raise WireError(f"an array of dtype {value.dtype} cannot cross") from error

@@ -1,0 +1,53 @@
+"""What a call costs, counted: operations, FLOPs, sizes of tensors. Grades style; a hostile worker can forge it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+
+class CostCounter(TorchDispatchMode):
+    """Counts every torch operation that runs inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+        self.flops = 0
+        self.largest = 0
+        self.peak = 0
+        self.moved = 0
+        self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        keywords = kwargs or {}
+        out = func(*args, **keywords)
+        self.operations += 1
+        formula = flop_registry.get(func._overloadpacket)
+        if formula is not None:
+            self.flops += formula(*args, **keywords, out_val=out)
+        given = {t.untyped_storage()._cdata for t in tree_leaves((args, keywords)) if isinstance(t, Tensor)}
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, Tensor):
+                self._made(tensor, is_view=tensor.untyped_storage()._cdata in given)
+        return out
+
+    def _made(self, tensor: Tensor, *, is_view: bool) -> None:
+        # an expanded view has more elements than it holds: count what is held
+        held = min(tensor.numel(), tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1))
+        self.largest = max(self.largest, held)
+        if is_view:
+            return
+        self.moved += held
+        storage = tensor.untyped_storage()
+        self._alive[storage._cdata] = (StorageWeakRef(storage), held)
+        self._alive = {key: entry for key, entry in self._alive.items() if not entry[0].expired()}
+        self.peak = max(self.peak, sum(size for _, size in self._alive.values()))
+
+    def figures(self) -> list[int]:
+        """In the order of the trusted side's `Cost`."""
+        return [self.operations, self.flops, self.largest, self.peak, self.moved]

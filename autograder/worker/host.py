@@ -1,0 +1,284 @@
+"""The host: a warm process that holds nothing of the course and forks a walled worker at every request.
+
+Started by exec with a clean environment, as `python -I host.py CONTROL_FDS CONFIG`. It imports the heavy libraries
+once, warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
+
+Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import gc
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+KIT = Path(__file__).resolve().parents[2]
+_CONTROL, _WORKER_SOCKET = 200, 3
+_EXTRA = {
+    "matplotlib": ("matplotlib.pyplot",),
+    "optim": ("torch._dynamo", "torch.optim"),
+    "triton": ("triton", "triton.language", "triton.runtime.interpreter"),
+}
+
+
+def prepare_environment(scratch: str) -> None:
+    """One thread (a fork of a process that has run two hangs), no files written, the interpreter for Triton."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ[variable] = "1"
+    os.environ.update(
+        TRITON_INTERPRET="1", TRITON_HOME=scratch, TORCHINDUCTOR_CACHE_DIR=scratch, MPLBACKEND="Agg", MPLCONFIGDIR=scratch
+    )  # fmt: skip
+    sys.dont_write_bytecode = True
+
+
+def warm_up(extras: list[str]) -> None:
+    """Do once, single-threaded and before any wall, what the libraries would do late in every worker."""
+    import numpy
+    import torch
+
+    torch.set_num_threads(1)
+    functional = torch.nn.functional
+    q = torch.randn(1, 2, 6, 6, requires_grad=True)
+    functional.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        a = torch.ones(6, 6, dtype=dtype)
+        (a @ a).softmax(-1)
+    functional.layer_norm(torch.ones(2, 6), (6,))
+    functional.cross_entropy(torch.ones(2, 3), torch.tensor([0, 1]))
+    functional.conv2d(torch.ones(1, 3, 6, 6), torch.ones(2, 3, 3, 3))
+    torch.einsum("ij,jk->ik", torch.eye(3), torch.eye(3))
+    torch.linalg.svd(torch.eye(3))
+    numpy.linalg.svd(numpy.eye(3))
+    repr(q)
+    for extra in extras:
+        for module in _EXTRA.get(extra, ()):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
+    torch.manual_seed(0)
+
+
+def warm_wire() -> None:
+    """One call through a worker's own code, so that nothing of it is imported or compiled behind the walls."""
+    import torch
+
+    from autograder.worker.loop import Loop
+    from autograder.wire.frames import Frame, receive_frame, send_frame
+    from autograder.wire.values import Encoder
+
+    here, there = socket.socketpair()
+    encoder = Encoder(lambda _: None)
+    value = encoder.encode([[torch.ones(3)], {}])
+    cells = [["warm", "import torch\ndef f(x):\n    return torch.softmax(x * 2, -1)\n"]]
+    send_frame(here, Frame({"id": 1, "op": "load", "cells": cells, "forbid": ["torch.nn.functional.gelu"]}, {}))
+    send_frame(here, Frame({"id": 2, "op": "call", "name": "f", "value": value, "cost": True}, encoder.tensors))
+    here.shutdown(socket.SHUT_WR)
+    Loop(there).serve()
+    receive_frame(here, 1 << 20)
+    answer = receive_frame(here, 1 << 20).header
+    if not answer["ok"]:
+        raise RuntimeError(f"the host's own trial call failed: {answer}")
+    here.close()
+    there.close()
+    for name in ("student", "google", "google.colab"):
+        sys.modules.pop(name, None)
+
+
+class Host:
+    """The serving loop: one client a control socket, one worker a request."""
+
+    def __init__(self, controls: list[socket.socket], config: dict[str, Any]) -> None:
+        from autograder.worker import kernel, walls
+
+        self._kernel, self._walls = kernel, walls
+        self._controls = controls
+        self._tier: str = config["tier"]
+        self._readable = walls.python_paths(KIT)
+        self._hidden = [os.path.normpath(path) for path in config["hidden"]]
+        self._processes = -1
+        self._ground = walls.survey()
+        self._live: set[int] = set()
+
+    def raise_walls(self) -> None:
+        """What is put up once, for all workers: new root, own namespaces, the Landlock rules.
+
+        Raises:
+            OSError, WallRefused: the tier cannot stand here.
+        """
+        kernel, walls = self._kernel, self._walls
+        if self._tier == "none":
+            return
+        walls.refuse_overlap(self._readable, self._hidden, self._tier)
+        if self._tier == "namespaces":
+            self._enter_namespaces()
+        if self._tier == "landlock":
+            rules = kernel.landlock_rules([*self._readable, *walls.DEVICES], [])
+            self._ground = walls.Ground(self._ground.is_root, self._ground.address_space, rules)
+        kernel.set_dumpable(False)
+
+    def _enter_namespaces(self) -> None:
+        kernel = self._kernel
+        uid, gid = os.getuid(), os.getgid()
+        flags = kernel.NEW_NS | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_PID
+        if self._ground.is_root:
+            kernel.unshare(flags)
+        else:
+            kernel.unshare(flags | kernel.NEW_USER)
+            kernel.map_own_user(uid, gid)
+        first = os.fork()
+        if first:
+            self._wait_for(first)
+        # from here on we are process 1 of the jail: if we end, every worker ends
+        kernel.die_with_parent(signal.SIGKILL)
+        kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+        self._processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._walls.build_root(self._readable, self._hidden)
+
+    def _wait_for(self, child: int) -> NoReturn:
+        for control in self._controls:
+            control.close()
+        while True:
+            with contextlib.suppress(InterruptedError):
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+
+    def serve(self) -> None:
+        """Answer spawn requests until every client is gone."""
+        poller = select.poll()
+        by_descriptor = {control.fileno(): control for control in self._controls}
+        for descriptor in by_descriptor:
+            poller.register(descriptor, select.POLLIN)
+        while by_descriptor:
+            for descriptor, _ in poller.poll(1000):
+                try:
+                    message, descriptors, _, _ = socket.recv_fds(by_descriptor[descriptor], 1 << 16, 4)
+                except ConnectionResetError:
+                    message, descriptors = b"", []
+                if not message:
+                    poller.unregister(descriptor)
+                    del by_descriptor[descriptor]
+                    continue
+                self._spawn(by_descriptor[descriptor], json.loads(message), descriptors)
+            self._reap()
+
+    def _spawn(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+        try:
+            worker = self._fork(request, descriptors[0])
+            handle = os.pidfd_open(worker)
+            socket.send_fds(control, [json.dumps({"pid": worker}).encode()], [handle])
+            os.close(handle)
+        except OSError as error:
+            control.send(json.dumps({"error": f"no worker could be forked: {error}"}).encode())
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _fork(self, request: dict[str, Any], sock: int) -> int:
+        kernel = self._kernel
+        if self._tier == "namespaces":
+            kernel.unshare(kernel.NEW_PID)
+        worker = os.fork()
+        if worker:
+            if self._tier == "namespaces":
+                kernel.setns(self._processes, kernel.NEW_PID)
+            self._live.add(worker)
+            return worker
+        self._become_worker(request, sock)
+
+    def _become_worker(self, request: dict[str, Any], sock: int) -> NoReturn:
+        """In the child: nothing open but the worker's socket, walls up, then the loop."""
+        from autograder.wire.frames import Frame, send_frame
+        from autograder.worker import loop
+
+        try:
+            self._kernel.set_dumpable(True)
+            os.setsid()
+            keep = fcntl.fcntl(sock, fcntl.F_DUPFD, _CONTROL)
+            null = fcntl.fcntl(os.open("/dev/null", os.O_RDWR), fcntl.F_DUPFD, _CONTROL)
+            rules = self._ground.landlock
+            if rules is not None:
+                rules = fcntl.fcntl(rules, fcntl.F_DUPFD, _CONTROL)
+            for target, descriptor in ((0, null), (1, null), (2, null), (_WORKER_SOCKET, keep)):
+                os.dup2(descriptor, target)
+            first_closed = _WORKER_SOCKET + 1
+            if rules is not None:
+                os.dup2(rules, first_closed)
+                rules, first_closed = first_closed, first_closed + 1
+            os.closerange(first_closed, 4096)
+            connection = socket.socket(fileno=_WORKER_SOCKET)
+            home = self._walls.SCRATCH if self._tier == "namespaces" else "/"
+            os.environ.clear()
+            os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", TRITON_INTERPRET="1",
+                              OMP_NUM_THREADS="1", MPLBACKEND="Agg", MPLCONFIGDIR=home)  # fmt: skip
+            tempfile.tempdir = None
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            ground = self._walls.Ground(self._ground.is_root, self._ground.address_space, rules)
+            try:
+                self._walls.enter(self._tier, self._walls.WorkerLimits(**request["limits"]), ground)
+            except (OSError, ValueError) as error:
+                send_frame(connection, Frame({"id": 0, "ok": False, "refused": f"{error}"}, {}))
+                os._exit(1)
+            send_frame(connection, Frame({"id": 0, "ok": True}, {}))
+            loop.run(connection)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while self._live:
+            try:
+                worker, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._live.clear()
+                return
+            if worker == 0:
+                return
+            self._live.discard(worker)
+
+
+def main() -> None:
+    descriptors, config = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+    controls = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    # only a real folder can be importable: the kit's own stays on the path until its modules are loaded
+    sys.path.insert(0, str(KIT))
+    from autograder.worker import kernel
+
+    with contextlib.suppress(OSError):
+        kernel.die_with_parent(signal.SIGKILL)
+    scratch = tempfile.mkdtemp(prefix="host-")
+    try:
+        prepare_environment(scratch)
+        warm_up(config["extras"])
+        warm_wire()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    sys.path.remove(str(KIT))
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != KIT]
+    gc.collect()
+    gc.freeze()
+    host = Host(controls, config)
+    try:
+        if len(os.listdir("/proc/self/task")) != 1:
+            raise OSError(errno.EBUSY, "the host has more than one thread, and a fork of it would hang")
+        host.raise_walls()
+    except (OSError, ValueError, host._walls.WallRefused) as error:
+        for control in controls:
+            control.send(json.dumps({"error": str(error)}).encode())
+        raise SystemExit(3) from None
+    for control in controls:
+        control.send(json.dumps({"ready": config["tier"]}).encode())
+    host.serve()
+
+
+if __name__ == "__main__":
+    main()

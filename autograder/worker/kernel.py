@@ -1,0 +1,176 @@
+"""Linux calls that Python's standard library lacks, by ctypes. Each raises OSError where the kernel refuses."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import platform
+import struct
+from pathlib import Path
+from typing import Any
+
+MACHINE = platform.machine()
+_TABLES: dict[str, dict[str, int]] = json.loads(Path(__file__).with_name("syscalls.json").read_text())
+SYSCALLS = _TABLES.get(MACHINE, {})
+"""Numbers of the system calls on this processor; empty where the kit does not know it."""
+
+NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_MS_NOATIME, _MS_RELATIME = 1024, 1 << 21
+_MNT_DETACH = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def syscall(name: str, *arguments: Any) -> int:
+    if name not in SYSCALLS:
+        raise OSError(errno.ENOSYS, f"{name}: not known on {MACHINE}")
+    words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return _checked(_libc.syscall(ctypes.c_long(SYSCALLS[name]), *words), name)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    words = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    return _checked(_libc.prctl(ctypes.c_int(option), *words), f"prctl({option})")
+
+
+def no_new_privileges() -> None:
+    prctl(38, 1)
+
+
+def die_with_parent(signal_number: int) -> None:
+    """A signal for this process when its parent ends. A change of credentials clears it: set it after."""
+    prctl(1, signal_number)
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Whether processes of the same user may trace this one and open its /proc files."""
+    prctl(4, int(dumpable))
+
+
+def drop_capabilities() -> None:
+    """Give up every capability for good: bounding and ambient set too."""
+    for capability in range(64):
+        try:
+            prctl(24, capability)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EPERM):  # past the last one; or there is none to drop
+                break
+            raise
+    try:
+        prctl(47, 4)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    header = struct.pack("Ii", 0x20080522, 0)
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(b"\0" * 24))
+
+
+def unshare(flags: int) -> None:
+    _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    _checked(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    result = _libc.mount(
+        (source or "none").encode(),
+        target.encode(),
+        kind.encode() if kind else None,
+        ctypes.c_ulong(flags),
+        options.encode() if options else None,
+    )
+    _checked(result, f"mount {source} on {target}")
+
+
+def detach(target: str) -> None:
+    _checked(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"umount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    syscall("pivot_root", ctypes.c_char_p(new.encode()), ctypes.c_char_p(old.encode()))
+
+
+def bind_read_only(source: str, target: str) -> None:
+    """Show `source` at `target`, unchangeable. Flags that the mount already has must be kept in a user namespace."""
+    if Path(source).is_dir():
+        Path(target).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(target).touch()
+    mount(source, target, None, MS_BIND | MS_REC)
+    has = os.statvfs(target).f_flag
+    pairs = ((os.ST_NOEXEC, MS_NOEXEC), (os.ST_NOATIME, _MS_NOATIME), (os.ST_RELATIME, _MS_RELATIME))
+    kept = sum(mount_flag for stat_flag, mount_flag in pairs if has & stat_flag)
+    mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+
+
+def map_own_user(uid: int, gid: int) -> None:
+    """In a new user namespace: be its root, which outside is still `uid`."""
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1\n")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1\n")
+
+
+# Landlock: rights that a process gives up by itself, for good.
+
+_READ = 1 | 4 | 8  # execute, read file, read folder
+_ON_A_FILE = 1 | 2 | 4 | (1 << 14) | (1 << 15)
+
+
+def landlock_version() -> int:
+    """The kernel's Landlock version; 0 where there is none."""
+    try:
+        return syscall("landlock_create_ruleset", 0, 0, 1)
+    except OSError:
+        return 0
+
+
+def landlock_rules(readable: list[str], writable: list[str]) -> int:
+    """A rule set (a file descriptor) that allows these paths and nothing else, no TCP, no signals to outside."""
+    version = landlock_version()
+    if version < 1:
+        raise OSError(errno.ENOSYS, "this kernel has no Landlock")
+    files = (1 << 13) - 1
+    files |= (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0) | (1 << 15 if version >= 5 else 0)
+    network = 3 if version >= 4 else 0
+    scopes = 3 if version >= 6 else 0
+    attributes = struct.pack("QQQ", files, network, scopes)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    rules = syscall("landlock_create_ruleset", ctypes.c_char_p(attributes), size, 0)
+    try:
+        for paths, rights in ((readable, _READ), (writable, files)):
+            for path in paths:
+                _allow(rules, path, rights & files)
+    except BaseException:
+        os.close(rules)
+        raise
+    return rules
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        allowed = rights if Path(path).is_dir() else rights & _ON_A_FILE
+        syscall("landlock_add_rule", rules, 1, ctypes.c_char_p(struct.pack("=Qi", allowed, descriptor)), 0)
+    finally:
+        os.close(descriptor)
+
+
+def enter_landlock(rules: int) -> None:
+    no_new_privileges()
+    syscall("landlock_restrict_self", rules, 0)

@@ -1,0 +1,236 @@
+"""The loop inside the walls: runs cells, answers calls. Nothing that it says is believed without a check."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import socket
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_map
+
+from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.values import Decoder, Encoder, HandleReference
+from autograder.worker.cells import cell_file, describe_error, run_cell
+from autograder.worker.costs import CostCounter
+from autograder.worker.forbidden import Ban
+from autograder.worker.notebook_world import fresh_seeds, install_colab, new_namespace
+from autograder.worker.stand_ins import StandInRefused, make_stand_in
+
+_MAX_REQUEST = 1 << 30
+
+
+class Loop:
+    """One submission in one process: its namespace, and the objects that stay here as handles."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._names = new_namespace()
+        self._objects: list[Any] = []
+        self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+        self._ban: Ban | None = None
+        self._request = 0
+
+    def serve(self) -> None:
+        """Answer until the other side goes away."""
+        install_colab()
+        fresh_seeds()
+        while True:
+            try:
+                frame = receive_frame(self._sock, _MAX_REQUEST)
+            except WireClosed:
+                return
+            self._request = frame.header["id"]
+            handler = getattr(self, f"_do_{frame.header['op']}")
+            handler(frame)
+
+    # requests
+
+    def _do_load(self, frame: Frame) -> None:
+        """Run the cells in order; one reply a cell, so that the other side knows where a hang is."""
+        if frame.header["forbid"]:
+            self._ban = Ban(frame.header["forbid"])
+        for cell_id, source in frame.header["cells"]:
+            error = run_cell(cell_id, source, self._names)
+            self._reply({"ok": error is None, "error": error})
+        fresh_seeds()
+
+    def _do_stand_in(self, frame: Frame) -> None:
+        for name in frame.header["names"]:
+            self._names[name] = make_stand_in(name, self._ask)
+        self._reply({"ok": True})
+
+    def _do_define(self, frame: Frame) -> None:
+        """Define a function of the suite's own, apart from the submission's names."""
+        names = {"torch": torch, "__name__": "suite"}
+        error = run_cell(f"suite {frame.header['name']}", frame.header["source"], names)
+        if error is not None:
+            self._reply({"ok": False, "error": error})
+        else:
+            self._answer(names[frame.header["name"]], [])
+
+    def _do_call(self, frame: Frame) -> None:
+        target = self._target(frame.header)
+        if target is None:
+            return
+        decoder = Decoder(frame.tensors, self._object)
+        args, kwargs = decoder.decode(frame.header["value"])
+        before = tree_map(_copy, (args, kwargs))
+        counter = CostCounter() if frame.header.get("cost") else None
+        if self._ban is not None:
+            self._ban.called = None
+        try:
+            with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext():
+                result = target(*args, **kwargs)
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error), **self._notes(None)})
+            return
+        changed = _changed(target, before, (args, kwargs))
+        self._answer(result, decoder.grad_tensors, changed=changed, **self._notes(counter))
+
+    def _do_get(self, frame: Frame) -> None:
+        """An attribute of an object here: its value, or the word that it is a method."""
+        try:
+            value = getattr(self._objects[frame.header["handle"]], frame.header["attribute"])
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error)})
+            return
+        if callable(value) and not isinstance(value, Tensor):
+            self._reply({"ok": True, "method": True})
+        else:
+            self._answer(value, [])
+
+    def _do_backward(self, frame: Frame) -> None:
+        inputs, outputs = self._links[frame.header["call"]]
+        given = Decoder(frame.tensors).decode(frame.header["value"])
+        pairs = [(output, gradient) for output, gradient in zip(outputs, given, strict=True) if gradient is not None]
+        try:
+            gradients = torch.autograd.grad(
+                [output for output, _ in pairs],
+                inputs,
+                [gradient for _, gradient in pairs],
+                retain_graph=True,
+                allow_unused=True,
+            )
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error)})
+            return
+        self._answer(list(gradients), [])
+
+    # answers
+
+    def _answer(self, value: Any, inputs: list[Tensor], **notes: Any) -> None:
+        encoder = Encoder(self._handle)
+        try:
+            encoded = encoder.encode(value)
+            if inputs and encoder.grad_tensors:
+                self._links[self._request] = (inputs, encoder.grad_tensors)
+            self._reply({"ok": True, "value": encoded, **notes}, encoder.tensors)
+        except WireError as error:
+            self._reply({"ok": False, "error": describe_error(error), "uncrossable": True})
+
+    def _reply(self, header: dict[str, Any], tensors: dict[str, Tensor] | None = None) -> None:
+        send_frame(self._sock, Frame({"id": self._request, **header}, tensors or {}))
+
+    def _notes(self, counter: CostCounter | None) -> dict[str, Any]:
+        notes: dict[str, Any] = {}
+        if counter is not None:
+            notes["cost"] = counter.figures()
+        if self._ban is not None and self._ban.called:
+            notes["forbidden"] = self._ban.called
+        return notes
+
+    def _ask(self, header: dict[str, Any], value: Any) -> Any:
+        """Ask the trusted side in the middle of a request (a stand-in's answer)."""
+        encoder = Encoder(lambda _: None, keep_strides=True)
+        send_frame(self._sock, Frame({"id": self._request, **header, "value": encoder.encode(value)}, encoder.tensors))
+        frame = receive_frame(self._sock, _MAX_REQUEST)
+        if "refused" in frame.header:
+            raise StandInRefused(frame.header["refused"])
+        value = Decoder(frame.tensors).decode(frame.header["value"])
+        return {"value": value, "number": frame.header["number"]}
+
+    def _target(self, header: dict[str, Any]) -> Any:
+        """What a call is for; None where a reply has already said that it is not there."""
+        if "handle" in header:
+            owner = self._objects[header["handle"]]
+            attribute = header.get("attribute")
+            if attribute is None:
+                return owner
+            try:
+                return getattr(owner, attribute)
+            except BaseException as error:
+                self._reply({"ok": False, "error": describe_error(error)})
+                return None
+        target = self._names.get(header["name"])
+        if target is None:
+            self._reply({"ok": False, "missing": True})
+        return target
+
+    # objects that stay here
+
+    def _handle(self, value: Any) -> HandleReference:
+        for number, known in enumerate(self._objects):
+            if known is value:
+                return HandleReference(number, type(value).__name__)
+        self._objects.append(value)
+        return HandleReference(len(self._objects) - 1, type(value).__name__)
+
+    def _object(self, reference: HandleReference) -> Any:
+        return self._objects[reference.number]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _changed(target: Any, before: Any, after: Any) -> list[str]:
+    """Names of the arguments that are not what they were. A view of an argument may be returned; writing into one not."""
+    names = _parameters(target)
+    changed = []
+    for position, (old, new) in enumerate(zip(before[0], after[0], strict=True)):
+        if not _equal(old, new):
+            changed.append(names[position] if position < len(names) else str(position + 1))
+    changed += [name for name, new in after[1].items() if name in before[1] and not _equal(before[1][name], new)]
+    return changed
+
+
+def _equal(old: Any, new: Any) -> bool:
+    old_leaves, old_structure = tree_flatten(old)
+    new_leaves, new_structure = tree_flatten(new)
+    if old_structure != new_structure:
+        return False
+    for left, right in zip(old_leaves, new_leaves, strict=True):
+        if isinstance(left, Tensor):
+            if not isinstance(right, Tensor) or left.shape != right.shape or left.dtype != right.dtype:
+                return False
+            if not torch.equal(left, right.detach()) and not torch.allclose(left, right.detach(), 0, 0, equal_nan=True):
+                return False
+        elif isinstance(left, np.ndarray):
+            if not np.array_equal(left, right, equal_nan=left.dtype.kind == "f"):
+                return False
+        elif isinstance(left, (int, float, str)) and left != right and left == left:
+            return False
+    return True
+
+
+def _parameters(target: Any) -> list[str]:
+    try:
+        return list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def run(sock: socket.socket) -> None:
+    """Serve on the worker's socket, then end without a trace of what the student left behind."""
+    Loop(sock).serve()
+    os._exit(0)
+
+
+__all__ = ["cell_file", "run"]

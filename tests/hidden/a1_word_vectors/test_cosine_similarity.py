@@ -1,0 +1,118 @@
+"""cosine_similarity: the angle, whatever the lengths."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    forbid,
+    full,
+    points,
+    rand,
+    randn,
+    tensor,
+    zeros,
+)
+
+pytestmark = [
+    forbid("torch.nn.functional.cosine_similarity", "torch.cosine_similarity", "torch.nn.CosineSimilarity.forward")
+]
+
+
+@points(2)
+def test_the_cosine_of_each_pair_of_vectors(student, reference):
+    """Sum over the features, the last dimension, and divide by both lengths. One number is left for each pair."""
+    for shape in ((7, 5), (5, 5), (2, 3, 6), (1, 1)):
+        u, v = randn(*shape), randn(*shape)
+        assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
+
+
+@points(1)
+def test_lengths_cancel_and_signs_stay(student):
+    """Multiplying u or v by a positive number must change nothing; a negative number turns the sign."""
+    u, v = randn(5, 3), randn(5, 3)
+    plain = student.cosine_similarity(u, v)
+    stretch = tensor([[3.0], [250.0], [-0.02], [-7.0], [1.0]])
+    assert_close(student.cosine_similarity(u * stretch, v), plain * stretch[:, 0].sign(), what="after u was stretched,")
+    assert_close(student.cosine_similarity(u, v * stretch), plain * stretch[:, 0].sign(), what="after v was stretched,")
+    parallel = student.cosine_similarity(u, 4 * u)
+    assert_close(parallel, torch.ones(5).double(), what="for parallel vectors, the result")
+
+
+@points(1)
+def test_a_table_is_compared_with_one_vector(student, reference):
+    """The leading dimensions broadcast: [V, d] against [d] is [V]; [V, 1, d] against [W, d] is [V, W]."""
+    table, query = randn(6, 5), randn(5)
+    assert_close(student.cosine_similarity(table, query), reference.cosine_similarity(table, query))
+    assert_close(student.cosine_similarity(query, table), reference.cosine_similarity(query, table))
+    others = randn(3, 5)
+    assert_close(
+        student.cosine_similarity(table[:, None], others), reference.cosine_similarity(table[:, None], others)
+    )
+
+
+@points(1)
+def test_the_zero_vector_has_similarity_zero(student, reference):
+    """A zero vector has no direction; the course defines its similarity with anything as 0, with itself too."""
+    u, v = randn(5, 3), randn(5, 3)
+    u[1] = v[1] = v[3] = 0.0
+    assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
+
+
+@points(1)
+def test_the_gradient_at_the_zero_vector_is_finite(student):
+    """The derivative of a root at 0 is infinite, and inf · 0 is NaN: choosing the right value afterwards is too late."""
+    u, v = randn(4, 3).index_fill(0, tensor([2]), 0.0).requires_grad_(), randn(4, 3, grad=True)
+    student.cosine_similarity(u, v).sum().backward()
+    assert u.grad is not None and bool(u.grad.isfinite().all()), "the gradient with respect to u is missing or not finite"
+    assert v.grad is not None and bool(v.grad.isfinite().all()), "the gradient with respect to v is missing or not finite"
+
+
+@points(1)
+def test_gradients_flow_to_both_vectors(student, reference):
+    """Training needs the gradients of u and of v."""
+    u, v, weight = randn(6, 5, grad=True), randn(5, grad=True), randn(6)
+    mine = u.detach().clone().requires_grad_(), v.detach().clone().requires_grad_()
+    (student.cosine_similarity(u, v) * weight).sum().backward()
+    (reference.cosine_similarity(*mine) * weight).sum().backward()
+    assert_close(u.grad, mine[0].grad, what="the gradient of u")
+    assert_close(v.grad, mine[1].grad, what="the gradient of v")
+
+
+@points(1)
+def test_short_vectors_are_no_special_case(student, reference):
+    """A vector of length 0.000001 has a direction like any other. A small number in the denominator outweighs it."""
+    u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-5], [1e-6], [1.0]])
+    v = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-5], [1e-6], [1e-6]])
+    assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
+
+
+@points(1)
+def test_half_precision_comes_back_as_half_precision(student, reference):
+    """float16 in, float16 out."""
+    u, v = randn(5, 7, dtype=torch.float16), randn(5, 7, dtype=torch.float16)
+    assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v), atol=3e-3)
+
+
+@points(1)
+def test_half_precision_is_computed_in_float32(student):
+    """float16 ends at 65504, and the square of 300 is more: norms of half precision belong in float32."""
+    u = full((2, 7), 300.0, dtype=torch.float16)
+    v = u * torch.tensor([[1.0], [-1.0]], dtype=torch.float16)
+    assert_close(
+        student.cosine_similarity(u, v), torch.tensor([1.0, -1.0]).double(), atol=3e-3, same_dtype=False
+    )
+
+
+@points(1)
+def test_inputs_are_left_alone(student, reference):
+    """The caller's vectors stay as long as they were; transposed views are welcome."""
+    u, v = randn(5, 6).T, randn(5, 6).T
+    assert_close(call_twice(student.cosine_similarity, u, v), reference.cosine_similarity(u, v))
+
+
+@points(0.5)
+def test_vectors_of_different_lengths_are_refused(student):
+    """A vector of 3 features and one of 5 have no angle: ValueError, with both numbers."""
+    assert_refused(student.cosine_similarity, zeros(2, 3) + 1, zeros(2, 5) + 1, sizes=(3, 5))

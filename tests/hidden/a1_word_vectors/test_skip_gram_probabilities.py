@@ -1,0 +1,76 @@
+"""skip_gram_probabilities: the softmax of the dot products with every word."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, points, randn, uses
+
+pytestmark = [uses("softmax")]
+
+
+@points(2)
+def test_the_whole_vocabulary_shares_one(student, reference):
+    """One probability a word, from its dot product with the center word; all of them share 1."""
+    for vocab_size, d in ((7, 5), (3, 6), (5, 5), (1, 3)):
+        center, table = randn(d), randn(vocab_size, d)
+        expected = reference.skip_gram_probabilities(center, table)
+        assert_close(student.skip_gram_probabilities(center, table), expected)
+
+
+@points(1)
+def test_the_score_is_the_plain_dot_product(student, reference):
+    """Longer vectors make a sharper distribution. No cosine, no division by a root."""
+    center, table = 3 * randn(5), randn(6, 5) * 2
+    assert_close(
+        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
+    )
+    center = center / 10
+    assert_close(
+        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
+    )
+
+
+@points(1)
+def test_long_vectors_do_not_overflow(student, reference):
+    """Vectors of length 30 have dot products near 900, whose exponential is inf."""
+    center, table = randn(5), randn(7, 5)
+    center = 30 * center / center.norm()
+    table = 30 * table / table.norm(dim=1, keepdim=True)
+    table[2], table[4] = 1.01 * center, center  # two scores near 900, close enough that both count
+    assert_close(
+        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
+    )
+
+
+@points(1)
+def test_gradients_flow_to_center_and_table(student, reference):
+    """Both the center word and all context vectors learn, the ones of absent words too."""
+    center, table, weight = randn(3), randn(5, 3), randn(5)
+    theirs = center.clone().requires_grad_(), table.clone().requires_grad_()
+    own = center.clone().requires_grad_(), table.clone().requires_grad_()
+    (student.skip_gram_probabilities(*theirs) * weight).sum().backward()
+    (reference.skip_gram_probabilities(*own) * weight).sum().backward()
+    assert_close(theirs[0].grad, own[0].grad, what="the gradient of center")
+    assert_close(theirs[1].grad, own[1].grad, what="the gradient of context_table")
+
+
+@points(0.5)
+def test_dtype_in_is_dtype_out(student, reference):
+    """float32 stays float32, float16 stays float16."""
+    for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
+        center, table = randn(5, dtype=dtype), randn(7, 5, dtype=dtype)
+        expected = reference.skip_gram_probabilities(center, table)
+        assert_close(student.skip_gram_probabilities(center, table), expected, atol=atol)
+
+
+@points(0.5)
+def test_the_vectors_are_left_alone(student, reference):
+    """Called twice, the same answer; the table may be a transposed view."""
+    center, table = randn(3), randn(3, 7).T
+    expected = reference.skip_gram_probabilities(center, table)
+    assert_close(call_twice(student.skip_gram_probabilities, center, table), expected)
+
+
+@points(0.5)
+def test_rows_of_another_length_are_refused(student):
+    """A table whose rows are not as long as the center vector: ValueError with both lengths."""
+    assert_refused(student.skip_gram_probabilities, randn(3), randn(7, 5), sizes=(3, 5))

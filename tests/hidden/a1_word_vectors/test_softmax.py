@@ -1,0 +1,141 @@
+"""softmax: scores become a distribution, whatever their size."""
+
+import math
+
+import torch
+
+from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor, zeros
+
+pytestmark = [
+    forbid(
+        "torch.softmax",
+        "torch.Tensor.softmax",
+        "torch.special.softmax",
+        "torch.nn.functional.softmax",
+        "torch.nn.functional.softmin",
+        "torch.nn.functional.gumbel_softmax",
+        "torch.nn.Softmax.forward",
+        "torch.log_softmax",
+        "torch.Tensor.log_softmax",
+        "torch.special.log_softmax",
+        "torch.nn.functional.log_softmax",
+        "torch.nn.LogSoftmax.forward",
+    )
+]
+
+
+@points(2)
+def test_each_row_becomes_a_distribution(student, reference):
+    """Without dim the last dimension sums to 1, whether there are two dimensions, three, or one."""
+    for shape in ((3, 7), (2, 5, 3), (5, 5), (6,), (1, 1)):
+        z = 2 * randn(*shape)
+        assert_close(student.softmax(z), reference.softmax(z))
+
+
+@points(2)
+def test_dim_says_what_sums_to_one(student, reference):
+    """The exponentials are shared out along dim, and along no other dimension. Try each dim of a [3, 5, 7]."""
+    z = 2 * randn(3, 5, 7)
+    for dim in (0, 1, 2, -2, -3):
+        assert_close(student.softmax(z, dim=dim), reference.softmax(z, dim=dim))
+    square = randn(5, 5)
+    assert_close(student.softmax(square, 0), reference.softmax(square, 0))
+
+
+@points(2)
+def test_large_scores_do_not_overflow(student, reference):
+    """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without any change?"""
+    z = 1000 + randn(3, 5)
+    assert_close(student.softmax(z), reference.softmax(z))
+    z = (1000 + randn(3, 5)).float()
+    assert_close(student.softmax(z), reference.softmax(z), atol=1e-5)
+
+
+@points(1)
+def test_very_negative_scores_do_not_vanish(student, reference):
+    """exp(−1200) is 0 in every float, and 0/0 is NaN. The scores may all lie far below 0."""
+    z = randn(3, 5) + tensor([[-1200.0], [-60000.0], [-800.0]])
+    assert_close(student.softmax(z), reference.softmax(z))
+
+
+@points(1)
+def test_rows_of_unequal_size_do_not_disturb_each_other(student, reference):
+    """A row near +900 and one near −900 in one call: each row has its own largest score."""
+    z = randn(3, 5) + tensor([[900.0], [-900.0], [0.0]])
+    assert_close(student.softmax(z), reference.softmax(z))
+    assert_close(student.softmax(z.T, dim=0), reference.softmax(z.T, dim=0))
+
+
+@points(1)
+def test_minus_infinity_gets_nothing(student, reference):
+    """A score of −inf is legal: its share is exactly 0, and the others share as if it were not there."""
+    z = randn(3, 5)
+    z[0, 1] = z[0, 4] = z[2, 0] = -math.inf
+    weights = student.softmax(z)
+    assert_close(weights, reference.softmax(z))
+    assert bool((weights[z == -math.inf] == 0).all()), "a score of -inf should get exactly 0"
+
+
+@points(1)
+def test_a_row_of_minus_infinity_becomes_zeros(student, reference):
+    """Where every score along dim is −inf there is nothing to share: all 0, and the other rows as usual."""
+    z = randn(3, 5)
+    z[1] = -math.inf
+    assert_close(student.softmax(z), reference.softmax(z))
+    assert_close(student.softmax(z.T.contiguous(), dim=0), reference.softmax(z.T, dim=0))
+
+
+@points(1)
+def test_the_gradient_past_a_row_of_minus_infinity_is_finite(student, reference):
+    """A NaN that is replaced afterwards still spoils the gradient: keep it from arising."""
+    values = randn(3, 5)
+    values[1], values[2, 3] = -math.inf, -math.inf
+    z, own, weight = values.clone().requires_grad_(), values.clone().requires_grad_(), randn(3, 5)
+    (student.softmax(z) * weight).sum().backward()
+    (reference.softmax(own) * weight).sum().backward()
+    assert z.grad is not None and bool(z.grad.isfinite().all()), "the gradient of z is missing or not finite"
+    assert_close(z.grad, own.grad, what="the gradient of z")
+
+
+@points(1)
+def test_gradients_flow_through(student, reference):
+    """The gradient of ordinary scores: nothing may be detached or converted to a Python number on the way."""
+    values, weight = randn(4, 7), randn(4, 7)
+    z, own = values.clone().requires_grad_(), values.clone().requires_grad_()
+    (student.softmax(z) * weight).sum().backward()
+    (reference.softmax(own) * weight).sum().backward()
+    assert_close(z.grad, own.grad, what="the gradient of z")
+
+
+@points(0.5)
+def test_a_nan_stays_visible(student):
+    """A NaN among the scores is somebody's bug. Replacing every NaN by 0 hides it."""
+    z = randn(3, 5)
+    z[1, 2] = math.nan
+    weights = student.softmax(z)
+    assert_close(weights.isnan().any(dim=-1), torch.tensor([False, True, False]), what="which rows have a NaN, in the result")
+
+
+@points(0.5)
+def test_half_precision_comes_back_as_half_precision(student, reference):
+    """float16 in, float16 out; bfloat16 too."""
+    for dtype, atol in ((torch.float16, 2e-3), (torch.bfloat16, 1e-2)):
+        z = randn(3, 7, dtype=dtype)
+        assert_close(student.softmax(z), reference.softmax(z), atol=atol)
+
+
+@points(0.5)
+def test_half_precision_is_computed_in_float32(student):
+    """With 3000 equal scores each share is 1/3000. In bfloat16 itself the exponentials and their sum are too coarse."""
+    z = zeros(2, 3000, dtype=torch.bfloat16)
+    z[:, ::3] = -5.03125
+    wide = z.double()
+    exact = torch.exp(wide) / torch.exp(wide).sum(dim=1, keepdim=True)
+    assert_close(student.softmax(z), exact, atol=0, rtol=4.5e-3, same_dtype=False)
+
+
+@points(0.5)
+def test_scores_are_left_alone(student, reference):
+    """`z -= …` changes the caller's scores. Transposed views are welcome."""
+    z = randn(5, 7).T
+    assert_close(call_twice(student.softmax, z), reference.softmax(z))

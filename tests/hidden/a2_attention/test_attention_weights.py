@@ -1,0 +1,105 @@
+"""attention_weights: every query distributes its attention over the keys."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor, zeros
+
+pytestmark = [
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.functional.multi_head_attention_forward",
+        "torch.nn.MultiheadAttention",
+    )
+]
+
+
+@points(3)
+def test_each_query_distributes_over_the_keys(student, reference):
+    """Row i belongs to query i and sums to 1. Check which axis your softmax normalizes and what you divide by."""
+    q, k = randn(2, 5, 7), randn(2, 6, 7)
+    assert_close(call_twice(student.attention_weights, q, k), reference.attention_weights(q, k))
+
+
+@points(1)
+def test_a_single_sequence_without_batch(student, reference):
+    """q [N_q, d] and k [N_k, d] with nothing in front: count axes from the end."""
+    q, k = randn(3, 5), randn(7, 5)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+
+
+@points(1)
+def test_two_leading_axes(student, reference):
+    """Any number of leading axes may stand in front; later these are batch and heads."""
+    q, k = randn(2, 3, 5, 6), randn(2, 3, 4, 6)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+
+
+@points(1)
+def test_as_many_queries_as_keys(student, reference):
+    """With B = N_q = N_k = d a transposed matrix or a softmax over the wrong axis keeps its shape: look at the values."""
+    q, k = randn(5, 5, 5), randn(5, 5, 5)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+
+
+@points(1.5)
+def test_the_scale_is_the_root_of_the_width(student):
+    """d = 49: the query (1, 0, …) against keys that start with 7 ln 3, 7 ln 5, 7 ln 2 must give 0.3, 0.5, 0.2."""
+    q, k = zeros(1, 49), randn(3, 49)
+    q[0, 0] = 1.0
+    k[:, 0] = 7 * tensor([3.0, 5.0, 2.0]).log()
+    assert_close(student.attention_weights(q, k), tensor([[0.3, 0.5, 0.2]]))
+
+
+@points(1)
+def test_extreme_scores_stay_finite(student, reference):
+    """Rows of very unequal size in float32, scores from −60000 to 1000: no row may overflow or become 0/0."""
+    q = tensor([[4000.0, 0.0], [-240000.0, 0.0], [1e-3, 2e-3], [0.0, 0.0]]).float()
+    k = tensor([[0.35, 1.0], [0.36, -1.0], [0.3555, 0.5]]).float()
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k), atol=5e-3)
+
+
+@points(1)
+def test_gradients_reach_queries_and_keys(student, reference):
+    """Both sides of the dot product are trained."""
+    q, k, up = randn(2, 3, 5), randn(2, 4, 5), randn(2, 3, 4)
+    mine = [q.clone().requires_grad_(), k.clone().requires_grad_()]
+    theirs = [q.clone().requires_grad_(), k.clone().requires_grad_()]
+    weights = student.attention_weights(*mine)
+    assert weights.requires_grad, "The weights are cut off from queries and keys: no gradient can flow back."
+    (weights * up).sum().backward()
+    (reference.attention_weights(*theirs) * up).sum().backward()
+    for name, a, b in zip(("q", "k"), mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at {name}."
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(0.5)
+def test_transposed_views_are_welcome(student, reference):
+    """q and k may be views of other tensors (not contiguous): `view` refuses them, `reshape` does not."""
+    q, k = randn(5, 2, 3).transpose(0, 1), randn(3, 6, 2).permute(2, 1, 0)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+
+
+@points(1)
+def test_half_precision_in_half_precision_out(student):
+    """float16 in, float16 out, and float32 between: q · k = 90000 does not fit float16, though the scaled score does."""
+    q = torch.full((1, 9), 100.0).half()
+    k = torch.full((2, 9), 100.0).half()
+    assert_close(student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3)
+
+
+@points(1)
+def test_no_loop_over_queries_or_keys(student, reference):
+    """Count torch operations at two lengths: one matrix product serves all queries and keys."""
+    q, k = randn(2, 31, 5), randn(2, 37, 5)
+    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+    few = student.cost("attention_weights", q[:, :3], k[:, :2]).operations
+    many = student.cost("attention_weights", q, k).operations
+    assert many <= few, f"3 queries take {few} torch operations and 31 take {many}: is there a Python loop?"
+
+
+@points(1)
+def test_sizes_that_cannot_match_are_refused(student):
+    """Queries and keys meet in a dot product: compare their widths, and name both."""
+    assert_refused(student.attention_weights, randn(2, 5, 3), randn(2, 6, 4), sizes=(3, 4))
+    assert_refused(student.attention_weights, randn(5, 1), randn(6, 7), sizes=(1, 7))

@@ -1,0 +1,106 @@
+"""scaled_dot_product_attention: each query's mixture of the values."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, uses
+
+pytestmark = [
+    uses("attention_weights"),
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.functional.multi_head_attention_forward",
+        "torch.nn.MultiheadAttention",
+    ),
+]
+
+
+@points(2.5)
+def test_every_query_mixes_the_values(student, reference):
+    """Sizes are all different: [..., N_q, N_k] weights times [..., N_k, d_v] values."""
+    q, k, v = randn(2, 5, 7), randn(2, 6, 7), randn(2, 6, 3)
+    out = call_twice(student.scaled_dot_product_attention, q, k, v)
+    assert_close(out, reference.scaled_dot_product_attention(q, k, v))
+
+
+@points(1)
+def test_sizes_that_all_coincide(student, reference):
+    """B = N_q = N_k = d = d_v: only the values tell keys from values and rows from columns."""
+    q, k, v = randn(3, 3, 3), randn(3, 3, 3), randn(3, 3, 3)
+    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+
+
+@points(1)
+def test_no_batch_and_two_leading_axes(student, reference):
+    """Leading axes are only carried along, however many there are."""
+    q, k, v = randn(2, 3, 4, 5), randn(2, 3, 6, 5), randn(2, 3, 6, 7)
+    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+    q, k, v = q[0, 0], k[0, 0], v[0, 0]
+    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+
+
+@points(1)
+def test_keys_and_values_are_a_set(student, reference):
+    """Shuffle the pairs (key, value) together: every query still finds the same values."""
+    q, k, v = randn(4, 5), randn(6, 5), randn(6, 2)
+    order = [4, 2, 0, 5, 1, 3]
+    out = student.scaled_dot_product_attention(q, k[order], v[order])
+    assert_close(out, reference.scaled_dot_product_attention(q, k, v))
+
+
+@points(1)
+def test_the_result_is_linear_in_the_values(student, reference):
+    """Doubling all values doubles the result, adding 3 to them adds 3: values take no part in the weights."""
+    q, k, v = randn(2, 5, 4), randn(2, 3, 4), randn(2, 3, 4)
+    out = student.scaled_dot_product_attention(q, k, 2 * v + 3)
+    assert_close(out, 2 * reference.scaled_dot_product_attention(q, k, v) + 3)
+
+
+@points(1)
+def test_gradients_reach_queries_keys_and_values(student, reference):
+    """All three are trained, and the gradient of each is needed."""
+    arguments = [randn(2, 3, 5), randn(2, 4, 5), randn(2, 4, 6)]
+    up = randn(2, 3, 6)
+    mine = [a.clone().requires_grad_() for a in arguments]
+    theirs = [a.clone().requires_grad_() for a in arguments]
+    y = student.scaled_dot_product_attention(*mine)
+    assert y.requires_grad, "The result is cut off from the inputs: no gradient can flow back."
+    (y * up).sum().backward()
+    (reference.scaled_dot_product_attention(*theirs) * up).sum().backward()
+    for name, a, b in zip(("q", "k", "v"), mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at {name}."
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(0.5)
+def test_scores_of_any_size(student):
+    """One key wins by far in float32 (scores ±1500): its value comes out, and nothing is NaN."""
+    q = torch.tensor([[3000.0, 0.0, 0.0, 0.0], [-3000.0, 0.0, 0.0, 0.0]])
+    k = torch.tensor([[1.0, 2.0, 0.0, 1.0], [-1.0, 0.0, 5.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
+    v = randn(3, 2).float()
+    assert_close(student.scaled_dot_product_attention(q, k, v), v[:2], atol=1e-4)
+
+
+@points(0.5)
+def test_half_precision_in_half_precision_out(student, reference):
+    """float16 in, float16 out."""
+    q, k, v = randn(1, 3, 5).half(), randn(1, 4, 5).half(), randn(1, 4, 2).half()
+    out = student.scaled_dot_product_attention(q, k, v)
+    assert_close(out, reference.scaled_dot_product_attention(q, k, v), atol=4e-3)
+
+
+@points(0.5)
+def test_no_loop_over_queries_or_keys(student, reference):
+    """Count torch operations at two lengths: two matrix products serve all queries."""
+    q, k, v = randn(2, 31, 5), randn(2, 37, 5), randn(2, 37, 3)
+    out = student.scaled_dot_product_attention(q, k, v)
+    assert_close(out, reference.scaled_dot_product_attention(q, k, v))
+    few = student.cost("scaled_dot_product_attention", q[:, :3], k[:, :2], v[:, :2]).operations
+    many = student.cost("scaled_dot_product_attention", q, k, v).operations
+    assert many <= few, f"3 queries take {few} torch operations and 31 take {many}: is there a Python loop?"
+
+
+@points(1)
+def test_sizes_that_cannot_match_are_refused(student):
+    """Every key needs a value; a ValueError names both counts. Widths of queries and keys must agree as before."""
+    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(6, 4), sizes=(5, 6))
+    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 7), randn(5, 4), sizes=(3, 7))

@@ -1,0 +1,130 @@
+"""seq2seq_decode: look with the old state, mix, step, and read the word before."""
+
+from autograder.suite import assert_close, assert_refused, call_twice, points, randn, uses, zeros
+
+pytestmark = [uses("additive_scores", "attend")]
+
+
+def weights_of_the_decoder(d, h, s, a):
+    return {
+        "w_state": 1.2 * randn(s, a),
+        "w_states": randn(h, a),
+        "v": 2 * randn(a),
+        "w_y": 0.6 * randn(d, s),
+        "w_c": 0.6 * randn(h, s),
+        "w_s": 0.6 * randn(s, s),
+        "b": 0.5 * randn(s),
+    }
+
+
+def inputs(b=2, t=5, ty=4, d=3, h=6, s=7, a=5):
+    return [randn(b, t, h), 0.7 * randn(b, s), randn(b, ty, d), weights_of_the_decoder(d, h, s, a)]
+
+
+@points(3)
+def test_hidden_states_follow_the_step(student, reference):
+    """Work out the second step by hand: y_1, the context made with s_1, and s_1 itself, one matrix each."""
+    arguments = inputs()
+    hidden, _ = call_twice(student.seq2seq_decode, *arguments)
+    assert_close(hidden, reference.seq2seq_decode(*arguments)[0], what="hidden")
+
+
+@points(2)
+def test_weights_have_a_row_for_every_step(student, reference):
+    """[B, Ty, T], row t made with s_{t-1}. Do your rows differ from step to step, and does each sum to 1?"""
+    arguments = inputs(ty=6)
+    assert_close(student.seq2seq_decode(*arguments)[1], reference.seq2seq_decode(*arguments)[1], what="weights")
+
+
+@points(1.5)
+def test_the_first_weights_come_from_s0(student, reference):
+    """When the decoder looks for the first time it has s0 and nothing else."""
+    states, s0, targets, params = inputs(b=3, t=7, ty=2)
+    _, weights = student.seq2seq_decode(states, s0, targets, params)
+    scores = reference.additive_scores(s0, states, params["w_state"], params["w_states"], params["v"])
+    assert_close(weights[:, 0], reference.attend(scores, states)[1], what="the first row of weights")
+
+
+@points(2)
+def test_a_step_does_not_see_its_own_word(student):
+    """Change y_2: steps 1 and 2 must stay as they are (they have read y_1 at most), and steps 3, 4, 5 must change.
+    Which word does step t read?"""
+    states, s0, targets, params = inputs(ty=5)
+    changed = targets.clone()
+    changed[:, 1] += 1.0
+    before = student.seq2seq_decode(states, s0, targets, params)[0]
+    after = student.seq2seq_decode(states, s0, changed, params)[0]
+    moved = (before - after).abs().amax(dim=(0, 2)) > 1e-6
+    steps = [i + 1 for i, m in enumerate(moved.tolist()) if m]
+    assert steps == [3, 4, 5], f"Changing the word y_2 changes the steps {steps} (counted from 1)."
+
+
+@points(1.5)
+def test_the_first_step_reads_zeros(student, reference):
+    """There is no word before the first: its input is zeros, not the first word and not the last one."""
+    states, s0, targets, params = inputs(ty=3)
+    first = student.seq2seq_decode(states, s0, targets, params)[0][:, :1]
+    nothing = reference.seq2seq_decode(states, s0, zeros(2, 1, 3), params)[0]
+    assert_close(first, nothing, what="the first hidden state")
+
+
+@points(1.5)
+def test_the_order_of_the_source_states_does_not_matter(student, reference):
+    """Attention sees a set: shuffle the encoder states, and the weights are shuffled with them, the hidden states stay.
+    Does your decoder use one particular state, such as the last?"""
+    states, s0, targets, params = inputs(b=1, t=6)
+    hidden, weights = reference.seq2seq_decode(states, s0, targets, params)
+    order = [3, 0, 5, 1, 4, 2]
+    mine = student.seq2seq_decode(states[:, order], s0, targets, params)
+    assert_close(mine[0], hidden, what="hidden")
+    assert_close(mine[1], weights[:, :, order], what="weights")
+
+
+@points(1)
+def test_sizes_that_all_coincide(student, reference):
+    """All widths equal and all lengths equal: nothing but the values tells a transposed matrix from a right one."""
+    arguments = inputs(b=3, t=3, ty=3, d=5, h=5, s=5, a=5)
+    assert_close(student.seq2seq_decode(*arguments)[0], reference.seq2seq_decode(*arguments)[0], what="hidden")
+
+
+@points(1)
+def test_one_step_over_one_position(student, reference):
+    """Ty = 1 and T = 1: hidden is [B, 1, S], and the only weight is 1."""
+    arguments = inputs(b=1, t=1, ty=1)
+    mine, theirs = student.seq2seq_decode(*arguments), reference.seq2seq_decode(*arguments)
+    assert_close(mine[0], theirs[0], what="hidden")
+    assert_close(mine[1], theirs[1], what="weights")
+
+
+@points(2)
+def test_gradients_reach_states_start_and_words(student, reference):
+    """Training needs the way back: to every encoder state (through weights and context), to s0, to the words fed in."""
+    states, s0, targets, params = inputs()
+    up = randn(2, 4, 7)
+    mine = [a.clone().requires_grad_() for a in (states, s0, targets)]
+    theirs = [a.clone().requires_grad_() for a in (states, s0, targets)]
+    hidden = student.seq2seq_decode(*mine, params)[0]
+    assert hidden.requires_grad, "The hidden states are cut off from the inputs: no gradient can flow back."
+    (hidden * up).sum().backward()
+    (reference.seq2seq_decode(*theirs, params)[0] * up).sum().backward()
+    for name, a, b in zip(("states", "s0", "targets"), mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at {name}."
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(1)
+def test_float32_stays_float32(student, reference):
+    """The zeros of the first step and anything you create must have the dtype of the inputs."""
+    states, s0, targets, params = inputs(b=1)
+    small = [states.float(), s0.float(), targets.float(), {name: w.float() for name, w in params.items()}]
+    mine, theirs = student.seq2seq_decode(*small), reference.seq2seq_decode(*small)
+    assert_close(mine[0], theirs[0], atol=1e-4, what="hidden")
+    assert_close(mine[1], theirs[1], atol=1e-4, what="weights")
+
+
+@points(1.5)
+def test_sizes_that_cannot_match_are_refused(student):
+    """Words must fit w_y, and every sentence needs its states, its start and its words."""
+    states, s0, targets, params = inputs()
+    assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8))
+    assert_refused(student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9))

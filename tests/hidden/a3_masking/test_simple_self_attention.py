@@ -1,0 +1,63 @@
+"""simple_self_attention: plain dot products, nobody looks ahead, every row a mixture."""
+
+from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor
+
+pytestmark = [
+    forbid("torch.nn.functional.scaled_dot_product_attention", "torch._C._nn.scaled_dot_product_attention"),
+]
+
+
+@points(2)
+def test_each_token_mixes_itself_and_what_came_before(student, reference):
+    """Compare one row with paper: which scores take part, are they the plain dot products, and which axis sums to 1?"""
+    x = randn(2, 5, 3)
+    assert_close(student.simple_self_attention(x), reference.simple_self_attention(x))
+
+
+@points(1)
+def test_the_first_token_sees_only_itself(student):
+    """Row 0 has one key to choose from, so its output is the token itself."""
+    x = randn(3, 7, 5)
+    assert_close(student.simple_self_attention(x)[:, 0], x[:, 0], what="row 0")
+
+
+@points(1)
+def test_later_tokens_leave_earlier_outputs_alone(student, reference):
+    """Cut the sequence after token i: outputs 0 … i must stay what they were in the long sequence."""
+    x = randn(6, 3)
+    long = student.simple_self_attention(x)
+    assert_close(long[5], reference.simple_self_attention(x)[5], what="the last row")
+    for n in range(1, 6):
+        assert_close(student.simple_self_attention(x[:n]), long[:n], what=f"the first {n} rows")
+
+
+@points(1)
+def test_large_tokens_stay_finite(student, reference):
+    """Scores of a thousand are ordinary: exp(1000) is not."""
+    x = 30 * randn(5, 6)
+    assert_close(student.simple_self_attention(x), reference.simple_self_attention(x))
+
+
+@points(1)
+def test_gradients_flow_through_scores_and_sum(student, reference):
+    """The token is used as query, key and value; all three uses must carry a gradient."""
+    x, weight = randn(2, 5, 3, grad=True), randn(2, 5, 3)
+    y = x.detach().clone().requires_grad_()
+    (student.simple_self_attention(x) * weight).sum().backward()
+    (reference.simple_self_attention(y) * weight).sum().backward()
+    assert_close(x.grad, y.grad, what="the gradient of x")
+
+
+@points(0.5)
+def test_all_positions_are_computed_at_once(student):
+    """The number of operations should not grow with N: one product of matrices holds all the scores."""
+    short, long = (student.cost("simple_self_attention", randn(n, 3)).operations for n in (5, 23))
+    assert 2 <= short, "this took no tensor operation at all"
+    assert long <= short + 2, f"5 tokens take {short} operations and 23 tokens take {long}: there is a loop over tokens."
+
+
+@points(0.5)
+def test_half_precision_comes_back_as_half_and_nothing_changes(student):
+    """float16 in, float16 out; the scores are computed in float32, since 300 · 300 is beyond float16."""
+    x = tensor([[300.0, 1.0], [0.0, 2.0]]).half()
+    assert_close(call_twice(student.simple_self_attention, x), tensor([[300.0, 1.0], [2.687, 1.991]]).half(), atol=1e-2)

@@ -1,0 +1,69 @@
+"""attention_flops: the four products, each counted, and equal to what a counter counts."""
+
+from torch.utils.flop_counter import FlopCounterMode
+
+from autograder.suite import assert_equal, assert_refused, points, randn
+
+
+def _flops(student, *sizes, keys=("qkv", "scores", "values", "output", "total")):
+    """The answer, once it is a dict with these keys."""
+    answer = student.attention_flops(*sizes)
+    assert isinstance(answer, dict), "attention_flops should return a dict."
+    for key in keys:
+        assert key in answer, f"The answer of attention_flops has no key {key!r}."
+    return answer
+
+
+@points(2)
+def test_the_projections(student):
+    """[B·N, D] times [D, 3·H·d] in, [B·N, H·d] times [H·d, D] out; a multiply-add is 2. H·d is not D here."""
+    answer = _flops(student, 3, 5, 7, 2, 11, keys=("qkv", "output"))
+    assert_equal(answer["qkv"], 13_860, what="qkv")  # 2 · 15 · 7 · 66
+    assert_equal(answer["output"], 4_620, what="output")  # 2 · 15 · 22 · 7
+
+
+@points(2)
+def test_scores_and_values(student):
+    """In each head [N, d] times [d, N], then [N, N] times [N, d]. H·d is not D here."""
+    answer = _flops(student, 3, 5, 7, 2, 11, keys=("scores", "values"))
+    assert_equal(answer["scores"], 3_300, what="scores")  # 3 · 2 · (2 · 5 · 11 · 5)
+    assert_equal(answer["values"], 3_300, what="values")
+
+
+@points(2)
+def test_the_total_is_what_a_counter_counts(student, reference):
+    """torch's own FLOP counter watched a whole multi-head attention: your total should be its number."""
+    for b, n, d_model, num_heads, d_head in ((1, 7, 6, 2, 3), (3, 11, 10, 5, 7), (2, 1, 3, 1, 5)):
+        width = num_heads * d_head
+        weights = [randn(d_model, width) for _ in range(3)] + [randn(width, d_model)]
+        with FlopCounterMode(display=False) as counter:
+            reference.multi_head_attention(randn(b, n, d_model), *weights, num_heads)
+        answer = _flops(student, b, n, d_model, num_heads, d_head, keys=("total",))
+        assert_equal(answer["total"], counter.get_total_flops(), what="total")
+
+
+@points(1)
+def test_twice_the_length_is_twice_the_projections_and_four_times_the_scores(student):
+    """Only two of the four products grow with the square of N; all of them grow with the batch."""
+    small, long, wide = _flops(student, 1, 5, 6, 3, 7), _flops(student, 1, 10, 6, 3, 7), _flops(student, 11, 5, 6, 3, 7)
+    assert small["qkv"] > 0 and small["scores"] > 0, "A product that counts nothing."
+    for key, growth in (("qkv", 2), ("scores", 4), ("values", 4), ("output", 2)):
+        assert long[key] == growth * small[key], f"{key} grows by {long[key] / small[key]:g} when N doubles."
+        assert wide[key] == 11 * small[key], f"{key} grows by {wide[key] / small[key]:g} when the batch grows by 11."
+
+
+@points(1)
+def test_the_answer_is_whole_numbers_under_five_names(student):
+    """Five keys, each an int, exact even where a float would round."""
+    answer = _flops(student, 3, 100_003, 12_289, 97, 127)
+    for key, value in answer.items():
+        assert type(value) is int, f"{key!r} is {type(value).__name__}, not int."
+    assert_equal(sorted(answer), ["output", "qkv", "scores", "total", "values"], what="the names")
+    assert answer["total"] == sum(answer.values()) - answer["total"] > 0, "total is not the sum of the other four."
+
+
+@points(1)
+def test_sizes_below_one_are_refused(student):
+    """No tokens, or a negative width: ValueError, with the size in its message."""
+    assert_refused(student.attention_flops, 3, 0, 7, 2, 5, sizes=(0,))
+    assert_refused(student.attention_flops, 3, 5, -7, 2, 11, sizes=(-7,))

@@ -1,0 +1,69 @@
+"""fused_qkv: one product, cut first into queries, keys, values and then into heads."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, ones, points, randn, uses, zeros
+
+pytestmark = [uses("split_heads")]
+
+
+@points(3)
+def test_equals_three_separate_projections(student, reference):
+    """Multiply by each of the three matrices alone and compare with what comes out of the fused one."""
+    x, w_q, w_k, w_v = randn(2, 5, 11), randn(11, 21), randn(11, 21), randn(11, 21)
+    answers = call_twice(student.fused_qkv, x, torch.cat([w_q, w_k, w_v], dim=1), 3)
+    assert len(answers) == 3, "fused_qkv should return three tensors: queries, keys, values."
+    for answer, w, name in zip(answers, (w_q, w_k, w_v), "qkv", strict=True):
+        assert_close(answer, reference.split_heads(x @ w, 3), what=name)
+
+
+@points(2)
+def test_the_thirds_are_queries_keys_values(student):
+    """All weights of W_Q are 1, those of W_K 2, those of W_V 3: each of the results should hold one number only."""
+    w_qkv = torch.cat([ones(1, 10), 2 * ones(1, 10), 3 * ones(1, 10)], dim=1)
+    for i, answer in enumerate(student.fused_qkv(ones(1, 3, 1), w_qkv, 2)):
+        assert_close(answer, (i + 1) * ones(1, 2, 3, 5), what="qkv"[i])
+
+
+@points(1)
+def test_three_heads_of_three_numbers(student, reference):
+    """B, N, H and d are all 3, as many as there are parts: nothing here tells the axes apart but their meaning."""
+    x, w_qkv = randn(3, 3, 9), randn(9, 27)
+    for answer, expected, name in zip(
+        student.fused_qkv(x, w_qkv, 3), reference.fused_qkv(x, w_qkv, 3), "qkv", strict=True
+    ):
+        assert_close(answer, expected, what=name)
+
+
+@points(1)
+def test_one_token_of_a_transposed_batch(student, reference):
+    """One sentence of one token, and an x whose memory is not in the order of its axes."""
+    w_qkv = randn(7, 30)
+    for x in (randn(1, 1, 7), randn(1, 7, 3).transpose(1, 2)):
+        assert_close(student.fused_qkv(x, w_qkv, 5)[2], reference.fused_qkv(x, w_qkv, 5)[2], what="v")
+
+
+@points(1)
+def test_gradients_reach_x_and_every_column(student, reference):
+    """All three parts are used here: x and each column of w_qkv should get the gradient of three projections."""
+    x, w_qkv = randn(2, 5, 7, grad=True), randn(7, 18, grad=True)
+    weights = [randn(2, 2, 5, 3) for _ in range(3)]
+    sum((part * w).sum() for part, w in zip(student.fused_qkv(x, w_qkv, 2), weights, strict=True)).backward()
+    d_qkv = torch.cat([reference.merge_heads(w) for w in weights], dim=-1)
+    assert_close(x.grad, d_qkv @ w_qkv.detach().T, what="the gradient of x")
+    assert_close(w_qkv.grad, torch.einsum("bnd,bnc->dc", x.detach(), d_qkv), what="the gradient of w_qkv")
+
+
+@points(1)
+def test_half_precision_stays_half_precision(student):
+    """The dtype that comes in goes out."""
+    q, k, v = student.fused_qkv(ones(2, 3, 5).half(), ones(5, 12).half(), 2)
+    for answer, name in ((q, "q"), (k, "k"), (v, "v")):
+        assert_close(answer, (zeros(2, 2, 3, 2) + 5).half(), what=name)
+
+
+@points(1)
+def test_columns_that_do_not_divide_are_refused(student):
+    """20 columns are no three parts, and 21 are three parts of 7, which two heads cannot share: ValueError."""
+    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 20), 2, sizes=(20, 2))
+    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 2, sizes=(21, 2))

@@ -1,0 +1,94 @@
+"""grouped_query_attention: neighbouring query heads share a key and value head."""
+
+import torch
+
+from autograder.suite import (
+    arange,
+    assert_close,
+    assert_refused,
+    call_twice,
+    eye,
+    forbid,
+    ones,
+    points,
+    rand,
+    randn,
+    uses,
+    zeros,
+)
+
+pytestmark = [
+    forbid("torch.nn.functional.scaled_dot_product_attention", "torch.nn.functional.multi_head_attention_forward"),
+]
+
+
+@points(3)
+def test_neighbouring_query_heads_share_one_value_head(student):
+    """Value head g holds the number g + 1 everywhere. Read the answers off head by head: equal ones are neighbours."""
+    v = arange(1, 4).view(1, 3, 1, 1).expand(1, 3, 5, 7)
+    answer = student.grouped_query_attention(randn(1, 6, 2, 11), randn(1, 3, 5, 11), v)
+    assert_close(answer, tensor_of_heads([1, 1, 2, 2, 3, 3], 2, 7))
+
+
+@points(2)
+def test_scores_use_the_shared_key_head(student):
+    """Each key head points at another token, so the answer tells which key head a query head has read."""
+    q, k = ones(1, 6, 1, 2), -1e3 * ones(1, 2, 5, 2)
+    k[0, 0, 1], k[0, 1, 3] = 1e3, 1e3  # key head 0 prefers token 1, key head 1 token 3
+    v = arange(5).view(1, 1, 5, 1).expand(1, 2, 5, 1)
+    assert_close(student.grouped_query_attention(q, k, v), tensor_of_heads([1, 1, 1, 3, 3, 3], 1, 1))
+
+
+@points(2)
+def test_equals_one_attention_a_head(student, reference):
+    """Compared with a plain loop; N_q, N_k, d and d_v all differ."""
+    q, k, v = randn(2, 6, 5, 3), randn(2, 3, 7, 3), randn(2, 3, 7, 4)
+    expected = torch.stack([reference.masked_attention(q[:, h], k[:, h // 2], v[:, h // 2]) for h in range(6)], dim=1)
+    assert_close(call_twice(student.grouped_query_attention, q, k, v), expected)
+
+
+@points(1)
+def test_one_key_head_for_all_and_one_for_each(student, reference):
+    """The two ends: multi-query attention, and as many key heads as query heads."""
+    q, k, v = randn(2, 5, 3, 7), randn(2, 5, 6, 7), randn(2, 5, 6, 7)
+    f = student.grouped_query_attention
+    assert_close(f(q, k, v), reference.masked_attention(q, k, v), what="H_kv = H")
+    assert_close(f(q, k[:, :1], v[:, :1]), reference.masked_attention(q, k[:, :1], v[:, :1]), what="H_kv = 1")
+
+
+@points(2)
+def test_masks_of_two_and_three_axes(student):
+    """[N_q, N_k] goes for all; [B, N_q, N_k] is one a sentence, even where there are as many sentences as heads."""
+    v = randn(4, 2, 5, 3)
+    q, k = zeros(4, 4, 5, 3), randn(4, 2, 5, 3)
+    for mask in (ones(5, 5).tril().bool(), (rand(4, 5, 5) < 0.5) | eye(5).bool()):
+        share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
+        share = share.unsqueeze(1) if share.dim() == 3 else share
+        expected = torch.stack([(share @ v)[:, h // 2] for h in range(4)], dim=1)
+        assert_close(student.grouped_query_attention(q, k, v, mask), expected)
+
+
+@points(1)
+def test_a_shared_head_collects_the_gradients_of_its_group(student, reference):
+    """Each value head is read by three query heads: its gradient is the sum of three."""
+    q, k, v = (randn(*s, grad=True) for s in ((2, 6, 5, 3), (2, 2, 7, 3), (2, 2, 7, 3)))
+    theirs = [t.detach().clone().requires_grad_() for t in (q, k, v)]
+    weight = randn(2, 6, 5, 3)
+    (student.grouped_query_attention(q, k, v) * weight).sum().backward()
+    (reference.grouped_query_attention(*theirs) * weight).sum().backward()
+    for mine, other, name in zip((q, k, v), theirs, "qkv", strict=True):
+        assert mine.grad is not None, f"No gradient reaches {name}."
+        assert_close(mine.grad, other.grad, what=f"the gradient of {name}")
+
+
+@points(1)
+def test_heads_that_cannot_be_shared_evenly_are_refused(student):
+    """Seven query heads for three key heads; three key heads and two value heads: ValueError with both numbers."""
+    f = student.grouped_query_attention
+    assert_refused(f, randn(1, 7, 2, 5), randn(1, 3, 2, 5), randn(1, 3, 2, 5), sizes=(7, 3))
+    assert_refused(f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 2, 4, 5), sizes=(3, 2))
+
+
+def tensor_of_heads(numbers, n, d):
+    """[1, H, n, d] with one number a head."""
+    return torch.tensor(numbers, dtype=torch.float64).view(1, -1, 1, 1).expand(1, len(numbers), n, d)

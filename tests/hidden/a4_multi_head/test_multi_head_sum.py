@@ -1,0 +1,75 @@
+"""multi_head_sum: a plain sum of what each head writes, equal to concatenation and one output matrix."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, eye, forbid, ones, points, rand, randn, uses, zeros
+
+pytestmark = [
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.functional.multi_head_attention_forward",
+        "torch.nn.MultiheadAttention",
+    ),
+    uses("split_heads", "merge_heads", "multi_head_attention"),
+]
+
+
+@points(3)
+def test_equals_concatenation_and_one_output_matrix(student, reference):
+    """Stack the heads' matrices on top of each other: multi_head_attention with that w_o gives the same."""
+    x, w_q, w_k, w_v, w_heads = randn(2, 5, 6), randn(6, 9), randn(6, 9), randn(6, 9), randn(3, 3, 6)
+    expected = reference.multi_head_attention(x, w_q, w_k, w_v, w_heads.reshape(9, 6), 3)
+    assert_close(call_twice(student.multi_head_sum, x, w_q, w_k, w_v, w_heads, 3), expected)
+
+
+@points(2)
+def test_heads_are_added_not_averaged(student):
+    """Five heads that each write 1 make 5. The notes say "weighted average"; the weights there are matrices."""
+    x, nothing = ones(1, 3, 5), zeros(5, 10)
+    w_v, w_heads = ones(5, 10) / 5, ones(5, 2, 5) / 2
+    assert_close(student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 5), 5 * ones(1, 3, 5))
+
+
+@points(1)
+def test_each_head_writes_with_its_own_matrix(student):
+    """Head h copies its value to column h of the output: nothing of another head may appear there."""
+    x, nothing = randn(2, 5, 3), zeros(3, 3)
+    w_heads = eye(3).unsqueeze(1)  # [H, 1, D]
+    expected = x.mean(dim=1, keepdim=True).expand(2, 5, 3)
+    assert_close(student.multi_head_sum(x, nothing, nothing, eye(3), w_heads, 3), expected)
+
+
+@points(1)
+def test_values_may_have_another_size_than_keys(student):
+    """d_v is not d, and neither is D / H."""
+    x, w_v, w_heads = randn(2, 5, 7), randn(7, 6), randn(2, 3, 7)
+    expected = x.mean(dim=1, keepdim=True) @ w_v @ w_heads.reshape(6, 7)
+    assert_close(student.multi_head_sum(x, zeros(7, 10), randn(7, 10), w_v, w_heads, 2), expected.expand(2, 5, 7))
+
+
+@points(1)
+def test_a_mask_of_three_axes_belongs_to_sentences(student):
+    """[B, N, N] with as many sentences as heads: the same mask for all heads of a sentence."""
+    x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
+    mask = (rand(2, 5, 5) < 0.5) | eye(5).bool()
+    share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
+    answer = student.multi_head_sum(x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask)
+    assert_close(answer, share @ x @ w_v @ w_heads.reshape(6, 6))
+
+
+@points(1)
+def test_gradients_reach_every_head_matrix(student):
+    """Each W_h gets the gradient of its own head's answer."""
+    x, w_v, w_heads, weight = randn(2, 5, 6), randn(6, 6), randn(3, 2, 6, grad=True), randn(2, 5, 6)
+    (student.multi_head_sum(x, zeros(6, 6), zeros(6, 6), w_v, w_heads, 3) * weight).sum().backward()
+    means = (x.mean(dim=1) @ w_v).view(2, 3, 2)  # [B, H, d_v]
+    assert w_heads.grad is not None, "No gradient reaches w_heads."
+    assert_close(w_heads.grad, torch.einsum("bhd,bm->hdm", means, weight.sum(dim=1)), what="the gradient of w_heads")
+
+
+@points(1)
+def test_the_wrong_number_of_matrices_is_refused(student):
+    """Two heads and three output matrices: ValueError, with both numbers in its message."""
+    assert_refused(
+        student.multi_head_sum, randn(2, 5, 7), randn(7, 10), randn(7, 10), randn(7, 10), randn(3, 5, 7), 2, sizes=(3, 2)
+    )
