@@ -3,7 +3,8 @@
 Every telling line of a solution region is looked for in the whole release: sources, outputs, metadata, the names of
 figures and data, and what they say where they are text. So are the names of the hidden tests and their lines.
 A line is telling if it is long enough to be nobody's chance, and not of the sort that every cell has (imports,
-unpacking a shape, raising the ValueError that the docstring promises).
+unpacking a shape, raising the ValueError that the docstring promises). Given code may share up to half of an answer's
+telling lines: it shows the earlier functions that the answer extends.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,25 +33,26 @@ _EVERYDAY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One piece of the release: where it stands, and its lines without spaces."""
+    """One piece of the release: where it stands, its lines without spaces, and whether it is given code."""
 
     place: str
     lines: tuple[str, ...]
     whole: str
+    is_given: bool = False
 
 
-def leaks(notebook: SourceNotebook, release: bytes, files: Iterable[tuple[str, bytes]], suite: Path) -> list[str]:
+def leaks(notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, bytes]], suite: Path) -> list[str]:
     """What the release gives away, one sentence each; [] where it gives away nothing."""
     texts = list(_texts(release, files))
     names = [name for name, _ in files]
     problems = []
     for cell in (*notebook.of_kind("question"), *notebook.of_kind("written")):
-        for line in _telling_lines(cell.source, code=cell.is_code):
-            problems += [
-                f"{text.place} gives away a line of the answer to {cell.name}: {line}"
-                for text in texts
-                if _says(text, line, code=cell.is_code)
-            ]
+        lines = list(_telling_lines(cell.source, code=cell.is_code))
+        for text in texts:
+            said = [line for line in lines if _says(text, line, code=cell.is_code)]
+            if text.is_given and 2 * len(said) <= len(lines):
+                continue  # an earlier function that this answer extends shares some of its lines
+            problems += [f"{text.place} gives away a line of the answer to {cell.name}: {line}" for line in said]
     for path in sorted(suite.glob("*.py")):
         problems += _suite_leaks(path, texts, names)
     return list(dict.fromkeys(problems))
@@ -59,9 +61,10 @@ def leaks(notebook: SourceNotebook, release: bytes, files: Iterable[tuple[str, b
 def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text]:
     raw: dict[str, Any] = json.loads(release)
     for number, cell in enumerate(raw["cells"], start=1):
-        name = cell["metadata"].get("attention_kit", {}).get("name", "")
+        kit = cell["metadata"].get("attention_kit", {})
+        name = kit.get("name", "")
         place = f"cell {number}" + (f" ({name})" if name else "")
-        yield _text(place, "".join(cell["source"]))
+        yield _text(place, "".join(cell["source"]), is_given=kit.get("role") == "given")
         beside = {key: value for key, value in cell.items() if key not in ("source", "cell_type", "id")}
         yield _text(f"the metadata or outputs of {place}", "\n".join(_strings(beside)))
     yield _text("the notebook's metadata", "\n".join(_strings(raw["metadata"])))
@@ -70,8 +73,8 @@ def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text
         yield _text(name, content.decode("utf-8", errors="ignore") if b"\0" not in content else "")
 
 
-def _text(place: str, text: str) -> _Text:
-    return _Text(place, tuple(_squeezed(line) for line in text.split("\n")), text)
+def _text(place: str, text: str, *, is_given: bool = False) -> _Text:
+    return _Text(place, tuple(_squeezed(line) for line in text.split("\n")), text, is_given)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -228,17 +228,15 @@ class _Matching:
     # The whole
 
     def _refuse_foreign(self) -> None:
-        found = {piece.id for piece in self.pieces if piece.role == "question"}
-        names = frozenset().union(*self.release.functions.values())
-        if found or any(names & defined_functions(piece.source) for piece in self.pieces):
-            return
-        known = {cell.id for cell in self.release.cells}
+        known = set(self.release.by_id)
         foreign = [cell.grade_id for cell in self.raw if cell.solution and cell.grade_id and cell.grade_id not in known]
-        if foreign:
+        if foreign and not any(piece.claim in self.release.functions for piece in self.pieces):
+            # Another assignment may give as code what this one asks for: its functions are no answers.
             others = ", ".join(name for name in foreign[:3] if name.isidentifier())
             raise UnreadableSubmission(f"has the cells of another assignment ({others or 'other names'})")
-        matched = set(self.locked) | {cell.grade_id for cell in self.raw} & known
-        if not matched:
+        names: set[str] = set().union(*self.release.functions.values())
+        named = {cell.grade_id for cell in self.raw} & known
+        if not (named or self.locked or any(names & defined_functions(piece.source) for piece in self.pieces)):
             raise UnreadableSubmission("has none of the assignment's cells")
 
     def _place_given(self) -> None:

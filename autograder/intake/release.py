@@ -69,7 +69,7 @@ def load_release(assignment: Assignment) -> Release:
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    made = tuple(_cell(n, cell) for n, cell in enumerate(cells))
+    made = tuple(_cell(n, cell) for n, cell in enumerate(cells, start=1))
     release = Release(assignment.name, made)
     if not release.questions:
         raise BadSource(f"{path} has no question cell: {again}")
@@ -83,7 +83,7 @@ def _cell(number: int, cell: NotebookCell) -> ReleaseCell:
     role = cell.role or _role_of(cell)
     if role not in _ROLES or (role == "text" and cell.kind == "code"):
         role = "given" if cell.kind == "code" else "text"
-    ids = {"question": cell.name, "demo": f"demo_{cell.name}", "given": f"given_{cell.name or number}",
+    ids = {"question": cell.name, "demo": f"demo_{cell.name or number}", "given": f"given_{cell.name or number}",
            "check": f"check_{cell.name}", "written": f"written_{cell.name}"}  # fmt: skip
     id_ = cell.grade_id or ids.get(role, f"text_{number}")
     return ReleaseCell(id_, role, cell.name or id_, cell.source, cell.kind)  # type: ignore[arg-type]  # checked above

@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 
 from autograder.course import find_course
 from autograder.nbgrader.late import refresh_all_penalties
+from autograder.points import shown
 
 COLUMNS = (
     "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
@@ -48,7 +49,7 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
 def plain(value: Any) -> str:
     """A value as text that no spreadsheet takes for a formula."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{round(value, 6):g}" if abs(value) < 1e6 else str(value)
+        return shown(value, digits=6)
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
@@ -78,10 +79,7 @@ def _submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, tupl
         .group_by(SubmittedAssignment.id)
     )
     by_student = {student: (score, bool(waits)) for student, score, waits in scores}
-    return {
-        student: (timestamp, *_at(by_student, student, float(off)))
-        for student, timestamp, off in submissions
-    }
+    return {student: (timestamp, *_at(by_student, student, float(off))) for student, timestamp, off in submissions}
 
 
 def _at(scores: dict[str, tuple[float, bool]], student: str, penalty: float) -> tuple[float, float, bool]:

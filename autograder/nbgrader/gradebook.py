@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from sqlalchemy.orm import Session
 from autograder.course import Assignment, Course
 from autograder.model import Result
 from autograder.nbgrader.late import late_penalty
+from autograder.nbgrader.names import course_id
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
 from autograder.nbgrader.release import Release, read_release
 from autograder.nbgrader.texts import as_literal, question_comment
@@ -111,11 +111,20 @@ def entry_of(
     return Entry(result.student, scores, comments, timestamp=timestamp)
 
 
+def record_problem(course: Course, release: Path, assignment: str, student: str, problem: str, db_url: str) -> None:
+    """Put 0 in place of whatever score a submission had, to wait for a person."""
+    cells = read_release(release)
+    with open_gradebook(course, db_url) as gradebook:
+        notebook = gradebook.find_notebook(cells.notebook, assignment)
+        write_entries(gradebook.db, course, notebook, cells, [Entry(student, problem=problem)])
+        gradebook.db.commit()
+
+
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
     with alembic_on_path():
-        gradebook = Gradebook(db_url or default_db_url(course.root), course_id(course))
+        gradebook = Gradebook(db_url or default_db_url(course.root), course_id(course.root))
     try:
         yield gradebook
     finally:
@@ -124,11 +133,6 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
 
 def default_db_url(root: Path) -> str:
     return f"sqlite:///{root / 'gradebook.db'}"
-
-
-def course_id(course: Course) -> str:
-    """The course's name as nbgrader's exchange wants it: "Attention Kit" → "attention-kit"."""
-    return re.sub(r"[^a-z0-9]+", "-", course.about.name.lower()).strip("-") or "course"
 
 
 @contextlib.contextmanager
@@ -143,9 +147,7 @@ def alembic_on_path() -> Iterator[None]:
         os.environ["PATH"] = before
 
 
-def write_entries(
-    db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]
-) -> None:
+def write_entries(db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
     if not entries:
         return
@@ -205,9 +207,7 @@ def _commented(row: dict[str, Any], entry: Entry, name: str) -> dict[str, Any]:
     return {**row, "auto_comment": text or None}
 
 
-def _write_submissions(
-    db: Session, notebook: Notebook, entries: Sequence[Entry]
-) -> tuple[set[str], dict[str, float]]:
+def _write_submissions(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> tuple[set[str], dict[str, float]]:
     """Students and submissions that are missing, and new timestamps.
 
     Returns:
@@ -266,7 +266,9 @@ def _submitted_notebooks(db: Session, notebook: Notebook, students: Sequence[str
 def _rows(db: Session, table: type[Any], submitted: Mapping[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
     """(submitted notebook, cell) → row."""
     names = ["id", "notebook_id", "cell_id"]
-    names += ["auto_score", "manual_score", "extra_credit", "needs_manual_grade"] if table is Grade else ["auto_comment"]
+    names += (
+        ["auto_score", "manual_score", "extra_credit", "needs_manual_grade"] if table is Grade else ["auto_comment"]
+    )
     query = select(*(getattr(table, name) for name in names))
     keys, found = list(submitted.values()), {}
     for start in range(0, len(keys), MANY):

@@ -7,11 +7,14 @@ import contextlib
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
-from autograder.grading.batch import Grader
 from autograder.model import FoundSubmission, Graded
-from autograder.suite.collect import suite_sha256
+from autograder.fingerprint import suite_sha256
+
+if TYPE_CHECKING:
+    from autograder.grading.batch import Grader
 
 IDLE_SECONDS = 30.0
 """How long a grader waits for the next submission: the formgrader's server lives on after a batch."""
@@ -79,6 +82,8 @@ class _Warm:
             self._timer = None
         key = _Key(course, assignment.name, suite_sha256(assignment.suite), _stamp(assignment.solution))
         if self._grader is None or key != self._key:
+            from autograder.grading.batch import Grader  # imports torch and the suite's world
+
             self._close()
             self._grader = self._stack.enter_context(Grader(course, assignment, isolation="auto"))
             self._key = key

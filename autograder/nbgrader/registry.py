@@ -95,7 +95,7 @@ def _register_sources(db: Session, notebook: Notebook, cells: tuple[ReleaseCell,
             source = SourceCell(name=cell.grade_id, notebook_id=notebook.id)
             db.add(source)
         source.cell_type, source.locked = cell.cell_type, cell.locked
-        source.source, source.checksum = cell.source, cell.checksum
+        source.source, source.checksum = cell.source, cell.checksum or None
     for gone in there.values():
         db.delete(gone)
 

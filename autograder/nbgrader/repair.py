@@ -18,26 +18,43 @@ from nbconvert.exporters import NotebookExporter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.course import find_course
+from autograder.nbgrader.gradebook import record_problem
 
 _DEFINES = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 
 
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
-    """Reads what students hand in. Where a file is no notebook, the release stands in for it and says why."""
+    """Reads what students hand in, and leaves no old score standing where that fails.
+
+    Where a file is no notebook, the release stands in for it and says why; grading finds the same and gives 0.
+    """
 
     def from_filename(self, filename: str, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
         try:
-            _check_size(Path(filename))
-            return super().from_filename(filename, resources, **keywords)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+            return super().from_filename(filename, resources, **keywords)  # type: ignore[no-any-return]
+        except Exception as error:
+            where = resources["nbgrader"]
             release = release_path(self.parent.coursedir, resources)
-            if not isinstance(error, OSError | ValueError) and not _is_broken(Path(filename)) or not release.exists():
-                raise
-            self.log.error("%s cannot be read (%s); it gets 0 and waits for a person", filename, _short(error))
-            notebook = nbformat.read(release, as_version=4)
-            note = f"The file that was handed in is not a readable notebook ({_short(error)}). This is the release."
-            notebook.cells.insert(0, nbformat.v4.new_markdown_cell(note))
-            return self.from_notebook_node(notebook, resources, **keywords)
+            problem = f"grading ended with {_short(error)}"
+            record_problem(
+                find_course(Path.cwd()), release, where["assignment"], where["student"], problem, where["db_url"]
+            )
+            raise
+
+    def from_file(self, file_stream: Any, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
+        try:
+            notebook = _read(file_stream)
+        except Exception as error:
+            notebook = self._stand_in(error, resources)
+        return self.from_notebook_node(notebook, resources, **keywords)  # type: ignore[no-any-return]
+
+    def _stand_in(self, error: Exception, resources: Any) -> Any:
+        release = release_path(self.parent.coursedir, resources)
+        self.log.error("%s: not a readable notebook (%s)", resources["nbgrader"]["student"], _short(error))
+        notebook = nbformat.read(release, as_version=4)
+        note = "The file that was handed in is not a readable notebook. This is the release."
+        notebook.cells.insert(0, nbformat.v4.new_markdown_cell(note))
+        return notebook
 
 
 class RepairCells(NbGraderPreprocessor):  # type: ignore[misc]
@@ -187,11 +204,32 @@ def _renew_ids(notebook: Any) -> None:
         seen.add(cell.id)
 
 
-def _check_size(path: Path) -> None:
+def _read(file: Any) -> Any:
+    """A notebook whose cells have what every later step takes for granted.
+
+    Raises:
+        Exception: of any kind: the file holds whatever a student put there.
+    """
+    path = Path(file.name)
     limit = find_course(Path.cwd()).limits.notebook_mb
+    if path.is_symlink():
+        raise ValueError("a link, not a file")
     if path.stat().st_size > limit * 1_000_000:
         raise ValueError(f"larger than {limit} MB")
+    notebook = nbformat.read(file, as_version=4)
+    if not isinstance(notebook.get("metadata"), dict):
+        notebook.metadata = nbformat.NotebookNode()
+    notebook.cells = [cell for cell in notebook.cells if cell.get("cell_type") in ("code", "markdown", "raw")]
+    for cell in notebook.cells:
+        if not isinstance(cell.get("metadata"), dict):
+            cell.metadata = nbformat.NotebookNode()
+        if not isinstance(cell.get("source"), str):
+            cell.source = ""
+        if cell.cell_type == "code":
+            cell.setdefault("outputs", [])
+            cell.setdefault("execution_count", None)
+    return notebook
 
 
-def _short(error: BaseException) -> str:
+def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:120]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.model import CellOutcome, QuestionResult, TestOutcome
+from autograder.points import shown
 
 _WORDS = {
     "passed": "passed",
@@ -15,16 +16,11 @@ _WORDS = {
 }
 
 
-def points(value: float) -> str:
-    """A number of points without float noise: 3, 2.5, 0.33."""
-    return f"{round(value, 2):g}"
-
-
 def question_report(question: QuestionResult) -> str:
     """Score and every test of one question: the output of its grade cell."""
-    lines = [f"{question.name}: {points(question.score)} of {points(question.max_score)} points"]
+    lines = [f"{question.name}: {shown(question.score)} of {shown(question.max_score)} points"]
     if question.carried:
-        lines.append(f"{points(question.carried)} of them with a stand-in for an earlier question.")
+        lines.append(f"{shown(question.carried)} of them with a stand-in for an earlier question.")
     lines += [_test_line(test) for test in question.tests]
     if question.diagnosis:
         lines += ["", question.diagnosis.hint]
@@ -50,7 +46,7 @@ def cell_report(cell: CellOutcome) -> str:
 def as_literal(text: str) -> str:
     """Text as a Markdown block that shows it letter by letter.
 
-    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's code printed or raised.
+    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's code raised.
     """
     clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
     return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""
@@ -58,7 +54,7 @@ def as_literal(text: str) -> str:
 
 def _test_line(test: TestOutcome) -> str:
     mark = "✓" if test.outcome == "passed" else "✗"
-    line = f"{mark} {test.name} ({points(test.points)}/{points(test.max_points)})"
+    line = f"{mark} {test.name} ({shown(test.points)}/{shown(test.max_points)})"
     if test.outcome == "passed":
         return line
     message = test.message.strip() or f"{_WORDS[test.outcome]}."

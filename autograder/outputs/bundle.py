@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import stat
 import zipfile
@@ -17,6 +18,7 @@ from autograder.outputs.store import write_whole
 
 Target = Literal["gradescope", "github"]
 
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
 
@@ -34,6 +36,8 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
     Raises:
         KitError: something that the bundle needs is not there.
     """
+    if not _SAFE_NAME.fullmatch(assignment.name):
+        raise KitError(f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only")
     if target == "gradescope":
         return _gradescope(course, assignment, to)
     return _github(assignment, to)

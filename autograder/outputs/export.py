@@ -18,16 +18,7 @@ from autograder.points import shown
 
 Format = Literal["csv", "tests", "canvas", "moodle"]
 
-_FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # the wide forms too: some spreadsheets take them for the narrow
+_FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 

@@ -42,13 +42,19 @@ class FailedGroup:
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """One question as the page shows it. `carried` explains regained points, or is ""."""
+    """One question as the page shows it.
+
+    Attributes:
+        carried: explains regained points, or "".
+        only_inherited: what failed did so for another question's mistake alone, and cost nothing.
+    """
 
     question: QuestionResult
     share: float
     failed: tuple[FailedGroup, ...]
     passed: tuple[TestOutcome, ...]
     carried: str
+    only_inherited: bool
 
 
 def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -56,7 +62,7 @@ def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = Non
     return render(
         "feedback.html",
         result=result,
-        questions=[_view(question, result, (uses or {}).get(question.name, ())) for question in result.questions],
+        questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
         cells=_worth_telling(result.cells),
         cell_words=CELL_WORDS,
     )
@@ -69,18 +75,31 @@ def write_feedback(folder: Path, result: Result, uses: Mapping[str, Sequence[str
     return path
 
 
-def carried_note(question: QuestionResult, result: Result, uses: Sequence[str]) -> str:
-    """What the carried points of a question mean, in words; "" where there are none."""
+def prerequisites(question: str, uses: Mapping[str, Sequence[str]]) -> list[str]:
+    """The questions that a question builds on, directly or through others, nearest first."""
+    found: dict[str, None] = {}
+    waiting = list(uses.get(question, ()))
+    while waiting:
+        other = waiting.pop(0)
+        if other != question and other not in found:
+            found[other] = None
+            waiting += uses.get(other, ())
+    return list(found)
+
+
+def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:
+    """What the carried points of a question mean, in words; "" where there are none. `uses` are its prerequisites."""
     if question.carried <= 0:
         return ""
     lost = {other.name for other in result.questions if not is_full(other.score, other.max_score)}
     causes = [f"`{name}`" for name in uses if name in lost]
     cause = f"the mistake in {' and '.join(causes)}" if causes else "a mistake in a question that it builds on"
-    stand_in = "With a right answer in its place, " if len(causes) < 2 else "With right answers in their place, "
+    place = "right answers in their place" if len(causes) > 1 else "a right answer in its place"
     if is_full(question.score, question.max_score):
-        return f"You lost nothing here for {cause}: {stand_in[0].lower()}{stand_in[1:]}yours passes."
-    count = f"{shown(question.carried)} of these points count"
-    return f"{count} in spite of {cause}. {stand_in}yours passes the tests that they belong to."
+        return f"You lost nothing here for {cause}: with {place}, yours passes every test."
+    return (
+        f"{shown(question.carried)} of these points count in spite of {cause}: with {place}, yours passes more tests."
+    )
 
 
 def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
@@ -96,6 +115,7 @@ def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> Ques
         ),
         passed=tuple(test for test in question.tests if test.outcome == "passed"),
         carried=carried_note(question, result, uses),
+        only_inherited=question.carried > 0 and is_full(question.score, question.max_score),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograder.model import QuestionResult, Result
-from autograder.outputs.feedback import WHAT_HAPPENED
+from autograder.outputs.feedback import WHAT_HAPPENED, carried_note
 from autograder.outputs.store import read_results
 from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import shown, total
@@ -61,15 +61,17 @@ def _summary(result: Result) -> str:
         lines.append(f"| <code>{escape(one_line(question.name))}</code> | {points} | {hint} |")
     lines.append("")
     for question in result.questions:
-        lines += _failures(question)
+        lines += _failures(question, result)
     return "\n".join(lines) + "\n"
 
 
-def _failures(question: QuestionResult) -> list[str]:
+def _failures(question: QuestionResult, result: Result) -> list[str]:
     failed = [test for test in question.tests if test.outcome != "passed"]
     if not failed:
         return []
     lines = [f"### {escape(one_line(question.name))}", ""]
+    if note := carried_note(question, result):
+        lines += [escape(note), ""]
     for test in failed:
         message = escape(shorten(test.message, LONGEST_MESSAGE))
         reason = f"<br><code>{message}</code>" if message else ""

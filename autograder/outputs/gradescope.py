@@ -1,7 +1,8 @@
 """Results for Gradescope, and the command that its autograder runs.
 
 `python -I -m autograder.outputs.gradescope ASSIGNMENT COURSE` grades /autograder/submission and writes
-/autograder/results/results.json. Every outcome becomes a result: a student never sees an empty page.
+/autograder/results/results.json. A submission that cannot be graded gets a page that says why. Where the container
+is to blame it writes nothing and fails: Gradescope then tells the staff, and nobody gets a 0 for it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder.errors import IsolationUnavailable
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note
-from autograder.outputs.store import read_results, write_whole
+from autograder.outputs.store import read_results, read_timing, write_whole
 from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import is_full, shown
 
 LONGEST_MESSAGE = 2000
 BASE = Path("/autograder")
+_LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and archivers leave
 
 
 def results_json(result: Result, note: str = "") -> str:
@@ -60,7 +63,7 @@ def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
     lines = []
     if question.diagnosis:
         lines += ["Look here first: " + one_line(question.diagnosis.hint), ""]
-    if note := carried_note(question, result, ()):
+    if note := carried_note(question, result):
         lines += [note, ""]
     for test in question.tests:
         sign = "✓" if test.outcome == "passed" else "✗"
@@ -86,7 +89,8 @@ def find_notebook(submission: Path, assignment: str) -> Path:
     Raises:
         ValueError: none, or several and none of them is called like the assignment.
     """
-    found = [p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink()]
+    notebooks = (p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink())
+    found = [path for path in notebooks if not _LEFTOVERS.intersection(path.parts)]
     named = [path for path in found if path.name == f"{assignment}.ipynb"]
     if len(found) == 1 or len(named) == 1:
         return (named or found)[0]
@@ -97,39 +101,47 @@ def find_notebook(submission: Path, assignment: str) -> Path:
 def grade_submission(assignment: str, course: Path, base: Path, command: Sequence[str]) -> str:
     """Grade what lies in `base/submission` and return the text of results.json.
 
-    Strict walls first. Where the container does not allow them, the best that stand, and the page says so;
-    where none stand, `grade` refuses, and the page says that instead of a score.
+    Strict walls first. Where the container does not allow them, the best that stand, and the page says so.
+
+    Raises:
+        IsolationUnavailable: no walls stand, and the instructor has not accepted that.
     """
     try:
         notebook = find_notebook(base / "submission", assignment)
     except ValueError as error:
         return problem_json(str(error))
-    note, last = "", ""
+    last = ""
     modes = ["strict", "auto"] + (["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else [])
     for isolation in modes:
         with tempfile.TemporaryDirectory() as out:
             asked = [*command, "grade", assignment, str(notebook), "--isolation", isolation, "--force", "--out", out]
             done = subprocess.run(asked, cwd=course, capture_output=True, text=True, errors="replace", check=False)
             results = read_results(Path(out), assignment)
+            problems = [entry.problem for entry in read_timing(Path(out), assignment) if entry.problem]
         if results:
-            return results_json(results[0], note)
+            return results_json(results[0], _note(results[0]))
+        if problems:
+            return problem_json(problems[0])
         last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]
-        if done.returncode == 1:  # the submission is to blame, not the walls
-            return problem_json(last)
         print(f"isolation {isolation}: {last}", file=sys.stderr)
-        note = f"The strict walls do not stand in this container; graded with isolation {_after(isolation, modes)}."
-    return problem_json(f"Tell your instructor: {last}")
+    raise IsolationUnavailable(f"this container cannot grade: {last}")
 
 
-def _after(mode: str, modes: list[str]) -> str:
-    return modes[min(modes.index(mode) + 1, len(modes) - 1)]
+def _note(result: Result) -> str:
+    if result.isolation in ("strict", "none"):  # results_json has words for "none"
+        return ""
+    return f"The strict walls do not stand in this container; graded behind weaker ones ({one_line(result.isolation)})."
 
 
 def main(arguments: Sequence[str]) -> int:
     """Called by the bundle's run_autograder."""
     assignment, course = arguments
     command = [str(Path(sys.executable).parent / "autograder")]
-    text = grade_submission(assignment, Path(course), BASE, command)
+    try:
+        text = grade_submission(assignment, Path(course), BASE, command)
+    except IsolationUnavailable as error:
+        print(error)
+        return error.exit_status
     write_whole(BASE / "results" / "results.json", text)
     return 0
 

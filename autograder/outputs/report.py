@@ -72,13 +72,11 @@ def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -
     if results:
         parts.append(_table(sorted(results, key=lambda result: result.student)))
         parts.append(Text(MARKS, style="dim"))
-        names = [one_line(question.name) for question in results[0].questions]
-        parts.append(Text("   ".join(f"{i} {name}" for i, name in enumerate(names, 1)), style="dim"))
+        names = enumerate(map(one_line, _question_names(results)), 1)
+        parts.append(Text("   ".join(f"{i} {name}" for i, name in names), style="dim"))
     unwalled = sum(result.isolation == "none" for result in results)
     if unwalled:
-        parts.append(
-            Text(f"Graded without isolation: {unwalled}. Student code ran without walls.", style="bold yellow")
-        )
+        parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
     for problem in problems[:LONGEST_TABLE]:
         reason = shorten(one_line(problem.problem), 200)
         parts.append(Text(f"not graded: {one_line(problem.student)}: {reason}", style="red"))
@@ -92,7 +90,8 @@ def _table(results: Sequence[Result]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    numbers = " ".join(str(i % 10) for i in range(1, len(results[0].questions) + 1))
+    names = _question_names(results)
+    numbers = " ".join(str(i % 10) for i in range(1, len(names) + 1))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column("score", justify="right", no_wrap=True)
@@ -105,14 +104,19 @@ def _table(results: Sequence[Result]) -> Table:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
             continue
         result = results[i]
+        marks = {question.name: mark(question) for question in result.questions}
         table.add_row(
             Text(one_line(result.student)),
             shown(result.score),
             shown(result.max_score),
-            Text(" ".join(mark(question) for question in result.questions)),
+            Text(" ".join(marks.get(name, " ") for name in names)),
             Text(", ".join(one_line(q.diagnosis.mistake) for q in result.questions if q.diagnosis)),
         )
     return table
+
+
+def _question_names(results: Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(question.name for result in results for question in result.questions))
 
 
 def _shown_rows(count: int) -> list[int | None]:

@@ -76,7 +76,7 @@ def write_whole(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            # A lone surrogate becomes \udXXX, which is what JSON calls it too.
+            # A lone surrogate becomes a backslash escape, which is what JSON calls it too.
             file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())

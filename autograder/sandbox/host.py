@@ -99,6 +99,7 @@ class HostProcess:
     def __init__(self, course: Course, tier: str, clients: int = 1, extras: tuple[str, ...] = ()) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         self.tier = tier
+        self.extras = extras
         self.clients = [HostClient(ours) for ours, _ in pairs]
         theirs = [their for _, their in pairs]
         config = {

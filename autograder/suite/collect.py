@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from autograder.errors import BadSuite
-
-KNOWN_ANSWER_FILES = ("mistakes.py", "alternates.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +67,6 @@ def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
 def _marked(items: list[pytest.Item], mark: str) -> tuple[str, ...]:
     names = (name for item in items for marker in item.iter_markers(mark) for name in marker.args)
     return tuple(dict.fromkeys(names))
-
-
-def suite_sha256(folder: Path) -> str:
-    """Hash of every Python file of the suite: a result made with another suite is stale."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("**/*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def pytest_arguments(folder: Path) -> list[str]:

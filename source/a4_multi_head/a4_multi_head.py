@@ -197,7 +197,8 @@ y = torch.arange(12).view(1, 2, 2, 3)  # head 0: tokens (0, 1, 2), (3, 4, 5); he
 expect(
     merge_heads(y),
     torch.tensor([[[0, 1, 2, 6, 7, 8], [3, 4, 5, 9, 10, 11]]]),
-    hint="Token 0 is (0, 1, 2) from head 0 and (6, 7, 8) from head 1. 0…5 in its row? Those are two tokens of one head.",
+    hint="Token 0 is (0, 1, 2) from head 0 and (6, 7, 8) from head 1. 0…5 in its row? Those are two tokens of "
+    "one head.",
 )
 
 # %% [markdown]
@@ -214,8 +215,8 @@ expect(
 # stored the weights and whoever reads them, and model files in the wild come in both orders:
 #
 # * **here**: all queries, then all keys, then all values; inside each, head after head (3 is outside, $H$ inside);
-# * elsewhere: head after head, and inside each its query, key and value. Read with the wrong order, a model's weights load
-#   without an error and produce nonsense.
+# * elsewhere: head after head, and inside each its query, key and value. Read with the wrong order, a model's weights
+#   load without an error and produce nonsense.
 #
 # And $D$ says nothing about $d$: the number of columns of `w_qkv` does.
 #
@@ -280,10 +281,10 @@ expect(v, torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]), hint="The values a
 # * **The scale.** A head's dot product has $d$ terms, and that is what the root is about, not $D$.
 # * **Every head reads the whole token.** The split comes *after* the projection. Cutting $x$ itself into
 #   $H$ pieces gives each head a fraction of the token to look at.
-# * **The mask has no head axis, the scores do.** A mask of two axes is `[N_q, N_k]` and goes for all. A mask of three is
-#   `[B, N_q, N_k]`, one a sentence (or `[B, 1, N_k]`, from `padding_mask`). Broadcasting lines axes up
-#   *from the right*: write `[B, N_q, N_k]` under `[B, H, N_q, N_k]` and see which axis $B$ would meet. If $B = H$ nothing
-#   complains, and head 1 wears the mask of sentence 1. A mask of four axes is used as it is.
+# * **The mask has no head axis, the scores do.** A mask of two axes is `[N_q, N_k]` and goes for all. A mask of three
+#   is `[B, N_q, N_k]`, one a sentence (or `[B, 1, N_k]`, from `padding_mask`). Broadcasting lines axes up
+#   *from the right*: write `[B, N_q, N_k]` under `[B, H, N_q, N_k]` and see which axis $B$ would meet. If $B = H$
+#   nothing complains, and head 1 wears the mask of sentence 1. A mask of four axes is used as it is.
 # * **No loop.** The number of operations must not grow with the number of heads or tokens: heads are a batch axis.
 #
 # On the slides that introduce heads, the last line of the computation reads $Y = AX\;[N\times D_{out}]$, next to
@@ -318,7 +319,9 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
     """
     ### BEGIN SOLUTION
     if w_q.shape[1] != w_k.shape[1]:
-        raise ValueError(f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}: queries meet keys, so they must agree")
+        raise ValueError(
+            f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}: queries meet keys, so they must agree"
+        )
     if w_v.shape[1] != w_o.shape[0]:
         raise ValueError(f"w_v has {w_v.shape[1]} columns and w_o {w_o.shape[0]} rows: they must agree")
     source = x if x_kv is None else x_kv
@@ -343,7 +346,8 @@ expect(
     multi_head_attention(x, w_q, w_k, w_v, torch.eye(2), num_heads=2),
     torch.tensor([[[3.0, 4.0], [2.0, 7.0]]]),
     atol=1e-5,
-    hint="Each column is one head here. Numbers like 2.74 and 6.39 where 3 and 7 belong: how many terms does a head's dot "
+    hint="Each column is one head here. Numbers like 2.74 and 6.39 where 3 and 7 belong: how many terms does a "
+    "head's dot "
     "product have? That number goes under the root.",
 )
 expect(
@@ -383,7 +387,7 @@ def sample_task(batch, generator):
 def train_layer(num_heads, steps=300):
     generator = torch.Generator().manual_seed(1)
     shapes = {"tokens": (vocabulary, d_model), "positions": (n, d_model), "read": (d_model, 2 * vocabulary)}
-    shapes |= {name: (d_model, d_model) for name in ("w_q", "w_k", "w_v", "w_o")}
+    shapes |= dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (d_model, d_model))
     params = {k: (torch.randn(s, generator=generator) * d_model**-0.5).requires_grad_() for k, s in shapes.items()}
     optimizer = torch.optim.Adam(params.values(), lr=0.01)
     losses = []
@@ -433,8 +437,8 @@ plt.show()
 # This view is worth having: each head *writes* to the output on its own, and heads can be removed one at a time.
 #
 # Read the notes here with a pencil. They call the result a "weighted average" of the heads: the weights are
-# matrices, and nothing makes them sum to one. And the formula there ends the attention of head $h$ with $Q^{(h)}$ in the
-# third place. What belongs there?
+# matrices, and nothing makes them sum to one. And the formula there ends the attention of head $h$ with $Q^{(h)}$ in
+# the third place. What belongs there?
 #
 # **Predict first.** What is the output if all heads are equal and all $W_h$ are equal: $Y W$, or something else?
 
@@ -486,16 +490,17 @@ expect(
 # ●●○ · about 25 minutes
 #
 # When a model writes text it keeps the keys and values of all tokens so far. With many heads and long texts this cache
-# is larger than anything else that changes, and reading it takes most of the time. Grouped-query attention keeps all $H$
-# query heads and gives them only $H_{kv}$ key and value heads. **Neighbouring** query heads form a group and share one:
+# is larger than anything else that changes, and reading it takes most of the time. Grouped-query attention keeps all
+# $H$ query heads and gives them only $H_{kv}$ key and value heads. **Neighbouring** query heads form a group and share
+# one:
 #
 # $$\text{query head } h \text{ reads key head } \Big\lfloor \frac{h}{H/H_{kv}} \Big\rfloor$$
 #
 # With $H_{kv}=H$ it is what you have; with $H_{kv}=1$ it is called multi-query attention. With $H=64$ and $H_{kv}=8$
 # the cache is eight times smaller, and the quality is nearly that of all 64.
 #
-# Two things to keep apart: torch can repeat a tensor in two orders, $a\,b\,a\,b$ and $a\,a\,b\,b$, and only one of them is
-# "neighbours share". And the mask is `[N_q, N_k]`, `[B, N_q, N_k]` or four axes, exactly as in section 4.
+# Two things to keep apart: torch can repeat a tensor in two orders, $a\,b\,a\,b$ and $a\,a\,b\,b$, and only one of
+# them is "neighbours share". And the mask is `[N_q, N_k]`, `[B, N_q, N_k]` or four axes, exactly as in section 4.
 #
 # **Predict first.** Four query heads and two key heads: write down the key head that each of the four reads.
 
@@ -539,7 +544,8 @@ expect(
     grouped_query_attention(q, k, v).flatten(),
     torch.tensor([2.0, 2.0, 6.0, 6.0]),
     atol=1e-5,
-    hint="Heads 0 and 1 read value head 0, heads 2 and 3 read value head 1. 2, 6, 2, 6 means: repeated in the other order.",
+    hint="Heads 0 and 1 read value head 0, heads 2 and 3 read value head 1. 2, 6, 2, 6 means: repeated in the "
+    "other order.",
 )
 
 # %% [markdown]
@@ -553,8 +559,8 @@ expect(
 #
 # $$[a, b]\,[b, c]: \quad 2\,a\,b\,c \text{ operations}$$
 #
-# The layer has the four products of the picture in section 4: three projections in one, the scores in each head, the weighted
-# values in each head, the output projection. The softmax and the mask are not counted: they are elementwise, a
+# The layer has the four products of the picture in section 4: three projections in one, the scores in each head, the
+# weighted values in each head, the output projection. The softmax and the mask are not counted: they are elementwise, a
 # small share. Do not assume $H\,d = D$. For one sentence, with $H\,d=D$, the total should come out as
 #
 # $$8\,N D^2 + 4\,N^2 D$$
@@ -673,8 +679,9 @@ plt.show()
 # projections dominate, and making attention linear would save next to nothing. Set the two halves of your FLOP
 # formula equal, with $H\,d = D$, and solve for $N$. The answer depends on the width alone.
 #
-# Careful with *what* is compared: here scores and values against **all four projections of the attention layer** (three in
-# and one out). Against a whole transformer block, which has a large MLP besides, the length is three times that.
+# Careful with *what* is compared: here scores and values against **all four projections of the attention layer**
+# (three in and one out). Against a whole transformer block, which has a large MLP besides, the length is three times
+# that.
 #
 # **Predict first.** GPT-2's largest model has $D = 1600$ and reads 1024 tokens. Is it before or after the crossover?
 
@@ -737,10 +744,10 @@ plt.show()
 # The lecture's last word on memory is: with $N = 100\,\mathrm{K}$ tokens and $H = 64$ heads, the attention weights take
 # **1.192 TB**. The point stands, no card has that much. The number does not mean what it says.
 #
-# A number of bytes becomes a number of "terabytes" by four divisions. Divide by 1000 each time and the unit is the terabyte
-# (TB, $10^{12}$ bytes). Divide by 1024 each time and it is the tebibyte (TiB, $2^{40}$ bytes). Somebody who divides by
-# 1024 some of the times and by 1000 the others gets a number that is in no unit at all. The element size is not
-# stated either. So take the figure apart: write a function that finds which element size, and how many divisions by
+# A number of bytes becomes a number of "terabytes" by four divisions. Divide by 1000 each time and the unit is the
+# terabyte (TB, $10^{12}$ bytes). Divide by 1024 each time and it is the tebibyte (TiB, $2^{40}$ bytes). Somebody who
+# divides by 1024 some of the times and by 1000 the others gets a number that is in no unit at all. The element size is
+# not stated either. So take the figure apart: write a function that finds which element size, and how many divisions by
 # 1024, give a figure that somebody wrote down. Then ask it about 1.192, and about the two figures that would have been
 # right. We grade the function on other figures too.
 

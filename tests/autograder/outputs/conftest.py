@@ -19,7 +19,7 @@ def outcome(name, points, max_points, how="failed", message=""):
 
 
 def question(name, *tests, carried=0.0, diagnosis=None):
-    score, max_score = sum(t.points for t in tests), sum(t.max_points for t in tests)
+    score, max_score = carried + sum(t.points for t in tests), sum(t.max_points for t in tests)
     return QuestionResult(name, score, max_score, carried, diagnosis, tests)
 
 
@@ -28,6 +28,7 @@ def result_of(student, *questions, cells=(), isolation="strict", suite="suite-1"
     return Result(assignment, student, f"sha-{student}", suite, isolation, score, max_score, questions, tuple(cells))
 
 
+DIFFERS = "`softmax(z[4, 7])` differs first at [0, 1]."
 OVER_QUERIES = Diagnosis("softmax_over_queries", "Each row should sum to 1: does `dim` point at the keys?")
 
 
@@ -39,10 +40,15 @@ def plain():
         question(
             "softmax",
             outcome("test_rows_sum_to_one", 2.0, 2.0),
-            outcome("test_each_query_distributes_over_the_keys", 0.0, 2.0, message="`softmax(z[4, 7])` differs first at [0, 1]."),
+            outcome("test_each_query_distributes_over_the_keys", 0.0, 2.0, message=DIFFERS),
             diagnosis=OVER_QUERIES,
         ),
-        question("attention", outcome("test_one_key", 2.0, 2.0), outcome("test_causal", 4.0, 4.0), carried=4.0),
+        question(
+            "attention",
+            outcome("test_one_key", 2.0, 2.0),
+            outcome("test_causal", 0.0, 4.0, message="row 0 looks ahead."),
+            carried=4.0,
+        ),
         question(
             "heads",
             outcome("test_shapes[3-4]", 3.0, 3.0),
@@ -61,7 +67,9 @@ def plain():
 @pytest.fixture
 def hostile():
     """1 of 3; every text is an attack, graded without walls."""
-    message = "\n".join([SCRIPT, ANSI, LINK, BIDI, "::set-output name=points::99", "`<b>bold</b>` ünïcode 数 \ud800 \x00"])
+    message = "\n".join(
+        [SCRIPT, ANSI, LINK, BIDI, "::set-output name=points::99", "`<b>bold</b>` ünïcode 数 \ud800 \x00"]
+    )
     return result_of(
         FORMULA + SCRIPT + ANSI + BIDI + "[bold]x[/bold]",
         question(

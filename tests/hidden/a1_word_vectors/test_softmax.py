@@ -51,7 +51,7 @@ def test_large_scores_do_not_overflow(student, reference):
     assert_close(student.softmax(z), reference.softmax(z), atol=1e-5)
 
 
-@points(1)
+@points(0.5)
 def test_very_negative_scores_do_not_vanish(student, reference):
     """exp(−1200) is 0 in every float, and 0/0 is NaN. The scores may all lie far below 0."""
     z = randn(3, 5) + tensor([[-1200.0], [-60000.0], [-800.0]])
@@ -85,7 +85,7 @@ def test_a_row_of_minus_infinity_becomes_zeros(student, reference):
     assert_close(student.softmax(z.T.contiguous(), dim=0), reference.softmax(z.T, dim=0))
 
 
-@points(1)
+@points(0.5)
 def test_the_gradient_past_a_row_of_minus_infinity_is_finite(student, reference):
     """A NaN that is replaced afterwards still spoils the gradient: keep it from arising."""
     values = randn(3, 5)

@@ -36,7 +36,7 @@ def test_two_leading_axes(student, reference):
 
 @points(1)
 def test_as_many_queries_as_keys(student, reference):
-    """With B = N_q = N_k = d a transposed matrix or a softmax over the wrong axis keeps its shape: look at the values."""
+    """With B = N_q = N_k = d a transposed matrix or a softmax over the wrong axis keeps its shape."""
     q, k = randn(5, 5, 5), randn(5, 5, 5)
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
@@ -82,7 +82,7 @@ def test_transposed_views_are_welcome(student, reference):
 
 @points(1)
 def test_half_precision_in_half_precision_out(student):
-    """float16 in, float16 out, and float32 between: q · k = 90000 does not fit float16, though the scaled score does."""
+    """float16 in, float16 out, and float32 between: q · k = 90000 does not fit float16, the scaled score does."""
     q = torch.full((1, 9), 100.0).half()
     k = torch.full((2, 9), 100.0).half()
     assert_close(student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3)

@@ -125,6 +125,6 @@ def test_float32_stays_float32(student, reference):
 @points(1.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """Words must fit w_y, and every sentence needs its states, its start and its words."""
-    states, s0, targets, params = inputs()
+    states, s0, _, params = inputs()
     assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8))
     assert_refused(student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9))

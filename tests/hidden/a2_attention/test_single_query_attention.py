@@ -29,7 +29,7 @@ def test_lengths_and_widths_that_all_coincide(student, reference):
 
 @points(1)
 def test_the_scale_makes_scores_comparable_across_widths(student):
-    """d = 25, N = 6, d_v = 9, keys built so that q · k / 5 = ln 3, ln 2, ln 5, 0, 0, 0. By which number do you divide?"""
+    """d = 25, N = 6, d_v = 9, keys with q · k / 5 = ln 3, ln 2, ln 5, 0, 0, 0. By which number do you divide?"""
     q = tensor([1.0] + [0.0] * 24)
     k = randn(6, 25)
     k[:, 0] = 5 * tensor([3.0, 2.0, 5.0, 1.0, 1.0, 1.0]).log()

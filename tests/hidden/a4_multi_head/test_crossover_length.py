@@ -13,7 +13,9 @@ def test_both_sides_cost_the_same_there(student, reference):
         assert isinstance(n, int) and n > 0, "crossover_length should return a length: a positive int."
         flops = reference.attention_flops(1, n, num_heads * d_head, num_heads, d_head)
         ratio = (flops["scores"] + flops["values"]) / (flops["qkv"] + flops["output"])
-        assert ratio == 1, f"At N = {n}, D = {num_heads * d_head}, scores and values cost {ratio:.3g} of the projections."
+        assert ratio == 1, (
+            f"At N = {n}, D = {num_heads * d_head}, scores and values cost {ratio:.3g} of the projections."
+        )
 
 
 @points(1)

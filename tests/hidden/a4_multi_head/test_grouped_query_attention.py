@@ -13,7 +13,6 @@ from autograder.suite import (
     points,
     rand,
     randn,
-    uses,
     zeros,
 )
 

@@ -2,7 +2,19 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, eye, forbid, ones, points, rand, randn, uses, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    eye,
+    forbid,
+    ones,
+    points,
+    rand,
+    randn,
+    uses,
+    zeros,
+)
 
 pytestmark = [
     forbid(
@@ -71,5 +83,12 @@ def test_gradients_reach_every_head_matrix(student):
 def test_the_wrong_number_of_matrices_is_refused(student):
     """Two heads and three output matrices: ValueError, with both numbers in its message."""
     assert_refused(
-        student.multi_head_sum, randn(2, 5, 7), randn(7, 10), randn(7, 10), randn(7, 10), randn(3, 5, 7), 2, sizes=(3, 2)
+        student.multi_head_sum,
+        randn(2, 5, 7),
+        randn(7, 10),
+        randn(7, 10),
+        randn(7, 10),
+        randn(3, 5, 7),
+        2,
+        sizes=(3, 2),
     )

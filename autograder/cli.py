@@ -1,0 +1,225 @@
+"""The command line. Each command reads its options, calls one function, prints what came of it.
+
+Nothing heavy is imported before it is needed: `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from autograder import __version__
+from autograder.errors import KitError
+
+if TYPE_CHECKING:
+    from autograder.grading.run import GradeSummary
+
+ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
+
+
+def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A KitError ends the command with its message and its exit status, never with a traceback."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except KitError as error:
+            click.echo(f"autograder: {error}", err=True)
+            sys.exit(error.exit_status)
+        except KeyboardInterrupt:
+            click.echo("autograder: interrupted; what was graded is safe, run the same command to go on", err=True)
+            sys.exit(130)
+
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__)
+def main() -> None:
+    """Attention Kit: build assignments, grade what students hand in, behind walls."""
+
+
+@main.command()
+@click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option("--check", is_flag=True, help="Change nothing: fail where a built notebook is stale, leaks or does not run.")
+@reports_errors
+def build(names: tuple[str, ...], check: bool) -> None:
+    """Make releases and answer keys from source/ (all assignments, or those named)."""
+    from autograder.authoring.commands import build_command
+    from autograder.course import find_course
+
+    for line in build_command(find_course(), names, check):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@reports_errors
+def verify(names: tuple[str, ...], workers: int | None) -> None:
+    """Prove hidden suites: every known mistake is caught, every right answer passes."""
+    from autograder.course import find_course
+    from autograder.grading.verify import verify_command
+
+    for line in verify_command(find_course(), names, workers):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="A folder, or a file that ends in .zip.")
+@reports_errors
+def release(assignment: str, to: Path) -> None:
+    """Put what students get into a folder or a .zip file."""
+    from autograder.authoring.commands import release_command
+    from autograder.course import find_course
+
+    for line in release_command(find_course(), assignment, to):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.option("--from", "origin", required=True, type=click.Choice(["canvas", "moodle", "gradescope", "github", "folder"]))
+@reports_errors
+def collect(assignment: str, source: Path, origin: str) -> None:
+    """Take in what a learning platform exports: an archive or a folder, into submitted/."""
+    from autograder.course import find_course
+    from autograder.intake.collect import collect as take_in
+
+    course = find_course()
+    for line in take_in(course, course.assignment(assignment), source, origin):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--to", type=click.Path(path_type=Path), help="Folder (default: submitted/ of the course).")
+@click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
+@reports_errors
+def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
+    """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
+    from autograder.course import find_course
+    from autograder.intake.demo import write_demo_class
+
+    course = find_course()
+    folder = to or course.root / "submitted"
+    if if_empty and any(folder.glob(f"*/{assignment}")):
+        click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
+        return
+    written = write_demo_class(course, course.assignment(assignment), folder)
+    click.echo(f"{len(written)} demo submissions of {assignment} in {folder}")
+
+
+@main.command()
+@click.argument("assignment")
+@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=Path("results"), help="Where results go (default: results/).")
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option("--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto).")
+@click.option("--force", is_flag=True, help="Grade again what has not changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
+@reports_errors
+def grade(
+    assignment: str,
+    paths: tuple[Path, ...],
+    out: Path,
+    workers: int | None,
+    isolation: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Grade notebooks or folders of them (default: submitted/), one result a submission."""
+    from autograder.course import find_course
+    from autograder.grading.run import GradeRequest, grade_command
+
+    course = find_course()
+    folder = out if out.is_absolute() or paths else course.root / out
+    request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force)
+    summary = grade_command(request, quiet=as_json)
+    if as_json:
+        click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
+        for problem in summary.problems:
+            click.echo(f"not graded: {problem.student}: {problem.problem}", err=True)
+    else:
+        _tell(summary, request.results, assignment)
+    sys.exit(1 if summary.problems else 0)
+
+
+def _tell(summary: GradeSummary, folder: Path, assignment: str) -> None:
+    from rich.console import Console
+
+    from autograder.outputs.report import terminal_table
+
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    console.print(terminal_table(summary.results, summary.problems))
+    again = len(summary.results) + len(summary.problems) - summary.graded
+    unchanged = f", {again} unchanged" if again > 0 else ""
+    console.print(f"graded {summary.graded} in {summary.seconds:.1f} s{unchanged}; results in {folder}/{assignment}/")
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@reports_errors
+def report(assignment: str, results: Path | None) -> None:
+    """Write a feedback page for each student, and the class report."""
+    from autograder.course import find_course
+    from autograder.outputs.commands import report_command
+
+    course = find_course()
+    for line in report_command(course, course.assignment(assignment), results or course.root / "results"):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook"]))
+@click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook).")
+@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@click.option("--roster", type=click.Path(exists=True, path_type=Path), help="canvas: the gradebook that Canvas exports.")
+@reports_errors
+def export(assignment: str, format_: str, to: Path | None, results: Path | None, roster: Path | None) -> None:
+    """Scores for other systems: CSV, Canvas, Moodle, or nbgrader's gradebook."""
+    from autograder.course import find_course
+    from autograder.outputs.commands import export_command
+
+    course = find_course()
+    folder = results or course.root / "results"
+    for line in export_command(course, course.assignment(assignment), folder, format_, to, roster):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github"]))
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder (github).")
+@reports_errors
+def bundle(assignment: str, target: str, to: Path) -> None:
+    """Pack an autograder for Gradescope or GitHub Classroom."""
+    from autograder.course import find_course
+    from autograder.outputs.bundle import bundle as pack
+
+    course = find_course()
+    click.echo(str(pack(course, course.assignment(assignment), target, to)))  # type: ignore[arg-type]
+
+
+@main.command()
+@reports_errors
+def doctor() -> None:
+    """Say which walls stand on this machine, and what to do about those that do not."""
+    from autograder.course import find_course
+    from autograder.sandbox.doctor import doctor_command
+
+    strict = False
+    for line, stands in doctor_command(find_course()):
+        strict |= stands
+        click.echo(line)
+    sys.exit(0 if strict else 1)

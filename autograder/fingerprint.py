@@ -1,0 +1,14 @@
+"""The fingerprint of a hidden suite, cheap enough to ask for before anything heavy is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+
+def suite_sha256(folder: Path) -> str:
+    """Hash of every Python file of the suite: a result made with another suite is stale."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("**/*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

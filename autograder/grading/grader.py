@@ -1,0 +1,168 @@
+"""Grades submissions of one assignment, one after the other, in this process: reads, runs, diagnoses, carries."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from autograder.course import Assignment, Course
+from autograder.errors import UnreadableSubmission
+from autograder.fingerprint import suite_sha256
+from autograder.grading.diagnosis import Diagnostician
+from autograder.grading.reference import load_reference
+from autograder.grading.sitting import Sitting, TestRun
+from autograder.grading.suite_session import SuiteSession
+from autograder.intake.notebook import read_submission
+from autograder.intake.release import load_release
+from autograder.model import Cell, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
+from autograder.outputs.store import inputs_sha256
+from autograder.points import total
+from autograder.sandbox.host import HostClient
+from autograder.suite.collect import SuiteQuestion
+from autograder.suite.known import as_cell, load_known_answers
+from autograder.suite.register import KnownAnswer
+
+
+class SuiteGrader:
+    """Everything about an assignment that is loaded once: suite, answer key, release, known mistakes.
+
+    A context manager, because the pytest session inside must be ended.
+    """
+
+    def __init__(self, course: Course, assignment: Assignment) -> None:
+        self.course, self.assignment = course, assignment
+        self.release = load_release(assignment)
+        self.suite = SuiteSession(assignment, load_reference(assignment))
+        self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+        self._key: Submission | None = None
+        self._diagnosticians: dict[int, Diagnostician] = {}
+
+    @property
+    def questions(self) -> Mapping[str, SuiteQuestion]:
+        return {question.name: question for question in self.suite.questions}
+
+    def grade(self, client: HostClient, isolation: str, found: FoundSubmission) -> Graded:
+        """Grade one submission. What is wrong with it ends up in the answer; only the machine's faults are raised.
+
+        Raises:
+            HostFailed: no worker can be had.
+        """
+        started = time.monotonic()
+        try:
+            submission = read_submission(found, self.release, self.course.limits)
+        except UnreadableSubmission as problem:
+            return Graded(found.student, found.path, None, str(problem))
+        read = time.monotonic() - started
+        result, seconds = self.grade_submission(client, isolation, submission)
+        return Graded(found.student, found.path, result, "", {"read": read, **seconds})
+
+    def grade_submission(
+        self, client: HostClient, isolation: str, submission: Submission, *, diagnose: bool = True
+    ) -> tuple[Result, dict[str, float]]:
+        """The result of a submission that was read, and the wall time by stage."""
+        sitting = Sitting(client, self.course.limits, self.suite, submission)
+        runs = {question.name: sitting.run(question) for question in self.suite.questions}
+        failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
+        started = time.monotonic()
+        diagnostician = self._diagnostician(client)
+        diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if diagnose and name in failed}
+        sitting.watch.add("diagnosis", started)
+        started = time.monotonic()
+        carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
+        sitting.watch.add("carry", started)
+        questions = tuple(
+            _question_result(question, runs[question.name], carried.get(question.name, 0.0))
+            for question in self.suite.questions
+        )
+        questions = tuple(dataclasses.replace(q, diagnosis=diagnoses.get(q.name)) for q in questions)
+        result = Result(
+            assignment=self.assignment.name,
+            student=submission.student,
+            submission_sha256=submission.sha256,
+            suite_sha256=self.sha256,
+            isolation=isolation,
+            score=total(q.score for q in questions),
+            max_score=total(q.max_score for q in questions),
+            questions=questions,
+            cells=(*sitting.cells, *submission.notices),
+        )
+        return result, sitting.watch.seconds
+
+    def _carry(
+        self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]
+    ) -> float:
+        """Points of a failed question that come back when its failed prerequisites are stood in for."""
+        question = self.questions[name]
+        stand_ins = tuple(other for other in self._prerequisites(name) if other in failed)
+        lost = {test.name: test.points for test in question.tests if runs[name][test.name].verdict.outcome != "passed"}
+        if not stand_ins or not self.course.grading.carry_credit:
+            return 0.0
+        again = sitting.run(question, tuple(lost), stand_ins)
+        won = [lost[test] for test, run in again.items() if run.verdict.outcome == "passed"]
+        return total(points * self.course.grading.carry_credit for points in won)
+
+    def _prerequisites(self, name: str) -> tuple[str, ...]:
+        """The questions that a question uses, directly or through others."""
+        found: dict[str, None] = {}
+        waiting = list(self.questions[name].uses)
+        while waiting:
+            other = waiting.pop(0)
+            if other in found or other == name or other not in self.questions:
+                continue
+            found[other] = None
+            waiting += self.questions[other].uses
+        return tuple(found)
+
+    # known answers
+
+    def key(self) -> Submission:
+        """The answer key as a submission."""
+        if self._key is None:
+            found = FoundSubmission("answer-key", self.assignment.solution)
+            self._key = read_submission(found, self.release, self.course.limits)
+        return self._key
+
+    def with_answer(self, answer: KnownAnswer, file: str) -> Submission:
+        """The answer key with one answer exchanged for a known one of `mistakes.py` or `alternates.py`."""
+        cell = Cell("known_answer", "extra", as_cell(self.assignment.suite / file, answer))
+        return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
+
+    def _diagnostician(self, client: HostClient) -> Diagnostician:
+        def grade(answer: KnownAnswer) -> dict[str, TestRun]:
+            sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, "mistakes.py"))
+            return sitting.run(self.questions[answer.question])
+
+        if id(client) not in self._diagnosticians:
+            mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
+            self._diagnosticians[id(client)] = Diagnostician(mistakes, grade)
+        return self._diagnosticians[id(client)]
+
+    def close(self) -> None:
+        self.suite.close()
+
+    def __enter__(self) -> SuiteGrader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried: float) -> QuestionResult:
+    tests = []
+    for test in question.tests:
+        verdict = runs[test.name].verdict
+        points = test.points if verdict.outcome == "passed" else 0.0
+        tests.append(TestOutcome(test.name, verdict.outcome, points, test.points, verdict.message))
+    own = total(t.points for t in tests)
+    return QuestionResult(
+        name=question.name,
+        score=total([own, carried]),
+        max_score=total(t.max_points for t in tests),
+        carried=carried,
+        diagnosis=None,
+        tests=tuple(tests),
+    )
+
+

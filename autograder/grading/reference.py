@@ -1,0 +1,37 @@
+"""The answer key, executed in the trusted process: what `reference` is, and what stand-ins answer with."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import types
+from typing import Any
+
+from autograder.course import Assignment
+from autograder.errors import BadSuite, KitError
+
+
+def load_reference(assignment: Assignment) -> dict[str, Any]:
+    """Names that the answer key's given and question cells define.
+
+    Raises:
+        KitError: the answer key is not built.
+        BadSuite: it does not run.
+    """
+    path = assignment.solution
+    if not path.exists():
+        raise KitError(f"{path}: the answer key is not built; run `autograder build {assignment.name}`")
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
+    for number, cell in enumerate(notebook["cells"]):
+        role = cell["metadata"].get("attention_kit", {}).get("role")
+        if cell["cell_type"] != "code" or role not in ("given", "question"):
+            continue
+        source = "".join(cell["source"])
+        file = f"<answer key {assignment.name}, cell {number}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        try:
+            exec(compile(source, file, "exec", dont_inherit=True), names)
+        except Exception as error:
+            raise BadSuite(f"{path}: cell {number} of the answer key does not run: {error!r}") from error
+    return names

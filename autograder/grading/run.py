@@ -1,0 +1,141 @@
+"""What `autograder grade` does: finds submissions, grades those that changed, keeps results safe, tells the person."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.course import Assignment, Course
+from autograder.fingerprint import suite_sha256
+from autograder.intake.find import find_submissions
+from autograder.model import FoundSubmission, Graded, Result
+from autograder.outputs.store import (
+    forget_result,
+    inputs_sha256,
+    is_current,
+    read_results,
+    write_result,
+    write_timing,
+)
+from autograder.sandbox.tiers import STRICT, TIERS
+
+
+@dataclass(frozen=True, slots=True)
+class GradeRequest:
+    """What was asked for on the command line."""
+
+    course: Course
+    assignment: Assignment
+    paths: tuple[Path, ...] = ()
+    results: Path = Path("results")
+    workers: int | None = None
+    isolation: str = "auto"
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradeSummary:
+    """What came of it: the results of every submission found, and what could not be graded."""
+
+    results: tuple[Result, ...]
+    problems: tuple[Graded, ...]
+    graded: int
+    seconds: float
+
+
+class Progress:
+    """Tells the person how far grading is; silent where nobody looks."""
+
+    def __init__(self, total: int, *, shown: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        # no refresh thread: grader processes are forked from this one
+        self._bar = Bar(
+            TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[who]}"),
+            console=Console(stderr=True), auto_refresh=False, disable=not shown, transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task("grading", total=total, who="")
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        self._bar.refresh()
+        return self
+
+    def step(self, graded: Graded) -> None:
+        from rich.markup import escape
+
+        score = f"{graded.result.score:g}" if graded.result else "not graded"
+        self._bar.update(self._task, advance=1, who=escape(f"{graded.student[:40]}: {score}"))
+        self._bar.refresh()
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary:
+    """Grade what changed, write each result as soon as it is there, and return all of them.
+
+    Raises:
+        KitError: nothing to grade, or this course or machine cannot grade.
+    """
+    started = time.monotonic()
+    assignment, folder = request.assignment, request.results
+    found = find_submissions(request.course, assignment, request.paths)
+    todo = found if request.force else [one for one in found if not _is_current(request, one)]
+    problems: list[Graded] = []
+    if todo:
+        problems = _grade(request, todo, quiet=quiet)
+    students = {one.student for one in found}
+    results = tuple(r for r in read_results(folder, assignment.name) if r.student in students)
+    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started)
+
+
+def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: bool) -> list[Graded]:
+    # torch and pytest come in with this: not before there is something to grade
+    from autograder.grading.batch import grade_batch
+
+    done: list[Graded] = []
+    batch = grade_batch(
+        request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation
+    )
+    try:
+        with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
+            for graded in batch:
+                if graded.result is not None:
+                    write_result(request.results, graded.result)
+                else:
+                    forget_result(request.results, request.assignment.name, graded.student)
+                done.append(graded)
+                progress.step(graded)
+    finally:
+        if done:
+            write_timing(request.results, request.assignment.name, done)
+    return sorted((one for one in done if one.result is None), key=lambda one: one.student)
+
+
+def _is_current(request: GradeRequest, found: FoundSubmission) -> bool:
+    """Whether the stored result still holds: same submission, same suite, answer key and limits, walls as asked for."""
+    try:
+        if found.path.stat().st_size > request.course.limits.notebook_mb << 20:
+            return False
+        submission = hashlib.sha256(found.path.read_bytes()).hexdigest()
+        suite = course_sha256(request.course, request.assignment)
+    except OSError:
+        return False
+    walls = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}
+    asked = walls.get(request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,))
+    return any(
+        is_current(request.results, request.assignment.name, found.student, submission, suite, isolation)
+        for isolation in asked
+    )
+
+
+def course_sha256(course: Course, assignment: Assignment) -> str:
+    """What a result's `suite_sha256` is made of: a change of any of it makes the result stale."""
+    return inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)

@@ -1,0 +1,173 @@
+"""One submission in front of the suite: its workers, its cells, its questions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder.course import Limits
+from autograder.errors import StudentCrashed, StudentTimeout
+from autograder.grading.outcomes import Verdict, judge
+from autograder.grading.suite_session import SuiteSession
+from autograder.model import Cell, CellOutcome, Submission
+from autograder.sandbox.host import HostClient
+from autograder.sandbox.student import Student, reference_answers
+from autograder.sandbox.text import plain
+from autograder.sandbox.worker import Worker
+from autograder.suite.calls import Call, current_log
+from autograder.suite.collect import SuiteQuestion
+
+HANGS_BEFORE_GIVING_UP = 2
+RUNS_WHEN_GRADING = ("given", "question", "extra")
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """One test on one submission: the verdict, and every call that the test made."""
+
+    __test__ = False
+
+    name: str
+    verdict: Verdict
+    calls: tuple[Call, ...]
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Wall time by stage."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, stage: str, started: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - started
+
+
+class Sitting:
+    """Runs questions of a suite on one submission, each in a fresh worker.
+
+    Args:
+        client: gives workers.
+        suite: the collected suite; its bench is set for every test.
+        submission: what was handed in.
+    """
+
+    def __init__(self, client: HostClient, limits: Limits, suite: SuiteSession, submission: Submission) -> None:
+        self._client, self._limits, self._suite = client, limits, suite
+        self._submission = submission
+        self._deadline = time.monotonic() + limits.submission_seconds
+        self._outcomes: dict[str, CellOutcome] = {}
+        self._killers: set[str] = set()
+        self._worker: Worker | None = None
+        self.watch = Stopwatch()
+
+    @property
+    def cells(self) -> tuple[CellOutcome, ...]:
+        """What happened to each cell that ran, in order; cells run when the first question needs them."""
+        if not self._outcomes:
+            self._open(())
+            self._close()
+        return tuple(self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes)
+
+    def run(
+        self, question: SuiteQuestion, tests: tuple[str, ...] | None = None, stand_ins: tuple[str, ...] = ()
+    ) -> dict[str, TestRun]:
+        """Run a question's tests (all, or those named) with some of its prerequisites stood in for."""
+        runs: dict[str, TestRun] = {}
+        hangs = 0
+        student = self._student(question, stand_ins)
+        for test in question.tests:
+            if tests is not None and test.name not in tests:
+                continue
+            if hangs >= HANGS_BEFORE_GIVING_UP:
+                runs[test.name] = TestRun(test.name, Verdict("timeout", "Not run: two tests of this question hung."), ())
+                continue
+            self._suite.bench.student = lambda: student
+            started = time.monotonic()
+            raised = self._suite.run(question.name, test.name)
+            log = current_log()
+            self.watch.add("tests", started)
+            hangs += isinstance(raised, StudentTimeout)
+            runs[test.name] = TestRun(test.name, judge(raised, log, test), tuple(log.calls))
+        self._close()
+        return runs
+
+    # workers
+
+    def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
+        sources = {cell.id: cell.source for cell in self._submission.cells if cell.role == "question"}
+
+        def worker() -> Worker:
+            if self._worker is None or not self._worker.alive:
+                self._worker = self._open(question.forbidden, stand_ins)
+            return self._worker
+
+        seconds = min(self._limits.call_seconds, max(self._deadline - time.monotonic(), 0.05))
+        return Student(worker, seconds, sources, self._why_missing)
+
+    def _open(self, forbidden: tuple[str, ...], stand_ins: tuple[str, ...] = ()) -> Worker:
+        """A worker that has run the submission's cells, those that end the process left out."""
+        started = time.monotonic()
+        try:
+            while True:
+                if time.monotonic() > self._deadline:
+                    raise StudentTimeout(
+                        f"the time for the whole submission ({self._limits.submission_seconds:g} s) is used up."
+                    )
+                worker = Worker(self._client, self._limits)
+                if self._load(worker, forbidden):
+                    break
+            if stand_ins:
+                worker.answer_stand_in = reference_answers(dict(self._suite.bench.reference))
+                worker.request({"op": "stand_in", "names": list(stand_ins)}, {}, self._limits.call_seconds, "stand-ins")
+            self._worker = worker
+            return worker
+        finally:
+            self.watch.add("run", started)
+
+    def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:
+        """Run the cells in order. False where one killed the worker: it is left out from now on."""
+        cells = [cell for cell in self._runnable() if cell.id not in self._killers]
+        header = {"op": "load", "cells": [[cell.id, cell.source] for cell in cells], "forbid": list(forbidden)}
+        what = ["cell " + cell.id for cell in cells]
+        answers = worker.stream(header, {}, self._limits.cell_seconds, "the cell")
+        for cell, name in zip(cells, what, strict=True):
+            try:
+                answer = next(answers).header
+            except (StudentTimeout, StudentCrashed) as fault:
+                self._killers.add(cell.id)
+                text = str(fault).replace("the cell", name, 1)
+                self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)  # type: ignore[arg-type]
+                return False
+            self._outcomes.setdefault(cell.id, _outcome(cell, answer))
+        return True
+
+    def _runnable(self) -> list[Cell]:
+        return [cell for cell in self._submission.cells if cell.role in RUNS_WHEN_GRADING]
+
+    def _close(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+    def _why_missing(self, name: str) -> str:
+        bad = [o for o in self._outcomes.values() if o.outcome in ("error", "timeout", "crashed")]
+        own = next((o for o in bad if o.id == name), None)
+        if own is not None:
+            return f"`{name}` is not defined: its cell did not run. {own.message}"
+        if bad:
+            return f"`{name}` is not defined. Cell {bad[0].id} did not run: {bad[0].message}"
+        return f"`{name}` is not defined anywhere in the notebook."
+
+
+def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:
+    error = answer.get("error")
+    if answer.get("ok") is True or not isinstance(error, dict):
+        return CellOutcome(cell.id, "ok", cell.note)
+    raised = f"{plain(str(error.get('type')), 100)}: {plain(str(error.get('message', '')), 400)}"
+    frames = error.get("frames")
+    last = f"\n  {plain(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""
+    note = f"{cell.note}\n" if cell.note else ""
+    return CellOutcome(cell.id, "error", f"{note}{raised}{last}")
+
+

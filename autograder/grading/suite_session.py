@@ -1,0 +1,96 @@
+"""One pytest session that has collected a hidden suite once and runs its tests as often as there are submissions."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from types import TracebackType
+from typing import Any
+
+import pytest
+from _pytest.config import _prepareconfig
+
+from autograder.course import Assignment
+from autograder.errors import BadSuite
+from autograder.suite.collect import SuiteQuestion, describe_items, pytest_arguments, question_of
+from autograder.suite.plugin import Bench, bench_key
+
+
+class SuiteSession:
+    """A collected suite. A context manager: leaving it ends the pytest session.
+
+    Attributes:
+        questions: what the suite holds, in order.
+        bench: says what `student` and `reference` are for the tests run next.
+    """
+
+    def __init__(self, assignment: Assignment, reference: dict[str, Any]) -> None:
+        self.assignment = assignment
+        self._config = _prepareconfig(pytest_arguments(assignment.suite))
+        self._session: pytest.Session | None = None
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                self._collect()
+        except BaseException:
+            self.close()
+            raise
+        self.bench: Bench = self._config.stash[bench_key]
+        self.bench.reference = reference
+        unknown = [q.name for q in self.questions if q.name not in reference]
+        if unknown:
+            self.close()
+            raise BadSuite(f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question {unknown[0]!r}")
+
+    def _collect(self) -> None:
+        self._config._do_configure()
+        session = pytest.Session.from_config(self._config)
+        self._session = session
+        self._config.hook.pytest_sessionstart(session=session)
+        failures: list[str] = []
+
+        class Watch:
+            def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+                if report.failed:
+                    failures.append(str(report.longrepr))
+
+        self._config.pluginmanager.register(Watch())
+        session.perform_collect()
+        if failures:
+            raise BadSuite(f"{self.assignment.suite}: the suite does not import:\n{failures[0]}")
+        if not session.items:
+            raise BadSuite(f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question")
+        self.questions: tuple[SuiteQuestion, ...] = describe_items(session.items)
+        self._items: dict[tuple[str, str], pytest.Item] = {(question_of(i), i.name): i for i in session.items}
+
+    @property
+    def max_score(self) -> float:
+        return sum(question.points for question in self.questions)
+
+    def run(self, question: str, test: str) -> BaseException | None:
+        """Run one test by pytest's own protocol (fixtures, parameters, teardown); what it raised, or None."""
+        item: Any = self._items[question, test]
+        if not getattr(item, "_request", None):
+            item._initrequest()
+        raised: BaseException | None = None
+        hook = item.ihook
+        for when, step in (("setup", hook.pytest_runtest_setup), ("call", hook.pytest_runtest_call)):
+            call = pytest.CallInfo.from_call(lambda step=step: step(item=item), when=when, reraise=(KeyboardInterrupt,))  # type: ignore[arg-type, misc]
+            if call.excinfo is not None:
+                raised = call.excinfo.value
+                break
+        pytest.CallInfo.from_call(lambda: hook.pytest_runtest_teardown(item=item, nextitem=None), when="teardown")
+        item._request = False
+        item.funcargs = None
+        return raised
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._config.hook.pytest_sessionfinish(session=self._session, exitstatus=0)
+            self._session = None
+        self._config._ensure_unconfigure()
+
+    def __enter__(self) -> SuiteSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,114 @@
+"""Find the notebooks to grade: single files, flat folders, and nbgrader's `<student>/<assignment>/` layout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autograder.course import Assignment, Course
+from autograder.errors import KitError, NothingToGrade
+from autograder.intake.names import safe_student
+from autograder.intake.reading import shown
+from autograder.model import FoundSubmission
+
+SUFFIX = ".ipynb"
+
+
+def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Path]) -> list[FoundSubmission]:
+    """Every submission in `paths` (default: the course's `submitted/`), by student.
+
+    A student's folder without a notebook is found too, so that reading it says what is missing.
+
+    Raises:
+        NothingToGrade: says what was looked for.
+        KitError: a path does not exist, or two notebooks belong to one student.
+    """
+    found: dict[str, FoundSubmission] = {}
+    asked = [Path(path) for path in paths] or [course.root / "submitted"]
+    for path in asked:
+        for submission in _found_in(course, assignment.name, path, given=bool(paths)):
+            other = found.setdefault(submission.student, submission)
+            if other.path != submission.path:
+                raise KitError(
+                    f"two notebooks belong to {shown(submission.student)}: {shown(other.path)} and "
+                    f"{shown(submission.path)}; grade one of them at a time, or rename one"
+                )
+    if not found:
+        name = assignment.name
+        raise NothingToGrade(
+            f"no submission of {name} in {', '.join(shown(path) for path in asked)}: looked for "
+            f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, one a student"
+        )
+    return [found[student] for student in sorted(found)]
+
+
+def _found_in(course: Course, assignment: str, path: Path, given: bool) -> Iterator[FoundSubmission]:
+    path = path.absolute()
+    if path.is_dir():
+        yield from _in_folder(course, assignment, path)
+    elif path.exists():
+        if path.suffix != SUFFIX:
+            raise NothingToGrade(f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder")
+        yield _single(assignment, path)
+    elif given:
+        raise NothingToGrade(f"{shown(path)} does not exist: name a notebook or a folder of submissions")
+
+
+def _single(assignment: str, path: Path) -> FoundSubmission:
+    """A notebook named on the command line; whoever names a link means what it points to."""
+    folder = path.parent
+    laid_out = folder.name == assignment and folder.parent.name != "" and (
+        path.stem == assignment or (folder / f"{assignment}{SUFFIX}").exists() or len(_notebooks(folder)) == 1
+    )  # fmt: skip
+    student = folder.parent.name if laid_out else path.stem
+    return FoundSubmission(safe_student(student), path.resolve() if path.is_symlink() else path)
+
+
+def _in_folder(course: Course, assignment: str, folder: Path) -> Iterator[FoundSubmission]:
+    expected = f"{assignment}{SUFFIX}"
+    in_submitted = folder.parent.parent == (course.root / "submitted").absolute()
+    if folder.name == assignment and ((folder / expected).exists() or in_submitted):
+        yield _of_student(assignment, folder)
+        return
+    own = folder / assignment
+    if own.is_dir() and _notebooks(own):
+        yield _of_student(assignment, own)
+        return
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        path = folder / entry.name
+        if entry.name.startswith(".") and entry.is_dir():
+            continue
+        if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
+            yield FoundSubmission(safe_student(path.stem), path)
+        elif entry.is_dir() and _is_folder(path / assignment):
+            yield _of_student(assignment, path / assignment)
+
+
+def _of_student(assignment: str, folder: Path) -> FoundSubmission:
+    """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else the newest."""
+    expected = folder / f"{assignment}{SUFFIX}"
+    there = [] if _is_link(folder) else _notebooks(folder)
+    chosen = expected if expected in there or not there else max(there, key=lambda path: (_written(path), path.name))
+    return FoundSubmission(safe_student(folder.parent.name), chosen)
+
+
+def _notebooks(folder: Path) -> list[Path]:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [folder / name for name in names if name.endswith(SUFFIX) and not name.startswith(".")]
+
+
+def _is_folder(path: Path) -> bool:
+    """A link counts: it is found, and refused by name when it is read."""
+    return path.is_dir() or path.is_symlink()
+
+
+def _is_link(folder: Path) -> bool:
+    return folder.is_symlink() or folder.parent.is_symlink()
+
+
+def _written(path: Path) -> int:
+    return path.lstat().st_mtime_ns

@@ -1,0 +1,95 @@
+"""`build/nbgrader/`: the folder that nbgrader takes for its sources.
+
+nbgrader wants an `.ipynb` for each assignment and releases every file beside it, so `source/` itself, with the answers
+in text form, must not be its source folder. An assignment in text form is mirrored as a small stand-in notebook, which
+the build replaces when nbgrader reads it; a folder with a Jupyter source is linked as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+FOLDER = Path("build") / "nbgrader"
+_STAND_IN = "attention_kit_stand_in"
+_SHIPPED = ("figures", "data")
+
+
+def mirror(root: Path) -> None:
+    """Bring the mirror up to date: quick, and without effect where nothing changed."""
+    top = root / FOLDER
+    top.mkdir(parents=True, exist_ok=True)
+    for entry in sorted(top.iterdir()):
+        _adopt_or_remove(entry, root / "source" / entry.name)
+    for folder in sorted((root / "source").glob("[!._]*")):
+        if (folder / f"{folder.name}.py").is_file():
+            _stand_in(folder, top / folder.name)
+        elif any(folder.glob("*.ipynb")):
+            _link(folder, top / folder.name)
+
+
+def _adopt_or_remove(entry: Path, source: Path) -> None:
+    if entry.is_symlink():
+        if not source.is_dir() or (source / f"{source.name}.py").is_file():
+            entry.unlink()
+    elif _is_stand_in(entry / f"{entry.name}.ipynb"):
+        if not (source / f"{source.name}.py").is_file():
+            shutil.rmtree(entry)
+    elif entry.is_dir() and not source.exists() and any(entry.glob("*.ipynb")):
+        shutil.move(entry, source)  # made with the formgrader's "add new assignment"
+
+
+def _link(folder: Path, mirrored: Path) -> None:
+    if mirrored.exists():
+        return
+    try:
+        mirrored.symlink_to(os.path.relpath(folder, mirrored.parent), target_is_directory=True)
+    except OSError:  # a system without links
+        shutil.copytree(folder, mirrored)
+
+
+def _stand_in(folder: Path, mirrored: Path) -> None:
+    mirrored.mkdir(exist_ok=True)
+    notebook = mirrored / f"{folder.name}.ipynb"
+    text = _stand_in_text(folder.name)
+    if not notebook.is_file() or notebook.read_text(encoding="utf-8") != text:
+        notebook.write_text(text, encoding="utf-8")
+    for name in _SHIPPED:
+        _copy_new(folder / name, mirrored / name)
+
+
+def _copy_new(source: Path, target: Path) -> None:
+    """Copy what changed, and remove what the source no longer has."""
+    wanted = {path.relative_to(source) for path in source.rglob("*") if path.is_file() and not path.is_symlink()}
+    for path in sorted(target.rglob("*")):
+        if path.is_file() and path.relative_to(target) not in wanted:
+            path.unlink()
+    for name in sorted(wanted):
+        old, new = target / name, source / name
+        if not old.is_file() or (old.stat().st_mtime_ns, old.stat().st_size) != _stamp(new):
+            old.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(new, old)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _stand_in_text(name: str) -> str:
+    text = [
+        f"This notebook stands in for `source/{name}/{name}.py`, which is the source of this assignment.\n",
+        "Edit that file; `nbgrader generate_assignment` builds the release from it.",
+    ]
+    cell = {"cell_type": "markdown", "id": "stand-in", "metadata": {}, "source": text}
+    notebook = {"cells": [cell], "metadata": {_STAND_IN: True}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1) + "\n"
+
+
+def _is_stand_in(notebook: Path) -> bool:
+    try:
+        return bool(json.loads(notebook.read_text(encoding="utf-8"))["metadata"].get(_STAND_IN))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False

@@ -1,0 +1,110 @@
+"""`nbgrader generate_assignment` and `generate_solution`: the same bytes as `autograder build`.
+
+An assignment with a hidden suite is built by the kit. Any other notebook goes through nbgrader's own steps, in their
+order; only its cells are saved our way, so that an assignment can be corrected after students have handed in.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbgrader import preprocessors
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
+
+from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.commands import suite_points
+from autograder.course import Assignment, Course, find_course
+from autograder.nbgrader.gradebook import open_gradebook
+from autograder.nbgrader.registry import register_release
+from autograder.nbgrader.release import release_of
+
+_TEXT = "attention_kit_text"
+
+
+class BuiltExporter(NotebookExporter):  # type: ignore[misc]
+    """Writes what the build made, byte for byte."""
+
+    def from_notebook_node(self, notebook: Any, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
+        output, resources = super().from_notebook_node(notebook, resources, **keywords)
+        return resources.get(_TEXT, output), resources
+
+
+class SaveRelease(SaveCells):  # type: ignore[misc]
+    """Records the cells of an assignment in one transaction, with submissions or without."""
+
+    def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
+        where = resources["nbgrader"]
+        course = find_course(Path.cwd())
+        with open_gradebook(course, where["db_url"]) as gradebook:
+            release = release_of(where["notebook"], notebook)
+            register_release(gradebook.db, gradebook.course_id, where["assignment"], release)
+            gradebook.db.commit()
+        return notebook, resources
+
+
+class _Make(NbGraderPreprocessor):  # type: ignore[misc]
+    """Replaces the stand-in by the built notebook, or runs nbgrader's steps."""
+
+    nbgraders_steps: ClassVar[tuple[type[Any], ...]] = ()
+    own_steps: ClassVar[tuple[type[Any], ...]] = ()
+
+    def built_text(self, built: BuiltNotebooks) -> str:
+        raise NotImplementedError
+
+    def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
+        where = resources["nbgrader"]
+        course = find_course(Path.cwd())
+        steps = self.nbgraders_steps
+        if (assignment := suite_assignment(course, where["assignment"], where["notebook"])) is not None:
+            built = build_assignment(course, assignment, suite_points(assignment))
+            write_build(assignment, built)
+            resources[_TEXT] = self.built_text(built)
+            notebook = nbformat.reads(resources[_TEXT], as_version=4)
+            steps = self.own_steps
+        for step in steps:
+            notebook, resources = step(parent=self.parent)(notebook, resources)
+        return notebook, resources
+
+
+class MakeRelease(_Make):
+    nbgraders_steps = (
+        preprocessors.IncludeHeaderFooter,
+        preprocessors.InstantiateTests,
+        preprocessors.LockCells,
+        preprocessors.ClearSolutions,
+        preprocessors.ClearOutput,
+        preprocessors.CheckCellMetadata,
+        preprocessors.ComputeChecksums,
+        SaveRelease,
+        preprocessors.ClearHiddenTests,
+        preprocessors.ClearMarkScheme,
+        preprocessors.ComputeChecksums,
+        preprocessors.CheckCellMetadata,
+    )
+    own_steps = (preprocessors.CheckCellMetadata, SaveRelease)
+
+    def built_text(self, built: BuiltNotebooks) -> str:
+        return built.release_bytes.decode()
+
+
+class MakeSolution(_Make):
+    nbgraders_steps = (
+        preprocessors.IncludeHeaderFooter,
+        preprocessors.LockCells,
+        preprocessors.ClearOutput,
+        preprocessors.ClearMarkScheme,
+        preprocessors.Execute,
+    )
+
+    def built_text(self, built: BuiltNotebooks) -> str:
+        return built.solution_bytes.decode()
+
+
+def suite_assignment(course: Course, assignment: str, notebook: str) -> Assignment | None:
+    """The assignment, where this notebook of it is graded by a hidden suite of ours."""
+    found = Assignment(assignment, course.root)
+    ours = notebook == assignment and found.source.exists() and any(found.suite.glob("test_*.py"))
+    return found if ours else None

@@ -1,0 +1,118 @@
+"""What `autograder report` and `autograder export` do: read the stored results, write what was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from autograder.course import Assignment, Course
+from autograder.errors import BadSuite, NothingToGrade
+from autograder.model import Result
+from autograder.outputs.export import Format, export
+from autograder.outputs.feedback import write_feedback
+from autograder.outputs.late import submitted_at
+from autograder.outputs.report import write_report
+from autograder.outputs.store import path_name, read_results, read_timing, write_whole
+
+
+def report_command(course: Course, assignment: Assignment, results: Path) -> Iterator[str]:
+    """Write every student's feedback page and the class report; yields what to tell the person.
+
+    Raises:
+        NothingToGrade: there are no results, and no submission that could not be graded.
+    """
+    graded = _results(results, assignment, or_problems=True)
+    uses = _uses(assignment)
+    for result in graded:
+        write_feedback(course.root / "feedback", result, uses)
+    if graded:
+        yield f"{len(graded)} feedback pages in {course.root / 'feedback'}"
+    yield f"class report: {write_report(results, assignment.name)}"
+
+
+def export_command(
+    course: Course,
+    assignment: Assignment,
+    results: Path,
+    format_: str,
+    to: Path | None = None,
+    roster: Path | None = None,
+) -> Iterator[str]:
+    """Export the results; yields the text itself where it goes to no file.
+
+    Raises:
+        NothingToGrade: there are no results.
+    """
+    graded = _results(results, assignment, or_problems=format_ == "gradebook")
+    if format_ == "gradebook":
+        yield _fill_gradebook(course, assignment, results, graded, to)
+        return
+    table = export(
+        graded,
+        cast(Format, format_),
+        minutes_late=_minutes_late(course, assignment),
+        late=course.late,
+        roster=roster.read_text(encoding="utf-8") if roster else None,
+    )
+    if to is None:
+        yield table.removesuffix("\n")
+    else:
+        write_whole(to, table)
+        yield f"{len(graded)} results of {assignment.name} in {to}"
+
+
+def _results(results: Path, assignment: Assignment, *, or_problems: bool) -> list[Result]:
+    graded = read_results(results, assignment.name)
+    if graded or (or_problems and any(entry.problem for entry in read_timing(results, assignment.name))):
+        return graded
+    raise NothingToGrade(f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first")
+
+
+def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
+    """What each question builds on; without a suite that imports, the pages do without."""
+    from autograder.suite.collect import collect_suite  # brings torch in
+
+    try:
+        return {question.name: question.uses for question in collect_suite(assignment.suite)}
+    except BadSuite as error:
+        print(f"pages do not say which question carried points come from: {error}", file=sys.stderr)
+        return {}
+
+
+def _minutes_late(course: Course, assignment: Assignment) -> dict[str, float] | None:
+    """Lateness by student, from the gradebook: it knows due times, extensions and when each submission came."""
+    if course.late.policy == "none":
+        return None
+    if not (course.root / "gradebook.db").is_file():
+        print("scores are without late penalties: due times stand in gradebook.db, which is not there", file=sys.stderr)
+        return None
+    from autograder.nbgrader.gradebook import open_gradebook
+
+    with open_gradebook(course) as gradebook:
+        rows = gradebook.assignment_submissions(assignment.name)
+        return {row.student_id: row.total_seconds_late / 60 for row in rows}
+
+
+def _fill_gradebook(
+    course: Course, assignment: Assignment, results: Path, graded: list[Result], to: Path | None
+) -> str:
+    from autograder.nbgrader.gradebook import fill_gradebook
+
+    problems = {entry.student: entry.problem for entry in read_timing(results, assignment.name) if entry.problem}
+    students = [*(result.student for result in graded), *problems]
+    times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
+    gradebook = to or course.root / "gradebook.db"
+    fill_gradebook(course, assignment, graded, times, problems, db_url=f"sqlite:///{gradebook.resolve()}")
+    return f"{len(graded)} results of {assignment.name} in {gradebook}"
+
+
+def _handed_in(course: Course, assignment: Assignment, student: str) -> datetime | None:
+    folder = course.root / "submitted" / path_name(student) / assignment.name
+    try:
+        return submitted_at(folder)
+    except ValueError as error:
+        print(f"{folder}: no time of submission, {error}", file=sys.stderr)
+        return None

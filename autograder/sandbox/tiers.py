@@ -1,0 +1,141 @@
+"""Which walls stand on this machine: tried from the strongest down, each proven by a probe before it is trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.course import Course
+from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
+from autograder.sandbox.host import HIDDEN_FOLDERS, HostProcess
+
+TIERS = ("namespaces", "landlock", "uid", "no-open")
+STRICT = ("namespaces", "landlock")
+ISOLATIONS = ("auto", "strict", "none", *TIERS)
+"""What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier by name."""
+
+_PROBE = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
+_PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """One thing that a worker must not be able to do, and whether it could."""
+
+    name: str
+    stands: bool
+    detail: str
+
+
+def isolation_name(tier: str) -> str:
+    """How a result names the tier: "strict" for both strict tiers, else the tier itself."""
+    return "strict" if tier in STRICT else tier
+
+
+def launch_host(course: Course, isolation: str, clients: int, extras: tuple[str, ...] = ()) -> HostProcess:
+    """Start the host of the first tier that `isolation` allows, and return at once: it loads its libraries meanwhile.
+
+    It may not be used before `prove_host` has had its say.
+    """
+    return HostProcess(course, _wanted(isolation)[0], clients, extras)
+
+
+def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess:
+    """Wait for a launched host and prove its walls; where they do not stand, try the next tier.
+
+    Raises:
+        IsolationUnavailable: no tier of `isolation` stands; the message says why and what to do.
+    """
+    refusals = []
+    for tier in _wanted(isolation):
+        if tier != host.tier:
+            host = HostProcess(course, tier, len(host.clients), host.extras)
+        try:
+            host.wait_until_ready()
+            fallen = [] if tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
+            if not fallen:
+                return host
+            refusals.append(f"{tier}: {fallen[0].name} ({fallen[0].detail})")
+        except (IsolationUnavailable, HostFailed) as error:
+            refusals.append(f"{tier}: {error}")
+        host.close()
+    raise IsolationUnavailable(
+        f"no walls of isolation {isolation!r} stand on this machine, so no student code is run.\n  "
+        + "\n  ".join(refusals)
+        + "\n`autograder doctor` says what to do; `--isolation none` grades without walls, on code that you trust."
+    )
+
+
+def _wanted(isolation: str) -> tuple[str, ...]:
+    return TIERS if isolation == "auto" else STRICT if isolation == "strict" else (isolation,)
+
+
+def probe(course: Course, host: HostProcess) -> list[Wall]:
+    """Fork a worker that tries what a hostile submission would try, and report each wall."""
+    canary = course.root / "tests" / "hidden" / f".canary-{secrets.token_hex(8)}"
+    secret = secrets.token_hex(16)
+    placed = canary.parent.is_dir() and os.access(canary.parent, os.W_OK)
+    if placed:
+        canary.write_text(secret, encoding="utf-8")
+    try:
+        targets = {
+            "folders": [str(course.root / name) for name in HIDDEN_FOLDERS if (course.root / name).is_dir()],
+            "files": [str(canary)] if placed else [str(course.root / "course.toml")],
+            "grader": os.getpid(),
+        }
+        found = _ask(course, host, targets)
+    finally:
+        canary.unlink(missing_ok=True)
+    return [Wall(name, not got, detail) for name, got, detail in found]
+
+
+def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tuple[str, bool, str]]:
+    # torch comes in with these: not before a host has been launched, which loads it at the same time
+    from autograder.sandbox.worker import Worker
+    from autograder.wire.frames import WireError
+    from autograder.wire.values import Decoder, Encoder
+
+    worker = Worker(host.clients[0], course.limits)
+    try:
+        source = _PROBE.read_text(encoding="utf-8")
+        load = {"op": "load", "cells": [["probe", source]], "forbid": []}
+        loaded = worker.request(load, {}, _PROBE_SECONDS, "the probe")
+        if loaded.header.get("ok") is not True:
+            return [("the probe runs", True, str(loaded.header.get("error")))]
+        encoder = Encoder(lambda _: None)
+        value = encoder.encode([[json.dumps(targets)], {}])
+        frame = worker.request({"op": "call", "name": "attempts", "value": value}, {}, _PROBE_SECONDS, "the probe")
+        rows = Decoder(frame.tensors).decode(frame.header.get("value"))
+        return [(str(name), bool(got), str(detail)) for name, got, detail in rows]
+    except (StudentFault, WireError, TypeError, ValueError) as error:
+        return [("the probe answers", True, repr(error))]
+    finally:
+        worker.kill()
+
+
+def survey(course: Course) -> Iterator[tuple[str, list[Wall], str]]:
+    """For `doctor`: every tier, its walls, and why it does not stand ("" where it does)."""
+    for tier in TIERS:
+        host = HostProcess(course, tier)
+        try:
+            host.wait_until_ready()
+            walls = probe(course, host)
+            fallen = [wall.name for wall in walls if not wall.stands]
+            yield tier, walls, f"{fallen[0]} falls" if fallen else ""
+        except (IsolationUnavailable, HostFailed) as error:
+            yield tier, [], str(error)
+        finally:
+            host.close()
+
+
+def platform_problem() -> str:
+    """Why no tier can stand on this platform at all; "" where one may."""
+    if not sys.platform.startswith("linux"):
+        return f"the walls are made of Linux: on {sys.platform} run the kit in a Linux machine or container"
+    return ""

@@ -1,0 +1,28 @@
+"""A course of one small assignment (tiny_course.py), written to a temporary folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_course import POINTS, SUITE, TINY, write_assignment
+
+from autograder.course import Assignment, Course, load_course
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    (tmp_path / "course.toml").write_text('[course]\nname = "Small Course"\n', encoding="utf-8")
+    write_assignment(tmp_path, "tiny", TINY, SUITE)
+    return load_course(tmp_path)
+
+
+@pytest.fixture
+def tiny(course: Course) -> Assignment:
+    return course.assignment("tiny")
+
+
+@pytest.fixture
+def points() -> dict[str, float]:
+    """What the suite's tests add up to: 1.5 + 1, and 3."""
+    return dict(POINTS)

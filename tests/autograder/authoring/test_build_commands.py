@@ -1,0 +1,88 @@
+"""What `autograder build` and `autograder release` print, and how they fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tiny_course import HEADER, write_assignment
+
+from autograder.authoring.commands import build_command, release_command, suite_points
+from autograder.errors import BadSource, KitError, UnknownAssignment
+
+SECOND = (
+    HEADER + '# %% question="double"\ndef double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION\n'
+)
+SECOND_SUITE = {
+    "test_double.py": "from autograder.suite import points\n\n\n@points(4)\ndef test_doubles_one(student):\n"
+    "    assert student.double(1) == 2\n"
+}
+
+
+@pytest.fixture
+def two(course):
+    write_assignment(course.root, "second", SECOND, SECOND_SUITE)
+    return course
+
+
+def test_points_come_from_the_suite(tiny):
+    assert suite_points(tiny) == {"double": 2.5, "half": 3.0}
+
+
+def test_building_says_what_changed(course):
+    assert build_command(course, ["tiny"], check=False) == ["tiny: 4 files changed (2 questions, 10.5 points)"]
+    assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
+
+
+def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(two):
+    assert build_command(two, [], check=False) == [
+        "second: 4 files changed (1 question, 4 points)",
+        "tiny: 4 files changed (2 questions, 10.5 points)",
+    ]
+
+
+def test_checking_builds_nothing(two):
+    build_command(two, ["second"], check=False)
+    assert build_command(two, ["second"], check=True) == ["second: sound (1 question, 4 points)"]
+    assert not two.assignment("tiny").release.exists()
+
+
+def test_an_unknown_name_stops_before_anything_is_built(two):
+    with pytest.raises(UnknownAssignment):
+        build_command(two, ["tiny", "third"], check=False)
+    assert not two.assignment("tiny").release.exists()
+
+
+def test_one_broken_assignment_keeps_no_other_from_being_built(two):
+    broken = two.assignment("second").source
+    broken.write_text(broken.read_text() + "\n# %%\n1\n")
+    with pytest.raises(BadSource, match=r"^source/second/second\.py:14: a code cell without a tag"):
+        build_command(two, [], check=False)
+    assert two.assignment("tiny").release.exists()
+
+
+def test_all_broken_assignments_are_named(two):
+    for name in ("second", "tiny"):
+        broken = two.assignment(name).source
+        broken.write_text(broken.read_text() + "\n# %%\n1\n")
+    with pytest.raises(KitError) as caught:
+        build_command(two, [], check=False)
+    assert [line.split(":")[0] for line in str(caught.value).split("\n")] == [
+        "source/second/second.py",
+        "source/tiny/tiny.py",
+    ]
+
+
+def test_releasing_says_where_it_went(course, tmp_path):
+    build_command(course, ["tiny"], check=False)
+    target = tmp_path / "tiny.zip"
+    assert release_command(course, "tiny", target) == [f"tiny: 3 files in {target}"]
+    assert target.exists()
+
+
+def test_the_modules_load_without_jupyter_and_torch():
+    heavy = ("torch", "nbgrader", "nbformat", "jupytext", "nbclient", "pytest")
+    code = f"import sys, autograder.authoring.commands; print([name for name in {heavy!r} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

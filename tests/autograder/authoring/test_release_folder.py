@@ -1,0 +1,126 @@
+"""`autograder release`: what students get, as a folder and as a .zip."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.release import release
+from autograder.errors import KitError, StaleBuild
+
+
+@pytest.fixture
+def built(course, tiny, points):
+    (tiny.source.parent / "data").mkdir()
+    (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
+    built = build_assignment(course, tiny, points)
+    write_build(tiny, built)
+    return built
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "out" / "tiny"
+
+
+NAMES = ["README.md", "data/numbers.csv", "figures/line.svg", "tiny.ipynb"]
+
+
+def inside(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, points, built, target):
+    assert release(course, tiny, points, target) == NAMES
+    assert inside(target) == NAMES
+    assert (target / "tiny.ipynb").read_bytes() == built.release_bytes
+    readme = (target / "README.md").read_text().split("\n")
+    assert readme[0] == "# Small Course: tiny"
+    assert "Hand in `tiny.ipynb`, under this name." in readme[9]
+    assert [path.name for path in target.parent.iterdir()] == ["tiny"]
+
+
+def test_a_zip_holds_the_same_in_a_folder_of_its_name(course, tiny, points, built, target):
+    release(course, tiny, points, target)
+    packed = target.with_suffix(".zip")
+    assert release(course, tiny, points, packed) == NAMES
+    with zipfile.ZipFile(packed) as archive:
+        assert archive.namelist() == [f"tiny/{name}" for name in NAMES]
+        assert all(archive.read(f"tiny/{name}") == (target / name).read_bytes() for name in NAMES)
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_packing_twice_gives_the_same_bytes(course, tiny, points, built, target):
+    one, two = target.with_name("one.zip"), target.with_name("two.zip")
+    release(course, tiny, points, one)
+    release(course, tiny, points, two)
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["", ".zip"])
+def test_an_older_release_is_replaced(course, tiny, points, built, target, suffix):
+    target = target.with_name(f"tiny{suffix}")
+    release(course, tiny, points, target)
+    (tiny.source.parent / "data" / "numbers.csv").unlink()
+    write_build(tiny, build_assignment(course, tiny, points))
+    assert release(course, tiny, points, target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
+    if not suffix:
+        assert inside(target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
+
+
+def test_an_empty_folder_may_be_used(course, tiny, points, built, target):
+    target.mkdir(parents=True)
+    release(course, tiny, points, target)
+    assert inside(target) == NAMES
+
+
+def test_another_folder_is_left_alone(course, tiny, points, built, target):
+    target.mkdir(parents=True)
+    (target / "thesis.tex").write_text("mine")
+    with pytest.raises(KitError) as caught:
+        release(course, tiny, points, target)
+    assert str(caught.value) == (
+        f"{target} is there and is not a release of tiny: choose another place, or remove it first"
+    )
+    assert inside(target) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("name", ["tiny.ipynb", "notes.txt"])
+def test_work_done_in_a_release_is_left_alone(course, tiny, points, built, target, name):
+    release(course, tiny, points, target)
+    (target / name).write_text("my answers")
+    with pytest.raises(KitError) as caught:
+        release(course, tiny, points, target)
+    assert str(caught.value) == f"{target} is a release of tiny in which somebody has worked: choose another place"
+    assert (target / name).read_text() == "my answers"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("notes.zip", "is there and is not a release of tiny: File is not a zip file"),
+        ("notes.txt", "is a file: name a folder, or a file that ends in .zip"),
+    ],
+)
+def test_another_file_is_left_alone(course, tiny, points, built, target, name, reason):
+    target.parent.mkdir()
+    file = target.with_name(name)
+    file.write_text("mine")
+    with pytest.raises(KitError) as caught:
+        release(course, tiny, points, file)
+    assert str(caught.value) == f"{file} {reason}"
+    assert file.read_text() == "mine"
+
+
+def test_a_stale_build_is_not_released(course, tiny, points, built, target):
+    tiny.release.write_bytes(built.solution_bytes)
+    with pytest.raises(StaleBuild) as caught:
+        release(course, tiny, points, target)
+    lines = str(caught.value).split("\n")
+    assert lines[:2] == [
+        "tiny is not ready to be released",
+        "  - assignments/tiny/tiny.ipynb is stale: run `autograder build tiny`",
+    ]
+    assert not target.exists()

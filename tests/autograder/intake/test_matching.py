@@ -1,0 +1,282 @@
+"""Whatever a student does to the cells, the right ones run and the student is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import ANSWERS, AT, CHECKS, IMPORTS, LIBRARY, STUBS, WRITTEN, code, given, notebook, question, sheet, text
+
+from autograder.errors import UnreadableSubmission
+from autograder.intake.matching import cell_of
+from autograder.model import Submission
+
+Read = Callable[..., Submission]
+
+
+def ids(submission: Submission) -> list[str]:
+    return [cell.id for cell in submission.cells]
+
+
+def source(submission: Submission, id_: str) -> str:
+    return next(cell.source for cell in submission.cells if cell.id == id_)
+
+
+def note(submission: Submission, id_: str) -> str:
+    return next(cell.note for cell in submission.cells if cell.id == id_)
+
+
+def told(submission: Submission) -> list[tuple[str, str]]:
+    return [(notice.id, notice.outcome) for notice in submission.notices]
+
+
+IN_ORDER = ["given_imports", "double", "given_library", "triple", "Counter"]
+
+
+def test_an_untroubled_notebook_runs_given_and_question_cells_only(read: Read) -> None:
+    submission = read(sheet(ANSWERS))
+    assert ids(submission) == IN_ORDER
+    assert [cell.source for cell in submission.cells] == [
+        IMPORTS, ANSWERS["double"], LIBRARY, ANSWERS["triple"], ANSWERS["Counter"],
+    ]  # fmt: skip
+    assert all(cell.note == "" for cell in submission.cells)
+    assert submission.notices == ()
+    assert submission.written == (("written_why", WRITTEN),)
+
+
+def test_own_cells_run_in_their_place(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells.insert(AT["double"] + 1, code("helper = 1"))
+    cells.append(code("print(helper)"))
+    submission = read(cells)
+    assert ids(submission) == ["given_imports", "double", "extra-1", "given_library", "triple", "Counter", "extra-2"]
+    assert source(submission, "extra-2") == "print(helper)"
+
+
+# Given and check cells
+
+
+def test_a_deleted_given_cell_comes_back_before_what_follows_it(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    del cells[AT["library"]], cells[AT["imports"]]
+    submission = read(cells)
+    assert ids(submission) == IN_ORDER
+    assert "restored" in note(submission, "given_imports")
+    assert source(submission, "given_library") == LIBRARY
+
+
+def test_an_edited_given_cell_runs_as_released(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["library"]]["source"] = "def scale(x):\n    return 0"
+    submission = read(cells)
+    assert source(submission, "given_library") == LIBRARY
+    assert "changed this locked cell" in note(submission, "given_library")
+    assert ids(submission) == IN_ORDER
+
+
+def test_imports_and_functions_added_to_a_given_cell_still_run(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["imports"]]["source"] = IMPORTS + "\nimport random\nprint('hi')\ndef helper():\n    return 3\ntorch = None"
+    submission = read(cells)
+    assert ids(submission)[:2] == ["given_imports", "extra-1"]
+    assert source(submission, "extra-1") == "\n\nimport random\n\ndef helper():\n    return 3\n"
+
+
+def test_a_given_cell_moved_to_the_end_runs_before_the_questions(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells.append(cells.pop(AT["imports"]))
+    assert ids(read(cells)) == IN_ORDER
+
+
+def test_an_edited_check_does_not_run_and_costs_nothing(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["check_double"]]["source"] = "while True: pass"
+    submission = read(cells)
+    assert ids(submission) == IN_ORDER
+    assert told(submission) == [("check_double", "skipped")]
+
+
+def test_a_deleted_check_is_said_to_be_missing(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    del cells[AT["check_double"]]
+    assert told(read(cells)) == [("check_double", "missing")]
+
+
+def test_a_check_turned_into_a_solution_cell_with_other_points_stays_a_check(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["check_double"]]["metadata"]["nbgrader"] |= {"solution": True, "locked": False, "points": 1000}
+    cells[AT["check_double"]]["source"] = "double = print"
+    submission = read(cells)
+    assert ids(submission) == IN_ORDER
+    assert told(submission) == [("check_double", "skipped")]
+
+
+# Questions
+
+
+def test_a_deleted_question_is_missing(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    del cells[AT["triple"]]
+    submission = read(cells)
+    assert "triple" not in ids(submission)
+    assert ("triple", "missing") in told(submission)
+    assert cell_of(submission, "triple") is None
+
+
+def test_reordered_questions_keep_the_students_order(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells.insert(AT["double"], cells.pop(AT["Counter"]))
+    assert ids(read(cells)) == ["given_imports", "Counter", "double", "given_library", "triple"]
+
+
+@pytest.mark.parametrize("stub_first", [True, False])
+def test_of_a_stub_and_an_answer_the_answer_is_kept(read: Read, stub_first: bool) -> None:
+    cells = sheet(ANSWERS)
+    cells.insert(AT["double"] + (0 if stub_first else 1), question("double", STUBS["double"]))
+    submission = read(cells)
+    assert ids(submission) == IN_ORDER
+    assert source(submission, "double") == ANSWERS["double"]
+    assert told(submission) == [("double", "skipped")]
+
+
+def test_of_two_answers_the_last_that_defines_the_function_is_kept(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["double"]]["source"] = "def double(x):\n    return 0"
+    cells.insert(AT["double"] + 1, question("double", ANSWERS["double"]))
+    cells.insert(AT["double"] + 2, question("double", "print('trying')"))
+    submission = read(cells)
+    assert source(submission, "double") == ANSWERS["double"]
+    assert ids(submission) == IN_ORDER
+
+
+def test_a_split_cell_keeps_its_helper(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["double"]]["source"] = "def double(x):\n    return _twice(x)"
+    cells.insert(AT["double"], question("double", "def _twice(x):\n    return 2 * x"))
+    submission = read(cells)
+    assert ids(submission) == ["given_imports", "extra-1", "double", "given_library", "triple", "Counter"]
+    assert "_twice" in source(submission, "extra-1")
+
+
+def test_two_questions_merged_into_one_cell_are_both_found(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["double"]]["source"] = ANSWERS["double"] + "\n\n" + ANSWERS["triple"]
+    del cells[AT["triple"]]
+    submission = read(cells)
+    assert ("triple", "ok") in told(submission)
+    assert ("triple", "missing") not in told(submission)
+    answer = cell_of(submission, "triple")
+    assert answer is not None
+    assert answer.id == "double"
+
+
+def test_an_answer_in_a_cell_above_its_stub_is_not_undone_by_the_stub(read: Read) -> None:
+    cells = sheet({**ANSWERS, "triple": STUBS["triple"]})
+    cells.insert(AT["triple"], code(ANSWERS["triple"]))
+    submission = read(cells)
+    assert source(submission, "triple") == ANSWERS["triple"]
+    assert STUBS["triple"] not in [cell.source for cell in submission.cells]
+
+
+def test_an_answer_in_another_questions_cell_is_not_undone_by_the_stub(read: Read) -> None:
+    cells = sheet({**ANSWERS, "triple": STUBS["triple"]})
+    cells[AT["double"]]["source"] = ANSWERS["double"] + "\n\n" + ANSWERS["triple"]
+    submission = read(cells)
+    assert STUBS["triple"] not in [cell.source for cell in submission.cells]
+    assert ("triple", "ok") in told(submission)
+
+
+def test_an_answer_merged_into_a_check_is_found(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["check_double"]]["source"] = ANSWERS["double"] + "\n" + CHECKS["double"]
+    del cells[AT["double"]]
+    submission = read(cells)
+    assert "return 2 * x" in source(submission, "double")
+    assert "assert" not in source(submission, "double")
+
+
+def test_a_question_made_a_text_cell_is_missing_and_says_why(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["double"]]["cell_type"] = "markdown"
+    notice = next(n for n in read(cells).notices if n.id == "double")
+    assert notice.outcome == "missing"
+    assert "code cell" in notice.message
+
+
+def test_a_cell_that_does_not_parse_is_matched_all_the_same(read: Read) -> None:
+    cells = [{**cell, "metadata": {}} for cell in sheet({**ANSWERS, "double": "def double(x:\n    return (2 *"})]
+    submission = read(cells)
+    assert source(submission, "double") == "def double(x:\n    return (2 *"
+
+
+# Lost metadata
+
+
+def test_without_any_metadata_the_same_cells_run(read: Read) -> None:
+    with_it = read(sheet(ANSWERS))
+    without = read([{**cell, "metadata": {}} for cell in sheet(ANSWERS)])
+    assert [(c.id, c.role, c.source) for c in without.cells] == [(c.id, c.role, c.source) for c in with_it.cells]
+    assert without.written == with_it.written
+    assert all("metadata was lost" in cell.note for cell in without.cells)
+
+
+def test_without_metadata_a_stub_below_the_answer_is_dropped(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells.insert(AT["double"] + 1, code(STUBS["double"]))
+    assert STUBS["double"] not in [cell.source for cell in read(cells).cells]
+
+
+def test_a_written_answer_is_found_by_its_place(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    cells[AT["written"]] = text("Since it maps sums to sums.")
+    cells[AT["written"]]["metadata"] = {}
+    assert read(cells).written == (("written_why", "Since it maps sums to sums."),)
+
+
+def test_a_deleted_written_answer_is_missing(read: Read) -> None:
+    cells = sheet(ANSWERS)
+    del cells[AT["written"]]
+    submission = read(cells)
+    assert submission.written == ()
+    assert told(submission) == [("written_why", "missing")]
+
+
+# Other notebooks
+
+
+def test_another_assignments_notebook_is_refused(read: Read) -> None:
+    with pytest.raises(UnreadableSubmission, match=r"^alice\.ipynb: has the cells of another assignment \(halve\)"):
+        read([question("halve", "def halve(x):\n    return x / 2"), given("imports", IMPORTS)])
+
+
+def test_what_another_assignment_gives_is_no_answer(read: Read) -> None:
+    with pytest.raises(UnreadableSubmission, match="another assignment"):
+        read([given("library", ANSWERS["double"]), question("halve", "def halve(x):\n    return x / 2")])
+
+
+def test_a_notebook_of_something_else_is_refused(read: Read) -> None:
+    with pytest.raises(UnreadableSubmission, match="none of the assignment's cells; hand in the notebook of m1"):
+        read([code("print('hello')"), text("my notes")])
+
+
+def test_a_fresh_notebook_with_the_functions_only_is_graded(read: Read) -> None:
+    submission = read([code(ANSWERS["double"]), code(ANSWERS["triple"])])
+    assert {"double", "triple", "given_imports", "given_library"} == set(ids(submission))
+    assert ("Counter", "missing") in told(submission)
+
+
+def test_strange_metadata_matches_nothing_and_breaks_nothing(read: Read) -> None:
+    cells: list[Any] = sheet(ANSWERS)
+    cells[AT["double"]]["metadata"] = {"nbgrader": ["grade_id"], "attention_kit": {"role": 3, "name": None}}
+    cells[AT["triple"]]["metadata"] = {"nbgrader": {"grade_id": {"a": 1}}}
+    cells[AT["Counter"]]["metadata"] = None
+    assert ids(read(cells)) == IN_ORDER
+
+
+def test_the_hash_is_that_of_the_file(read: Read) -> None:
+    import hashlib
+
+    raw = json.dumps(notebook(sheet(ANSWERS))).encode()
+    assert read(raw).sha256 == hashlib.sha256(raw).hexdigest()

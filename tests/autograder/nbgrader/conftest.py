@@ -1,0 +1,53 @@
+"""The tiny course in a temporary folder, and a stand-in for the sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
+
+from autograder.course import Course
+from autograder.model import FoundSubmission, Graded
+from autograder.nbgrader import graders
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyCourse]:
+    root = tmp_path / "course"
+    root.mkdir()
+    monkeypatch.setattr(sys, "path", sys.path[:])  # nbgrader_config.py adds the course's folder
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    shutil.copy(REPOSITORY / "nbgrader_config.py", root)
+    (root / "course.toml").write_text('[course]\nname = "Tiny Course"\n', encoding="utf-8")
+    suite = root / "tests" / "hidden" / "tiny"
+    suite.mkdir(parents=True)
+    for question in ("double", "half"):
+        (suite / f"test_{question}.py").write_text("# graded by a stand-in here\n", encoding="utf-8")
+    source = root / "source" / "tiny" / "tiny.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("# not built here: the release is written by hand\n", encoding="utf-8")
+    write(root / "assignments" / "tiny" / "tiny.ipynb", notebook(release_cells()))
+    write(root / "solutions" / "tiny" / "tiny.ipynb", notebook(release_cells()))
+    monkeypatch.chdir(root)
+    yield TinyCourse(root)
+
+
+@pytest.fixture
+def graded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded | Exception]:
+    """student → what grading makes of the submission, in place of the sandbox; `result_for` where nothing is set."""
+    given: dict[str, Graded | Exception] = {}
+
+    def grade(course: Course, assignment: Any, found: FoundSubmission) -> Graded:
+        made = given.get(found.student) or Graded(found.student, found.path, result_for(found.student))
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    monkeypatch.setattr(graders, "grade", grade)
+    monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)
+    return given

@@ -1,0 +1,208 @@
+"""`nbgrader autograde` on our course: grades through the sandbox, saves everything at once, stops for nobody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbgrader.converters.base import NbGraderException
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+from tiny_course import HALF_ANSWERED, TinyCourse, cell, release_cells, result_for
+
+from autograder.errors import HostFailed, IsolationUnavailable
+from autograder.model import CellOutcome, Graded
+from autograder.nbgrader import graders
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+FULL = {"check_double": (3.0, None, False), "check_half": (1.0, None, False)}
+
+
+def outputs(notebook: Any, grade_id: str) -> str:
+    found = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id)
+    return "".join(output.text for output in found.outputs)
+
+
+def test_scores_are_those_of_the_result(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    tiny.hand_in("ada")
+    tiny.autograde()
+    assert tiny.grades("ada") == {**FULL, "written_why": (0.0, None, False)}  # left as released: no response
+    assert tiny.comments("ada") == {
+        "double": None,
+        "half": "    `half(3)` is <b>1</b>; it should be 1.5.",
+        "written_why": "No response.",
+    }
+
+
+def test_the_report_stands_under_the_grade_cell(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    tiny.hand_in("ada")
+    tiny.autograde()
+    assert outputs(tiny.autograded("ada"), "check_half") == (
+        "half: 1 of 3 points\n✗ test_halves_an_odd_number (1/3)\n    `half(3)` is <b>1</b>; it should be 1.5.\n"
+    )
+    assert outputs(tiny.autograded("ada"), "check_double") == "double: 3 of 3 points\n✓ test_doubles (3/3)\n"
+
+
+def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    path = tiny.hand_in("ada")
+    import dataclasses
+
+    broken = dataclasses.replace(result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),))
+    graded["ada"] = Graded("ada", path, broken)
+    tiny.autograde()
+    assert outputs(tiny.autograded("ada"), "half") == "SyntaxError: line 2\n"
+
+
+def test_an_answered_question_in_words_waits_for_a_person(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    cells = release_cells()
+    cells[-1].source = "Because."
+    tiny.hand_in("ada", cells)
+    tiny.autograde()
+    assert tiny.grades("ada")["written_why"] == (None, None, True)
+    assert tiny.comments("ada")["written_why"] is None
+
+
+def test_the_student_s_outputs_and_extra_files_have_no_say(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    cells = release_cells()
+    cells[3].outputs = [nbformat.v4.new_output("execute_result", data={"text/plain": "3"}, execution_count=1)]
+    path = tiny.hand_in("ada", cells)
+    for name in ("conftest.py", "numpy.py", "sqlalchemy.py"):
+        (path.parent / name).write_text("raise SystemExit('imported by the grading process')\n", encoding="utf-8")
+    tiny.autograde()
+    assert tiny.grades("ada")["check_half"] == (1.0, None, False)
+
+
+def test_lost_and_copied_cells_do_not_stop_the_batch(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    ada = release_cells()
+    del ada[3], ada[1]  # the grade cell of double and the given cell
+    tiny.hand_in("ada", ada)
+    ben = release_cells()
+    ben.insert(5, cell("code", HALF_ANSWERED, "half", solution=True, role="question", name="half"))
+    tiny.hand_in("ben", ben)
+    tiny.hand_in("cay")
+    tiny.autograde()
+    for student in ("ada", "ben", "cay"):
+        assert {name: tiny.grades(student)[name] for name in FULL} == FULL
+    ids = [c.metadata.nbgrader.grade_id for c in tiny.autograded("ada").cells if "nbgrader" in c.metadata]
+    assert ids == ["given_library", "double", "check_double", "half", "check_half", "written_why"]
+    answers = [c for c in tiny.autograded("ben").cells if c.metadata.get("nbgrader", {}).get("grade_id") == "half"]
+    assert [answer.source for answer in answers] == [HALF_ANSWERED]
+
+
+def test_a_submission_that_is_no_notebook_gets_zero_and_waits(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    path = tiny.hand_in("ada", at="2026-03-01 10:00:00 UTC")
+    tiny.autograde()
+    assert tiny.grades("ada")["check_double"] == (3.0, None, False)
+
+    path.write_text("{not a notebook", encoding="utf-8")
+    (path.parent / "timestamp.txt").write_text("2026-03-02 10:00:00 UTC", encoding="utf-8")
+    graded["ada"] = Graded("ada", path, None, "tiny.ipynb: not a notebook")
+    tiny.hand_in("ben")
+    tiny.autograde()
+    zero = (0.0, None, True)
+    assert tiny.grades("ada") == {"check_double": zero, "check_half": zero, "written_why": zero}
+    assert tiny.comments("ada")["double"] == "    This submission could not be graded: tiny.ipynb: not a notebook"
+    assert tiny.grades("ben")["check_double"] == (3.0, None, False)
+
+
+def test_a_failure_while_grading_leaves_no_old_score(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    tiny.hand_in("ada")
+    tiny.hand_in("ben")
+    tiny.autograde()
+    graded["ada"] = HostFailed("the host died")
+    with pytest.raises(NbGraderException):
+        tiny.autograde(force=True)
+    assert tiny.grades("ada")["check_double"] == (0.0, None, True)
+    assert tiny.comments("ada")["half"] == (
+        "    This submission could not be graded: grading ended with HostFailed: the host died"
+    )
+    assert tiny.grades("ben")["check_double"] == (3.0, None, False)
+
+
+def test_a_machine_without_walls_ends_the_command_before_any_score(
+    tiny: TinyCourse, graded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(course: Any, assignment: Any) -> None:
+        raise IsolationUnavailable("no walls here")
+
+    tiny.hand_in("ada")
+    tiny.autograde()
+    monkeypatch.setattr(graders, "warm_up", refuse)
+    with pytest.raises(SystemExit, match="no walls here"):
+        tiny.autograde(force=True)
+    assert tiny.grades("ada")["check_double"] == (3.0, None, False)
+
+
+def test_a_renamed_notebook_is_graded(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    tiny.hand_in("ada", name="tiny (1)")
+    tiny.autograde()
+    assert tiny.grades("ada")["check_double"] == (3.0, None, False)
+
+
+def test_without_a_notebook_of_the_name_there_is_no_old_score(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    path = tiny.hand_in("ada")
+    tiny.autograde()
+    path.rename(path.with_name("one.ipynb"))
+    tiny.hand_in("ada", name="two")
+    with pytest.raises(NbGraderException):
+        tiny.autograde(force=True)
+    assert tiny.grades("ada")["check_double"] == (0.0, None, True)
+
+
+def test_all_scores_of_a_submission_are_one_transaction(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    tiny.hand_in("ada")
+    tiny.autograde()
+    with_scores: list[list[str]] = []
+    statements: list[str] = []
+
+    def count(session: Session) -> None:
+        if statements:
+            with_scores.append(statements[:])
+        statements.clear()
+
+    def note(state: Any) -> None:
+        if state.is_update and state.bind_mapper.class_.__name__ == "Grade":
+            statements.append(str(state.statement))
+
+    event.listen(Session, "after_commit", count)
+    event.listen(Session, "do_orm_execute", note)
+    try:
+        tiny.autograde(force=True)
+    finally:
+        event.remove(Session, "after_commit", count)
+        event.remove(Session, "do_orm_execute", note)
+    assert len(with_scores) == 1
+
+
+def test_a_resubmission_keeps_manual_scores_and_asks_for_a_second_look(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
+    cells = release_cells()
+    cells[-1].source = "Because."
+    tiny.hand_in("ada", cells, at="2026-03-01 10:00:00 UTC")
+    tiny.autograde()
+    tiny.score_by_hand("ada", "written_why", 4.0)
+
+    tiny.autograde(force=True)  # the same work again: nothing new to read
+    assert tiny.grades("ada")["written_why"] == (None, 4.0, False)
+
+    path = tiny.hand_in("ada", cells, at="2026-03-02 10:00:00 UTC")
+    graded["ada"] = Graded("ada", path, result_for("ada", half=2.0))
+    tiny.autograde()
+    assert tiny.grades("ada") == {
+        "check_double": (3.0, None, False),
+        "check_half": (2.0, None, False),
+        "written_why": (None, 4.0, True),
+    }
+
+
+def test_autograde_knows_the_assignment_without_generate_assignment(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+    assert not Path("gradebook.db").exists()
+    tiny.hand_in("ada")
+    tiny.autograde()
+    assert json.loads(Path("autograded/ada/tiny/tiny.ipynb").read_text(encoding="utf-8"))["nbformat"] == 4
+    assert tiny.grades("ada")["check_double"] == (3.0, None, False)

@@ -1,0 +1,99 @@
+import subprocess
+import zipfile
+
+import pytest
+
+from autograder.course import load_course
+from autograder.errors import KitError
+from autograder.outputs.bundle import bundle
+
+SECRET = "return softmax(q @ k.T) @ v"
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course of two assignments, built."""
+    root = tmp_path / "course"
+    files = {"course.toml": "[late]\npolicy = 'zero'\n", "tests/hidden/pytest.ini": "[pytest]\n"}
+    for name in ("attention", "masks"):
+        files |= {
+            f"source/{name}/{name}.py": f"# {SECRET}\n",
+            f"assignments/{name}/{name}.ipynb": "{}",
+            f"assignments/{name}/figures/heads.svg": "<svg/>",
+            f"solutions/{name}/{name}.ipynb": f'{{"source": "{SECRET}"}}',
+            f"tests/hidden/{name}/test_softmax.py": f"# {SECRET}\n",
+            f"tests/hidden/{name}/__pycache__/test_softmax.pyc": "x",
+        }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return load_course(root)
+
+
+def test_gradescope_gets_what_it_needs_and_no_more(course, tmp_path):
+    path = bundle(course, course.assignment("attention"), "gradescope", tmp_path / "out" / "attention.zip")
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        scripts = {name: archive.read(name).decode() for name in ("setup.sh", "run_autograder")}
+        modes = {name: archive.getinfo(name).external_attr >> 16 & 0o777 for name in scripts}
+    assert {name for name in names if name.startswith("course/")} == {
+        "course/course.toml",
+        "course/source/attention/attention.py",
+        "course/assignments/attention/attention.ipynb",
+        "course/assignments/attention/figures/heads.svg",
+        "course/solutions/attention/attention.ipynb",
+        "course/tests/hidden/pytest.ini",
+        "course/tests/hidden/attention/test_softmax.py",
+    }
+    assert {"kit/pyproject.toml", "kit/README.md", "kit/autograder/model.py",
+            "kit/autograder/outputs/templates/page.css"} <= set(names)  # fmt: skip
+    assert not [name for name in names if "masks" in name or "__pycache__" in name]
+    assert len(names) == len(set(names))
+    assert modes == {"setup.sh": 0o755, "run_autograder": 0o755}
+    assert "autograder.outputs.gradescope attention /autograder/source/course" in scripts["run_autograder"]
+    assert not [script for script in scripts.values() if "http" in script]
+    for script in scripts.values():
+        assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_the_same_course_gives_the_same_zip(course, tmp_path):
+    paths = [bundle(course, course.assignment("masks"), "gradescope", tmp_path / name) for name in ("a.zip", "b.zip")]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert [p.name for p in tmp_path.glob("*part")] == []
+
+
+def test_a_classroom_repository_holds_nothing_hidden(course, tmp_path):
+    import yaml
+
+    folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert set(files) == {".github/workflows/grade.yml", "GRADING.md", "attention.ipynb", "figures/heads.svg"}
+    assert not [name for name, text in files.items() if SECRET in text]
+    workflow = yaml.safe_load(files[".github/workflows/grade.yml"])
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"]["grade"]
+    assert job["environment"] == "grading"
+    checkouts = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]
+    assert [with_["persist-credentials"] for with_ in checkouts] == [False, False]
+    assert checkouts[1]["token"] == "${{ secrets.COURSE_TOKEN }}"
+    grade = next(step["run"] for step in job["steps"] if step.get("name") == "Grade")
+    assert "grade attention ../submission/attention.ipynb" in grade
+    assert "--isolation strict" in grade
+    assert "ASSIGNMENT" not in files[".github/workflows/grade.yml"] + files["GRADING.md"]
+
+
+def test_a_course_that_is_not_built_says_what_to_run(course, tmp_path):
+    assignment = course.assignment("attention")
+    assignment.release.unlink()
+    for target in ("gradescope", "github"):
+        with pytest.raises(KitError, match="autograder build attention"):
+            bundle(course, assignment, target, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_a_shell_would_read_is_refused(course, tmp_path):
+    from autograder.course import Assignment
+
+    with pytest.raises(KitError, match="letters"):
+        bundle(course, Assignment("a; rm -r", course.root), "github", tmp_path / "out")

@@ -1,0 +1,200 @@
+"""The feedback page and the class report: what they say, and that no text in them acts."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from autograder.model import Graded
+from autograder.outputs import store
+from autograder.outputs.feedback import carried_note, feedback_page, prerequisites, write_feedback
+from autograder.outputs.pages import prose
+from autograder.outputs.report import report_page, write_report
+from autograder.outputs.statistics import histogram, question_statistics, timing_summary
+from autograder.outputs.store import Timed
+from autograder.outputs.text import clean
+
+VOID = {"meta", "br", "rect", "link", "img"}
+
+
+class Page(HTMLParser):
+    """The elements and the text of a page; complains about tags that do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.open, self.text, self.style = [], [], "", ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self.text += " " if tag in ("br", "td", "th") else ""
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["style"]:
+            self.style += data
+        else:
+            self.text += data
+
+
+def words(html):
+    return " ".join(Page(html).text.split())
+
+
+def assert_harmless(html):
+    page = Page(html)
+    assert not {"script", "link", "img", "iframe", "object", "form", "base", "i", "b"} & {
+        tag for tag, _ in page.elements
+    }
+    names = {name for _, attributes in page.elements for name in attributes}
+    assert not {name for name in names if name.startswith("on") or name in ("style", "src")}
+    targets = [attributes["href"] for _, attributes in page.elements if "href" in attributes]
+    assert all(re.fullmatch(r"#question-\d+", target) for target in targets)
+    assert clean(html) == html
+    policy = next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert "url(" not in page.style
+    assert "@import" not in page.style
+
+
+def test_feedback_says_what_was_lost_and_why(plain):
+    text = words(feedback_page(plain, {"attention": ["softmax"]}))
+    assert "Feedback for ada 11 of 20 points" in text
+    assert "softmax 2 of 4 points Look here first. Each row should sum to 1: does dim point at the keys?" in text
+    assert (
+        "each query distributes over the keys 0 of 2 · not right yet softmax(z[4, 7]) differs first at [0, 1]." in text
+    )
+    assert "You lost nothing here for the mistake in softmax: with a right answer in its place, yours passes" in text
+    assert "What failed with the earlier mistake in place causal 0 of 4 · not right yet row 0 looks ahead." in text
+    assert "library was put back as released: it differed from the release" in text
+    assert "attention ran: there were two copies; the first one counts" in text
+    assert "heat_map did not run" in text
+    assert "without isolation" not in text
+
+
+def test_tests_that_fail_alike_share_one_message(plain):
+    text = words(feedback_page(plain))
+    assert text.count("there is no split_heads") == 1
+    assert "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
+
+
+def test_passed_tests_are_folded_away(plain):
+    html = feedback_page(plain)
+    assert html.count("<details>") == 4  # passed tests of three questions, and what cost nothing
+    assert "<details open" not in html
+
+
+def test_hostile_feedback_is_text(hostile):
+    html = feedback_page(hostile)
+    assert_harmless(html)
+    text = words(html)
+    assert "<script>alert(1)</script>" in text
+    assert "[link](javascript:alert(1))" in text
+    assert "<b>bold</b> ünïcode 数 �" in text
+    assert "Graded without isolation." in text
+    assert "(8000 characters more)" in text
+
+
+def test_plain_pages_keep_the_policy(plain):
+    assert_harmless(feedback_page(plain))
+    assert_harmless(report_page("attention", [plain]))
+
+
+def test_code_in_backticks_is_escaped_code():
+    assert prose("use `a<b` & `c`, not `") == "use <code>a&lt;b</code> &amp; <code>c</code>, not `"
+
+
+def test_partly_carried_points_are_counted(plain):
+    from dataclasses import replace
+
+    question = replace(plain.questions[1], score=5.0, carried=3.0)
+    assert carried_note(question, plain, ["softmax"]) == (
+        "3 of these points count in spite of the mistake in `softmax`: "
+        "with a right answer in its place, yours passes more tests."
+    )
+    assert carried_note(question, plain, []).startswith("3 of these points count in spite of a mistake in a question")
+    assert carried_note(plain.questions[0], plain, ["heads"]) == ""
+
+
+def test_prerequisites_of_prerequisites_count():
+    uses = {"block": ["attention", "norm"], "attention": ["softmax"], "softmax": ["block"]}
+    assert prerequisites("block", uses) == ["attention", "norm", "softmax"]
+    assert prerequisites("norm", uses) == []
+
+
+def test_feedback_lies_where_nbgrader_looks(tmp_path, plain):
+    path = write_feedback(tmp_path, plain)
+    assert path == tmp_path / "ada" / "attention" / "attention.html"
+    assert path.read_text(encoding="utf-8") == feedback_page(plain)
+
+
+def test_no_submission_has_no_questions_to_show(plain):
+    from dataclasses import replace
+
+    empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
+    assert "0 of 0 points" in words(feedback_page(empty))
+    assert_harmless(report_page("attention", [empty]))
+
+
+def test_report_counts_the_class(plain, hostile, problem):
+    timing = [Timed("ada", {"read": 0.5, "tests": 1.5}), Timed(problem.student, {"read": 1.0}, problem.problem)]
+    html = report_page("attention", [plain, hostile], timing)
+    assert_harmless(html)
+    text = words(html)
+    assert "2 graded, 1 could not be graded" in text
+    assert "44.2% mean · 44.2% median" in text  # 11/20 and 1/3
+    assert "1 graded without isolation." in text
+    assert "Results of 2 different suites." in text
+    assert "eve<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
+    assert "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?" in text
+    assert "Median 1.5 s a submission. Slowest: ada with 2 s." in text
+    assert "read 1.5 s · tests 1.5 s over all submissions" in text
+
+
+def test_report_of_nobody(problem):
+    html = report_page("attention", [], [Timed(problem.student, {}, problem.problem)])
+    assert_harmless(html)
+    assert "0 graded, 1 could not be graded" in words(html)
+
+
+def test_report_is_made_from_what_lies_in_the_folder(tmp_path, plain, problem):
+    store.write_result(tmp_path, plain)
+    store.write_timing(tmp_path, "attention", [Graded("ada", Path("a"), plain, "", {"read": 1.0}), problem])
+    path = write_report(tmp_path, "attention")
+    assert path == tmp_path / "attention.html"
+    assert "1 graded, 1 could not be graded" in words(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("score", "bin_"), [(0.0, 0), (1.99, 0), (2.0, 1), (6.0, 3), (19.9, 9), (20.0, 9)])
+def test_histogram_bins(plain, score, bin_):
+    from dataclasses import replace
+
+    counts = [b.count for b in histogram([replace(plain, score=score)])]
+    assert counts == [1 if i == bin_ else 0 for i in range(10)]
+
+
+def test_statistics_of_a_question(plain, hostile):
+    softmax, attention, heads = question_statistics([plain, plain, hostile])
+    assert (softmax.mean, softmax.max_score, softmax.right_share) == (5 / 3, 4.0, 0.0)
+    assert softmax.mean_share == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
+    assert [(m.name, m.count) for m in softmax.mistakes] == [("softmax_over_queries", 2), ("mistake", 1)]
+    assert softmax.failing[0] == ("each query distributes over the keys", 2)
+    assert (attention.right_share, attention.carried, attention.failing) == (1.0, 2, (("causal", 2),))
+    assert heads.mean == 3.0
+
+
+def test_no_times_no_summary():
+    assert timing_summary([Timed("ada", {})]) is None

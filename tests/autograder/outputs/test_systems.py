@@ -1,0 +1,266 @@
+"""JUnit, GitHub and Gradescope: what these systems read."""
+
+import json
+import re
+import stat
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+
+from autograder.errors import IsolationUnavailable
+from autograder.outputs import gradescope
+from autograder.outputs.github import escape, job_summary, points_output
+from autograder.outputs.github import main as github_main
+from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
+from autograder.outputs.junit import junit_xml
+from autograder.outputs.store import write_result
+
+
+def test_junit_counts_failures_and_errors(plain, hostile, problem):
+    text = junit_xml([plain, hostile], [problem])
+    root = ElementTree.fromstring(text.encode())
+    assert root.attrib == {"tests": "11", "failures": "2", "errors": "5"}
+    suite = root[0]
+    assert suite.attrib == {"name": "attention.ada", "tests": "7", "failures": "2", "errors": "2"}
+    failed = suite.findall("testcase")[1]
+    assert failed.get("name") == "test_each_query_distributes_over_the_keys"
+    assert failed.get("classname") == "attention.ada.softmax"
+    assert failed[0].tag == "failure"
+    assert failed[0].text == "`softmax(z[4, 7])` differs first at [0, 1]."
+    assert [case[0].get("type") for case in suite.findall("testcase")[5:]] == ["missing", "missing"]
+    assert root[2][0][0].get("message") == "not a notebook [link](javascript:alert(1))red"
+
+
+def test_junit_keeps_markup_as_text(hostile):
+    text = junit_xml([hostile])
+    error = ElementTree.fromstring(text.encode()).find(".//testcase/error")
+    assert error.text.startswith("<script>alert(1)</script>\nred\n")
+    assert "<script>" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a|b", "a&#124;b"),
+        ("<b>", "&#60;b&#62;"),
+        ("`x`", "&#96;x&#96;"),
+        ("::error::x", "&#58;&#58;error&#58;&#58;x"),
+        ("##[error]x", "&#35;&#35;&#91;error&#93;x"),
+        ("[a](javascript:x)", "&#91;a&#93;&#40;javascript&#58;x&#41;"),
+        ("@somebody $x$ &amp;", "&#64;somebody &#36;x&#36; &#38;amp&#59;"),
+        ("- item\n1. two", "&#45; item<br>1&#46; two"),
+        ("top-k of 数", "top-k of 数"),
+        ("\x1b[31mred", "red"),
+    ],
+)
+def test_markdown_is_escaped(text, expected):
+    assert escape(text) == expected
+
+
+def test_summary_of_a_result(plain):
+    lines = job_summary([plain]).splitlines()
+    assert lines[0] == "## attention: 11 of 20 points"
+    assert lines[2] == "Student: <code>ada</code>"
+    assert lines[6].startswith(
+        "| <code>softmax</code> | 2 / 4 | Each row should sum to 1&#58; does &#96;dim&#96; point"
+    )
+    assert lines[7] == "| <code>attention</code> | 6 / 6 |  |"
+    assert (
+        "- **order of heads** (your notebook does not define it)<br><code>there is no split&#95;heads</code>" in lines
+    )
+
+
+def test_summary_of_a_hostile_result(hostile):
+    text = job_summary([hostile])
+    assert "::" not in text
+    assert set(re.findall(r"</?(\w+)", text)) == {"code", "br"}
+    assert "javascript:" not in text
+    assert "\x1b" not in text
+    assert all(line.count("|") in (0, 4) for line in text.splitlines())
+    assert "**Graded without isolation.**" in text
+
+
+def test_rendered_markdown_has_no_element_of_a_students(plain, hostile):
+    from markdown_it import MarkdownIt
+
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(job_summary([plain, hostile]))
+    frame = {"table", "thead", "tbody", "tr", "th", "td", "h2", "h3", "p", "ul", "li", "strong", "code", "br"}
+    assert set(re.findall(r"</?(\w+)", html)) == frame
+    assert "[link](javascript:alert(1))" in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_carried_points_are_explained(plain):
+    note = "You lost nothing here for a mistake in a question that it builds on: with a right answer in its place"
+    assert note in json.loads(results_json(plain))["tests"][1]["output"]
+    assert escape(note) in job_summary([plain])
+
+
+def test_a_summary_has_a_largest_size(hostile):
+    text = job_summary([hostile] * 2000)
+    assert len(text.encode()) < 1024 * 1024
+    assert "more results are not shown here." in text
+
+
+def test_points_are_numbers(plain, hostile):
+    assert points_output([plain]) == "points=11\nmax_points=20\n"
+    assert points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
+
+
+def test_the_runner_gets_summary_and_points(tmp_path, monkeypatch, plain):
+    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    write_result(tmp_path / "results", plain)
+    assert github_main(["attention", str(tmp_path / "results")]) == 0
+    assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=11\nmax_points=20\n"
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8") == job_summary([plain])
+    assert github_main(["other", str(tmp_path / "results")]) == 1
+
+
+def test_gradescope_has_an_entry_a_question(plain):
+    page = json.loads(results_json(plain))
+    assert page["score"] == 11.0
+    assert page["stdout_visibility"] == "hidden"
+    assert {page["output_format"], *(test["output_format"] for test in page["tests"])} == {"text"}
+    assert [(t["name"], t["score"], t["max_score"], t["status"]) for t in page["tests"]] == [
+        ("softmax", 2.0, 4.0, "failed"),
+        ("attention", 6.0, 6.0, "passed"),
+        ("heads", 3.0, 10.0, "failed"),
+    ]
+    assert page["tests"][0]["output"].splitlines() == [
+        "Look here first: Each row should sum to 1: does `dim` point at the keys?",
+        "",
+        "✓ rows sum to one (2 of 2): passed",
+        "✗ each query distributes over the keys (0 of 2): not right yet",
+        "    `softmax(z[4, 7])` differs first at [0, 1].",
+    ]
+    assert page["output"].splitlines() == [
+        "Cell library was put back as released: it differed from the release",
+        "Cell attention ran: there were two copies; the first one counts",
+        "Cell heat_map did not run",
+    ]
+
+
+def test_gradescope_says_when_no_wall_stood(hostile):
+    text = results_json(hostile)
+    assert json.loads(text)["output"].startswith("Graded without isolation")
+    assert "\\u001b" not in text
+    assert "\\u202e" not in text
+    assert "\\ud800" not in text
+
+
+def test_gradescope_reads_a_problem_too():
+    page = json.loads(problem_json("not a notebook\x1b[31m"))
+    assert (page["score"], page["tests"]) == (0.0, [])
+    assert page["output"] == "This submission could not be graded. not a notebook"
+
+
+def test_the_notebook_that_was_handed_in(tmp_path):
+    with pytest.raises(ValueError, match="no notebook"):
+        find_notebook(tmp_path, "attention")
+    (tmp_path / "mine.ipynb").write_text("{}", encoding="utf-8")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "mine.ipynb").write_text("{}", encoding="utf-8")
+    (tmp_path / "link.ipynb").symlink_to(tmp_path / "mine.ipynb")
+    assert find_notebook(tmp_path, "attention").name == "mine.ipynb"
+    (tmp_path / "other.ipynb").write_text("{}", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"mine\.ipynb, other\.ipynb"):
+        find_notebook(tmp_path, "attention")
+    (tmp_path / "attention.ipynb").write_text("{}", encoding="utf-8")
+    assert find_notebook(tmp_path, "attention").name == "attention.ipynb"
+
+
+@pytest.fixture
+def base(tmp_path):
+    """Gradescope's folder, with a submission in it."""
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission" / "mine.ipynb").write_text("{}", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def stand_in(tmp_path, plain):
+    """A command in the place of `autograder`: it refuses every mode but some, and knows what it will find."""
+
+    def make(stands, problem="", isolation="strict"):
+        result = replace(plain, isolation=isolation)
+        (tmp_path / "result.json").write_text(result.to_json(), encoding="utf-8")
+        script = tmp_path / "stand_in.py"
+        script.write_text(
+            "import pathlib, shutil, sys\n"
+            "a = sys.argv\n"
+            "mode, out = a[a.index('--isolation') + 1], pathlib.Path(a[a.index('--out') + 1])\n"
+            f"if mode not in {stands!r}:\n"
+            "    print('no walls for', mode, file=sys.stderr); sys.exit(2)\n"
+            f"if {problem!r}:\n"
+            "    from autograder.model import Graded\n"
+            "    from autograder.outputs.store import write_timing\n"
+            f"    write_timing(out, 'attention', [Graded('mine', out, None, {problem!r})]); sys.exit(1)\n"
+            "(out / 'attention').mkdir()\n"
+            f"shutil.copy({str(tmp_path / 'result.json')!r}, out / 'attention' / 'ada.json')\n",
+            encoding="utf-8",
+        )
+        return [sys.executable, str(script)]
+
+    return make
+
+
+def graded(base, command):
+    return json.loads(grade_submission("attention", base, base, command))
+
+
+def test_strict_walls_need_no_note(base, stand_in):
+    page = graded(base, stand_in(["strict", "auto"]))
+    assert page["score"] == 11.0
+    assert "walls" not in page["output"]
+
+
+def test_weaker_walls_are_said_out_loud(base, stand_in):
+    page = graded(base, stand_in(["auto"], isolation="no-open"))
+    assert page["score"] == 11.0
+    assert page["output"].startswith("The strict walls do not stand in this container; graded behind weaker ones (no-")
+
+
+def test_no_walls_no_score(base, stand_in, monkeypatch):
+    monkeypatch.delenv("AUTOGRADER_ALLOW_NO_ISOLATION", raising=False)
+    with pytest.raises(IsolationUnavailable, match="no walls for auto"):
+        graded(base, stand_in(["none"]))
+
+
+def test_a_container_at_fault_gives_nobody_a_score(base, monkeypatch, capsys):
+    def refuse(*arguments):
+        raise IsolationUnavailable("no walls")
+
+    monkeypatch.setattr(gradescope, "BASE", base)
+    monkeypatch.setattr(gradescope, "grade_submission", refuse)
+    assert gradescope.main(["attention", str(base)]) == 2
+    assert capsys.readouterr().out == "no walls\n"
+    assert not (base / "results").exists()
+
+
+def test_no_walls_where_the_instructor_accepts_it(base, stand_in, monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_ALLOW_NO_ISOLATION", "1")
+    page = graded(base, stand_in(["none"], isolation="none"))
+    assert page["score"] == 11.0
+    assert page["output"].startswith("Graded without isolation")
+
+
+def test_a_submission_at_fault_is_not_tried_again(base, stand_in):
+    page = graded(base, stand_in(["strict"], problem="not a notebook"))
+    assert (page["score"], page["output"]) == (0.0, "This submission could not be graded. not a notebook")
+
+
+def test_nothing_handed_in(base, stand_in):
+    (base / "submission" / "mine.ipynb").unlink()
+    assert "Hand in attention.ipynb; there is no notebook." in graded(base, stand_in(["strict"]))["output"]
+
+
+def test_the_page_is_written_where_gradescope_reads_it(base, monkeypatch, plain):
+    monkeypatch.setattr(gradescope, "BASE", base)
+    monkeypatch.setattr(gradescope, "grade_submission", lambda *arguments: results_json(plain))
+    assert gradescope.main(["attention", str(base)]) == 0
+    page = base / "results" / "results.json"
+    assert page.read_text(encoding="utf-8") == results_json(plain)
+    assert stat.S_IMODE(page.stat().st_mode) == 0o644

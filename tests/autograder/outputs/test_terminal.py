@@ -1,0 +1,77 @@
+import io
+from dataclasses import replace
+
+import pytest
+
+from autograder.model import Graded, QuestionResult
+from autograder.outputs.report import mark, terminal_table
+
+
+def printed(results, problems=(), width=100, color=False):
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None).print(
+        terminal_table(results, problems)
+    )
+    return out.getvalue()
+
+
+def test_a_row_a_student(plain):
+    lines = [" ".join(line.split()) for line in printed([plain]).splitlines()]
+    assert lines[0] == "student score of 1 2 3 diagnosis"
+    assert lines[2] == "ada 11 20 ~ + ~ softmax_over_queries"
+    assert lines[-1] == "1 softmax 2 attention 3 heads"
+
+
+@pytest.mark.parametrize(
+    ("score", "carried", "expected"), [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")]
+)
+def test_marks(score, carried, expected):
+    assert mark(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
+
+
+def test_names_are_neither_markup_nor_escapes(plain, hostile, problem):
+    text = printed([replace(plain, student="[bold]x[/]"), hostile], [problem])
+    assert "[bold]x[/]" in text
+    assert "=cmd|' /C calc'!A0<script>" in text
+    assert "not graded: eve<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
+    assert "1 graded without isolation" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_marks_stand_under_their_question(plain, hostile):
+    lines = printed([hostile, replace(plain, student="ada")]).splitlines()
+    assert lines[0].index("1 2 3") == lines[3].index("~ + ~")
+    assert "1 softmax   2 attention   3 heads" in lines
+
+
+def test_markup_in_a_name_changes_no_colour(plain):
+    assert "\x1b[1m" not in printed([replace(plain, student="[bold]x[/]")], color=True).split("x[/]")[0].split("\n")[-1]
+
+
+def test_the_middle_of_a_long_class_is_counted(plain):
+    text = printed([replace(plain, student=f"student-{i:03}") for i in range(200)])
+    assert "… 160 more …" in text
+    assert text.count("student-") == 40
+    assert "student-019" in text
+    assert "student-020" not in text
+    assert "student-179" not in text
+    assert "student-180" in text
+    assert "…" not in printed([replace(plain, student=f"student-{i:03}") for i in range(40)])
+
+
+def test_everything_fits_100_columns(plain):
+    many = tuple(replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}") for i in range(12))
+    text = printed([replace(plain, student="x" * 300, questions=many), plain])
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert "~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~" in text
+
+
+def test_only_problems(tmp_path):
+    problems = [Graded(f"s{i}", tmp_path, None, "unreadable") for i in range(45)]
+    text = printed([], problems)
+    assert "not graded: s39: unreadable" in text
+    assert "s40:" not in text
+    assert "not graded: 5 more" in text

@@ -1,0 +1,84 @@
+"""cross_attention: queries from one sequence, keys and values from the other."""
+
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, randperm
+
+pytestmark = [
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch._C._nn.scaled_dot_product_attention",
+        "torch.nn.functional.multi_head_attention_forward",
+        "torch.nn.MultiheadAttention",
+    ),
+]
+
+
+def inputs(*batch, n_q=3, n_k=7, d=5, d_kv=6, d_k=2, d_v=9, grad=False):
+    return (
+        randn(*batch, n_q, d, grad=grad),
+        randn(*batch, n_k, d_kv, grad=grad),
+        randn(d, d_k, grad=grad),
+        randn(d_kv, d_k, grad=grad),
+        randn(d_kv, d_v, grad=grad),
+    )
+
+
+@points(2)
+def test_queries_come_from_one_sequence_keys_and_values_from_the_other(student, reference):
+    """Three queries and seven keys, widths 5 and 6: every matrix fits only one of the two inputs."""
+    arguments = inputs(2)
+    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments))
+
+
+@points(1)
+def test_equal_widths_do_not_hide_a_swap(student, reference):
+    """Both sequences are 5 wide here, so a swap does not crash: one output for each query."""
+    arguments = inputs(n_q=2, n_k=6, d=5, d_kv=5, d_k=5, d_v=5)
+    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments))
+
+
+@points(1)
+def test_the_order_of_the_source_does_not_matter(student, reference):
+    """Attention is a weighted sum over the source. Shuffled source, same sum; and each query on its own."""
+    x_q, x_kv, *weights = inputs(2)
+    expected = reference.cross_attention(x_q, x_kv, *weights)
+    assert_close(student.cross_attention(x_q, x_kv[:, randperm(7)], *weights), expected)
+    assert_close(student.cross_attention(x_q[:, 1:2], x_kv, *weights), expected[:, 1:2])
+
+
+@points(1)
+def test_gradients_reach_both_sequences_and_all_weights(student, reference):
+    """The source gets its gradient through keys and values, the asking sequence through the queries."""
+    mine = inputs(2, grad=True)
+    theirs = [value.detach().clone().requires_grad_() for value in mine]
+    weight = randn(2, 3, 9)
+    (student.cross_attention(*mine) * weight).sum().backward()
+    (reference.cross_attention(*theirs) * weight).sum().backward()
+    for name, a, b in zip(("x_q", "x_kv", "w_q", "w_k", "w_v"), mine, theirs, strict=True):
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(0.5)
+def test_a_single_source_token_is_all_there_is_to_say(student):
+    """With one key the only weight is 1: every query gets the value of that token."""
+    x_q, x_kv, w_q, w_k, w_v = inputs(1, n_k=1)
+    assert_close(student.cross_attention(x_q, x_kv, w_q, w_k, w_v), (x_kv @ w_v).expand(1, 3, 9))
+
+
+@points(0.5)
+def test_half_precision_any_strides_and_untouched_inputs(student, reference):
+    """float16 in, float16 out; a transposed input; the same answer twice."""
+    arguments = [value.half() for value in inputs(3)]
+    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments), atol=2e-2, rtol=2e-2)
+    x_q, x_kv, *weights = inputs(3)
+    strided = x_kv.transpose(-1, -2).contiguous().transpose(-1, -2)
+    expected = reference.cross_attention(x_q, x_kv, *weights)
+    assert_close(call_twice(student.cross_attention, x_q, strided, *weights), expected)
+
+
+@points(1)
+def test_sizes_that_cannot_match_are_refused(student):
+    """w_q takes the features of x_q, w_k and w_v those of x_kv; queries and keys are equally wide."""
+    x_q, x_kv, w_q, w_k, w_v = inputs()
+    assert_refused(student.cross_attention, x_q, x_kv, randn(11, 2), w_k, w_v, sizes=(5, 11))
+    assert_refused(student.cross_attention, x_q, x_kv, w_q, w_k, randn(11, 9), sizes=(6, 11))
+    assert_refused(student.cross_attention, x_q, x_kv, w_q, randn(6, 13), w_v, sizes=(2, 13))

@@ -1,0 +1,113 @@
+"""masked_attention: attention in which a query gets nothing from a key that it may not see."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor, uses, zeros
+
+pytestmark = [
+    uses("masked_softmax"),
+    forbid("torch.nn.functional.scaled_dot_product_attention", "torch._C._nn.scaled_dot_product_attention"),
+]
+
+
+def inputs(*batch, n_q=3, n_k=5, d=6, d_v=7, grad=False):
+    return randn(*batch, n_q, d, grad=grad), randn(*batch, n_k, d, grad=grad), randn(*batch, n_k, d_v, grad=grad)
+
+
+def last_rows(n_q, n_k):
+    return torch.ones(n_k, n_k).tril().bool()[n_k - n_q :]
+
+
+@points(1)
+def test_without_a_mask_it_is_plain_attention(student):
+    """None and all True are the same, and both are softmax(QKᵀ/√d) V."""
+    q, k, v = inputs(2)
+    expected = torch.softmax(q @ k.transpose(-1, -2) / 6**0.5, dim=-1) @ v
+    assert_close(student.masked_attention(q, k, v), expected)
+    assert_close(student.masked_attention(q, k, v, torch.ones(3, 5).bool()), expected)
+
+
+@points(1.5)
+def test_the_mask_stands_between_scale_and_softmax(student, reference):
+    """Three queries, five keys, d = 6, d_v = 7. Which keys take part in each row, and which length is under the root?"""
+    q, k, v = inputs(2)
+    mask = last_rows(3, 5)
+    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask))
+
+
+@points(1)
+def test_each_sequence_ends_where_its_padding_begins(student, reference):
+    """The output of a padded sequence is that of the same sequence without its padding."""
+    q, k, v = inputs(3, n_q=5, n_k=5)
+    lengths = [2, 5, 4]
+    mask = torch.arange(5) < tensor(lengths)[:, None, None]
+    y = student.masked_attention(q, k, v, mask)
+    for b, n in enumerate(lengths):
+        expected = reference.masked_attention(q[b], k[b, :n], v[b, :n])
+        assert_close(y[b], expected, what=f"sequence {b}")
+
+
+@points(1)
+def test_a_query_that_sees_nothing_gets_zeros(student):
+    """And the query beside it, which sees one key, gets exactly the value of that key."""
+    q, k, v = inputs(n_q=2, n_k=3)
+    y = student.masked_attention(q, k, v, tensor([[0, 0, 0], [0, 1, 0]]).bool())
+    assert_close(y, torch.stack([zeros(7), v[1]]))
+
+
+@points(1)
+def test_hidden_keys_and_values_have_no_influence(student, reference):
+    """Replace what a query may not see by something large: its output must not move."""
+    q, k, v = inputs(n_q=5)
+    mask = torch.ones(5, 5).tril().bool()
+    expected = reference.masked_attention(q, k, v, mask)
+    k[4], v[4] = 1e4 * k[4], 1e4 * v[4]
+    assert_close(student.masked_attention(q, k, v, mask)[:4], expected[:4], what="the rows that do not see key 4")
+
+
+@points(1)
+def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
+    """All finite, also beside a query that sees nothing; a key that nobody sees gets the gradient 0."""
+    mask = tensor([[1, 0, 1, 0, 1], [0, 0, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
+    mine, weight = inputs(2, grad=True), randn(2, 3, 7)
+    theirs = [value.detach().clone().requires_grad_() for value in mine]
+    (student.masked_attention(*mine, mask) * weight).sum().backward()
+    (reference.masked_attention(*theirs, mask) * weight).sum().backward()
+    for name, a, b in zip("qkv", mine, theirs, strict=True):
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(1)
+def test_half_precision_survives_large_scores(student, reference):
+    """q · k is 90000 before the scale, and float16 ends at 65504: make the scores in float32, give back float16."""
+    q = tensor([[150.0, 150.0, 0.0], [0.0, 1.0, 0.0]]).half()
+    k = tensor([[300.0, 300.0, 0.0], [300.0, 299.0, 1.0], [0.0, 0.0, 7.0]]).half()
+    v = randn(3, 2).half()
+    mask = tensor([[1, 1, 0], [1, 1, 1]]).bool()
+    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask), atol=4e-3)
+
+
+@points(0.5)
+def test_all_queries_at_once_and_inputs_untouched(student):
+    """One product holds all scores: no loop over the queries, nothing written into the arguments."""
+    call_twice(student.masked_attention, *inputs(2), last_rows(3, 5))
+    few, many = (
+        student.cost("masked_attention", *inputs(n_q=n, n_k=23), last_rows(n, 23)).operations for n in (3, 23)
+    )
+    assert 2 <= few, "this took no tensor operation at all"
+    assert many <= few + 2, f"3 queries take {few} operations and 23 take {many}: there is a loop over queries."
+
+
+@points(0.5)
+def test_queries_and_keys_of_unequal_width_are_refused(student):
+    """ValueError with both widths."""
+    q, _, v = inputs()
+    assert_refused(student.masked_attention, q, randn(5, 11), v, sizes=(6, 11))
+
+
+@points(0.5)
+def test_keys_values_and_mask_of_unequal_length_are_refused(student):
+    """As many values as keys, and a mask for that many keys."""
+    q, k, v = inputs()
+    assert_refused(student.masked_attention, q, k, randn(11, 7), sizes=(5, 11))
+    assert_refused(student.masked_attention, q, k, v, torch.ones(3, 11).bool(), sizes=(5, 11))
