@@ -14,6 +14,7 @@ if str(ROOT) not in sys.path:
 if shutil.which("alembic") is None:  # nbgrader runs it by name when it makes a database
     os.environ["PATH"] = os.environ.get("PATH", "") + os.pathsep + str(Path(sys.executable).parent)
 
+from autograder.course import load_course  # noqa: E402
 from autograder.nbgrader.mirror import FOLDER, mirror  # noqa: E402
 from autograder.nbgrader.names import course_id  # noqa: E402
 
@@ -22,7 +23,7 @@ mirror(ROOT)
 
 # Folders. nbgrader's sources are a mirror of source/, which nbgrader cannot read itself.
 c.CourseDirectory.root = str(ROOT)
-c.CourseDirectory.course_id = course_id(ROOT)
+c.CourseDirectory.course_id = course_id(load_course(ROOT).about.name)
 c.CourseDirectory.source_directory = str(FOLDER)
 c.CourseDirectory.release_directory = "assignments"
 c.CourseDirectory.solution_directory = "solutions"

@@ -1,23 +1,19 @@
 """A class of submissions on every core: one host, one loaded suite, and a forked grader process for each core.
 
 The suite, the answer key and torch are loaded once, before the graders are forked; the host loads at the same time.
-A grader that dies takes one submission with it, which is named; another takes its place.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
 from autograder.errors import HostFailed
+from autograder.grading.pool import Pool
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient, HostProcess
 from autograder.sandbox.tiers import isolation_name, launch_host, prove_host
@@ -104,81 +100,27 @@ def grade_batch(
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
-    count = max(1, min(workers or os.cpu_count() or 1, len(submissions)))
+    count = processes_for(len(submissions), workers)
     with Bench(course, assignment, isolation, count, _extras(submissions, course)) as bench:
-        yield from _Pool(bench, count).run(submissions)
+
+        def grade(client: HostClient, found: FoundSubmission) -> bytes:
+            try:
+                return _to_wire(bench.suite.grade(client, bench.isolation, found))
+            except HostFailed as error:
+                return _to_wire(Graded(found.student, found.path, None, f"{found.path.name}: {error}"))
+
+        for found, message in Pool(bench.host.clients, submissions, grade).run():
+            yield _from_wire(found, message) if message is not None else _lost(found)
 
 
-class _Pool:
-    """The grader processes of one batch."""
-
-    def __init__(self, bench: Bench, count: int) -> None:
-        self._bench = bench
-        self._context = multiprocessing.get_context("fork")
-        self._free = list(range(count))
-        self._at_work: dict[Connection, tuple[int, FoundSubmission]] = {}
-        self._pipes: dict[int, Connection] = {}
-
-    def run(self, submissions: Sequence[FoundSubmission]) -> Iterator[Graded]:
-        waiting = deque(submissions)
-        try:
-            while waiting or self._at_work:
-                while waiting and self._free:
-                    self._give(self._free.pop(), waiting.popleft())
-                for pipe in wait(list(self._at_work)):
-                    assert isinstance(pipe, Connection)
-                    yield self._take(pipe)
-        finally:
-            for pipe in self._pipes.values():
-                pipe.close()
-
-    def _give(self, slot: int, found: FoundSubmission) -> None:
-        if slot not in self._pipes:
-            self._pipes[slot] = self._start(slot)
-        pipe = self._pipes[slot]
-        pipe.send_bytes(json.dumps([found.student, str(found.path)]).encode())
-        self._at_work[pipe] = (slot, found)
-
-    def _take(self, pipe: Connection) -> Graded:
-        slot, found = self._at_work.pop(pipe)
-        self._free.append(slot)
-        try:
-            return _from_wire(found, pipe.recv_bytes())
-        except (EOFError, OSError):
-            pipe.close()
-            del self._pipes[slot]
-            return Graded(
-                found.student,
-                found.path,
-                None,
-                f"{found.path.name}: the grader process ended while it graded this submission; grade it again alone",
-            )
-
-    def _start(self, slot: int) -> Connection:
-        ours, theirs = self._context.Pipe()
-        client = self._bench.host.clients[slot]
-        others = [*self._pipes.values(), ours]
-        process = self._context.Process(target=_serve, args=(self._bench, client, theirs, others), daemon=True)
-        process.start()
-        theirs.close()
-        return ours
+def processes_for(jobs: int, asked: int | None) -> int:
+    """How many processes: as asked, or one a core; never more than there are jobs."""
+    return max(1, min(asked or os.cpu_count() or 1, jobs))
 
 
-def _serve(bench: Bench, client: HostClient, pipe: Connection, others: list[Connection]) -> None:
-    """A grader process: grades what comes through the pipe until it closes."""
-    for other in others:
-        other.close()
-    while True:
-        try:
-            student, path = json.loads(pipe.recv_bytes())
-        except EOFError:
-            return
-        found = FoundSubmission(student, Path(path))
-        try:
-            graded = bench.suite.grade(client, bench.isolation, found)
-        except HostFailed as error:
-            graded = Graded(student, found.path, None, f"{found.path.name}: {error}")
-        pipe.send_bytes(_to_wire(graded))
+def _lost(found: FoundSubmission) -> Graded:
+    reason = "the grader process ended while it graded this submission; grade it again alone"
+    return Graded(found.student, found.path, None, f"{found.path.name}: {reason}")
 
 
 def _to_wire(graded: Graded) -> bytes:

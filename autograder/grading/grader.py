@@ -129,10 +129,14 @@ class SuiteGrader:
         cell = Cell("known_answer", "extra", as_cell(self.assignment.suite / file, answer))
         return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
 
+    def run_known(self, client: HostClient, answer: KnownAnswer, file: str) -> dict[str, TestRun]:
+        """Run the tests of a known answer's question on it."""
+        sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, file))
+        return sitting.run(self.questions[answer.question])
+
     def _diagnostician(self, client: HostClient) -> Diagnostician:
         def grade(answer: KnownAnswer) -> dict[str, TestRun]:
-            sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, "mistakes.py"))
-            return sitting.run(self.questions[answer.question])
+            return self.run_known(client, answer, "mistakes.py")
 
         if id(client) not in self._diagnosticians:
             mistakes = load_known_answers(self.assignment.suite / "mistakes.py")

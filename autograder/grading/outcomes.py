@@ -25,6 +25,8 @@ def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdic
     """The verdict on a test that ended with `raised` (None: it passed)."""
     if raised is None:
         return Verdict("passed")
+    if isinstance(raised, StudentError) and raised.type_name == "NotImplementedError":
+        return Verdict("error", f"{_called(log)} is not written yet.")
     if isinstance(raised, StudentError):
         return Verdict("error", _with_hint(_error_message(raised, log), test))
     if isinstance(raised, StudentFault):
@@ -44,11 +46,11 @@ def claim(test_name: str) -> str:
 
 
 def _error_message(error: StudentError, log: CallLog) -> str:
-    called = f"`{log.describe(log.calls[-1])}`" if log.calls else "The call"
-    if error.type_name == "NotImplementedError":
-        return f"{called} is not written yet."
-    lines = [f"{called} raised {error}", *(f"  {frame}" for frame in error.frames)]
-    return "\n".join(lines)
+    return "\n".join([f"{_called(log)} raised {error}", *(f"  {frame}" for frame in error.frames)])
+
+
+def _called(log: CallLog) -> str:
+    return f"`{log.describe(log.calls[-1])}`" if log.calls else "The call"
 
 
 def _with_hint(said: str, test: SuiteTest) -> str:

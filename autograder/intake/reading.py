@@ -93,12 +93,12 @@ def read_bytes(path: Path, limit: int) -> bytes:
             raise UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself") from None
         reason = error.strerror if isinstance(error, OSError) else "its name cannot be used"
         raise UnreadableSubmission(f"{name}: cannot be read ({reason}); hand in the notebook again") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe, not a file"
+        raise UnreadableSubmission(f"{name}: is {kind}; hand in the .ipynb file itself")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if stat.S_ISDIR(status.st_mode):
-            raise UnreadableSubmission(f"{name}: is a folder; hand in the .ipynb file itself")
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableSubmission(f"{name}: is a device or a pipe, not a file; hand in the notebook itself")
         data = file.read(limit + 1) if status.st_size <= limit else b""
     if status.st_size > limit or len(data) > limit:
         raise UnreadableSubmission(

@@ -124,7 +124,7 @@ def record_problem(course: Course, release: Path, assignment: str, student: str,
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
     with alembic_on_path():
-        gradebook = Gradebook(db_url or default_db_url(course.root), course_id(course.root))
+        gradebook = Gradebook(db_url or default_db_url(course.root), course_id(course.about.name))
     try:
         yield gradebook
     finally:

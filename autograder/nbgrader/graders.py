@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
-from autograder.model import FoundSubmission, Graded
 from autograder.fingerprint import suite_sha256
+from autograder.model import FoundSubmission, Graded
 
 if TYPE_CHECKING:
     from autograder.grading.batch import Grader

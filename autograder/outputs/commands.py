@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import cast
 
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, NothingToGrade
+from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.model import Result
 from autograder.outputs.export import Format, export
-from autograder.outputs.feedback import write_feedback
+from autograder.outputs.feedback import feedback_path, write_feedback
 from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
 from autograder.outputs.store import path_name, read_results, read_timing, write_whole
@@ -28,6 +28,9 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
     uses = _uses(assignment)
     for result in graded:
         write_feedback(course.root / "feedback", result, uses)
+    for entry in read_timing(results, assignment.name):
+        if entry.problem:  # a page of an earlier version would show a score that no longer holds
+            feedback_path(course.root / "feedback", assignment.name, entry.student).unlink(missing_ok=True)
     if graded:
         yield f"{len(graded)} feedback pages in {course.root / 'feedback'}"
     yield f"class report: {write_report(results, assignment.name)}"
@@ -45,18 +48,22 @@ def export_command(
 
     Raises:
         NothingToGrade: there are no results.
+        KitError: the roster is not one.
     """
     graded = _results(results, assignment, or_problems=format_ == "gradebook")
     if format_ == "gradebook":
         yield _fill_gradebook(course, assignment, results, graded, to)
         return
-    table = export(
-        graded,
-        cast(Format, format_),
-        minutes_late=_minutes_late(course, assignment),
-        late=course.late,
-        roster=roster.read_text(encoding="utf-8") if roster else None,
-    )
+    try:
+        table = export(
+            graded,
+            cast(Format, format_),
+            minutes_late=_minutes_late(course, assignment),
+            late=course.late,
+            roster=roster.read_text(encoding="utf-8") if roster else None,
+        )
+    except ValueError as error:
+        raise KitError(f"{roster}: {error}") from error
     if to is None:
         yield table.removesuffix("\n")
     else:

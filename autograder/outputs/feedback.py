@@ -68,9 +68,14 @@ def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = Non
     )
 
 
+def feedback_path(folder: Path, assignment: str, student: str) -> Path:
+    """Where nbgrader puts its own page: <folder>/<student>/<assignment>/<assignment>.html."""
+    return folder / path_name(student) / assignment / f"{assignment}.html"
+
+
 def write_feedback(folder: Path, result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> Path:
-    """Write the page where nbgrader puts its own: <folder>/<student>/<assignment>/<assignment>.html."""
-    path = folder / path_name(result.student) / result.assignment / f"{result.assignment}.html"
+    """Write the student's page and return where it lies."""
+    path = feedback_path(folder, result.assignment, result.student)
     write_whole(path, feedback_page(result, uses))
     return path
 

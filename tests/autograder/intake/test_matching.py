@@ -7,7 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import ANSWERS, AT, CHECKS, IMPORTS, LIBRARY, STUBS, WRITTEN, code, given, notebook, question, sheet, text
+from multiples import (
+    ANSWERS,
+    AT,
+    CHECKS,
+    IMPORTS,
+    LIBRARY,
+    STUBS,
+    WRITTEN,
+    code,
+    given,
+    notebook,
+    question,
+    sheet,
+    text,
+)
 
 from autograder.errors import UnreadableSubmission
 from autograder.intake.matching import cell_of
@@ -127,8 +141,14 @@ def test_a_deleted_question_is_missing(read: Read) -> None:
 
 def test_reordered_questions_keep_the_students_order(read: Read) -> None:
     cells = sheet(ANSWERS)
+    cells.insert(AT["triple"], cells.pop(AT["Counter"]))
+    assert ids(read(cells)) == ["given_imports", "double", "given_library", "Counter", "triple"]
+
+
+def test_a_question_moved_above_a_given_cell_still_has_it(read: Read) -> None:
+    cells = sheet(ANSWERS)
     cells.insert(AT["double"], cells.pop(AT["Counter"]))
-    assert ids(read(cells)) == ["given_imports", "Counter", "double", "given_library", "triple"]
+    assert ids(read(cells)) == ["given_imports", "given_library", "Counter", "double", "triple"]
 
 
 @pytest.mark.parametrize("stub_first", [True, False])

@@ -11,18 +11,28 @@ from typing import Any
 import pytest
 from tiny_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
 
-from autograder.course import Course
+from autograder.course import About, Course
 from autograder.model import FoundSubmission, Graded
 from autograder.nbgrader import graders
+from autograder.nbgrader.gradebook import open_gradebook
+
+
+@pytest.fixture(scope="session")
+def empty_gradebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without rows; making one starts a process, so it is made once and copied."""
+    root = tmp_path_factory.mktemp("gradebook")
+    with open_gradebook(Course(root, About("Tiny Course"))):
+        return root / "gradebook.db"
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyCourse]:
+def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
     root = tmp_path / "course"
     root.mkdir()
     monkeypatch.setattr(sys, "path", sys.path[:])  # nbgrader_config.py adds the course's folder
     monkeypatch.setenv("PATH", os.environ["PATH"])
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
+    shutil.copy(empty_gradebook, root)
     (root / "course.toml").write_text('[course]\nname = "Tiny Course"\n', encoding="utf-8")
     suite = root / "tests" / "hidden" / "tiny"
     suite.mkdir(parents=True)
@@ -34,7 +44,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyCourse
     write(root / "assignments" / "tiny" / "tiny.ipynb", notebook(release_cells()))
     write(root / "solutions" / "tiny" / "tiny.ipynb", notebook(release_cells()))
     monkeypatch.chdir(root)
-    yield TinyCourse(root)
+    return TinyCourse(root)
 
 
 @pytest.fixture

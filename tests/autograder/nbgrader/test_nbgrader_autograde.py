@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import dataclasses
 from typing import Any
 
 import nbformat
@@ -17,7 +16,8 @@ from autograder.errors import HostFailed, IsolationUnavailable
 from autograder.model import CellOutcome, Graded
 from autograder.nbgrader import graders
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+# nbgrader's own code warns: it builds a submission in a way that SQLAlchemy 2.1 does not like, with old datetime calls.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::sqlalchemy.exc.SAWarning")
 
 FULL = {"check_double": (3.0, None, False), "check_half": (1.0, None, False)}
 
@@ -27,7 +27,7 @@ def outputs(notebook: Any, grade_id: str) -> str:
     return "".join(output.text for output in found.outputs)
 
 
-def test_scores_are_those_of_the_result(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_scores_and_reports_are_those_of_the_result(tiny: TinyCourse, graded: dict[str, Any]) -> None:
     tiny.hand_in("ada")
     tiny.autograde()
     assert tiny.grades("ada") == {**FULL, "written_why": (0.0, None, False)}  # left as released: no response
@@ -36,11 +36,6 @@ def test_scores_are_those_of_the_result(tiny: TinyCourse, graded: dict[str, Any]
         "half": "    `half(3)` is <b>1</b>; it should be 1.5.",
         "written_why": "No response.",
     }
-
-
-def test_the_report_stands_under_the_grade_cell(tiny: TinyCourse, graded: dict[str, Any]) -> None:
-    tiny.hand_in("ada")
-    tiny.autograde()
     assert outputs(tiny.autograded("ada"), "check_half") == (
         "half: 1 of 3 points\n✗ test_halves_an_odd_number (1/3)\n    `half(3)` is <b>1</b>; it should be 1.5.\n"
     )
@@ -49,8 +44,6 @@ def test_the_report_stands_under_the_grade_cell(tiny: TinyCourse, graded: dict[s
 
 def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:
     path = tiny.hand_in("ada")
-    import dataclasses
-
     broken = dataclasses.replace(result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),))
     graded["ada"] = Graded("ada", path, broken)
     tiny.autograde()
@@ -198,11 +191,3 @@ def test_a_resubmission_keeps_manual_scores_and_asks_for_a_second_look(
         "check_half": (2.0, None, False),
         "written_why": (None, 4.0, True),
     }
-
-
-def test_autograde_knows_the_assignment_without_generate_assignment(tiny: TinyCourse, graded: dict[str, Any]) -> None:
-    assert not Path("gradebook.db").exists()
-    tiny.hand_in("ada")
-    tiny.autograde()
-    assert json.loads(Path("autograded/ada/tiny/tiny.ipynb").read_text(encoding="utf-8"))["nbformat"] == 4
-    assert tiny.grades("ada")["check_double"] == (3.0, None, False)

@@ -1,14 +1,17 @@
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
 from autograder.course import load_course
-from autograder.errors import NothingToGrade
+from autograder.errors import KitError, NothingToGrade
 from autograder.model import Graded
 from autograder.outputs.commands import export_command, report_command
+from autograder.outputs.feedback import feedback_path
 from autograder.outputs.store import write_result, write_timing
 
+SETTINGS = Path(__file__).parents[2] / "hidden" / "pytest.ini"
 SUITE = """
 from autograder.suite import points, uses
 
@@ -26,7 +29,7 @@ def course(tmp_path):
     files = {
         "course.toml": "",
         "source/attention/attention.py": "",
-        "tests/hidden/pytest.ini": "[pytest]\n",
+        "tests/hidden/pytest.ini": SETTINGS.read_text(encoding="utf-8"),
         "tests/hidden/attention/test_softmax.py": SUITE.format(uses="'nothing'"),
         "tests/hidden/attention/test_attention.py": SUITE.format(uses="'softmax'"),
     }
@@ -49,7 +52,7 @@ def test_report_writes_a_page_a_student_and_one_for_the_class(course, plain):
 
 
 def test_a_suite_that_does_not_import_stops_no_report(course, plain, capsys):
-    (course.root / "tests/hidden/attention/test_softmax.py").write_text("import nothing_of_that_name\n")
+    (course.root / "tests/hidden/attention/test_broken.py").write_text("import nothing_of_that_name\n")
     write_result(course.root / "results", plain)
     assert len(list(report_command(course, course.assignment("attention"), course.root / "results"))) == 2
     assert "does not import" in capsys.readouterr().err
@@ -58,9 +61,13 @@ def test_a_suite_that_does_not_import_stops_no_report(course, plain, capsys):
 def test_a_class_of_problems_has_a_report(course, problem):
     results = course.root / "results"
     write_timing(results, "attention", [Graded(problem.student, problem.path, None, "unreadable")])
+    old = feedback_path(course.root / "feedback", "attention", problem.student)
+    old.parent.mkdir(parents=True)
+    old.write_text("an old score", encoding="utf-8")
     assert list(report_command(course, course.assignment("attention"), results)) == [
         f"class report: {results / 'attention.html'}"
     ]
+    assert not old.exists()
 
 
 def test_nothing_graded_says_what_to_run(course):
@@ -97,4 +104,8 @@ def test_canvas_by_a_roster_file(course, plain, tmp_path):
     roster.write_text('Student,ID,SIS Login ID,Section\n"Lovelace, Ada",7,ada,A\n', encoding="utf-8")
     write_result(course.root / "results", plain)
     (text,) = export_command(course, course.assignment("attention"), course.root / "results", "canvas", None, roster)
+    others = tmp_path / "other.csv"
+    others.write_text("name\n", encoding="utf-8")
+    with pytest.raises(KitError, match=r"other\.csv: the roster is not"):
+        list(export_command(course, course.assignment("attention"), course.root / "results", "canvas", None, others))
     assert text.splitlines()[2] == '"Lovelace, Ada",7,,ada,A,11'

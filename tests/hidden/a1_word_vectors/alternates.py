@@ -172,9 +172,9 @@ def with_its_own_ranking(table, a, b, c):
 @alternate("softmax")
 def through_logsumexp(z, dim=-1):
     wide = z.to(torch.promote_types(z.dtype, torch.float32))
-    total = torch.logsumexp(wide, dim, keepdim=True)
     empty = (wide == -torch.inf).all(dim, keepdim=True)
-    return torch.exp(wide - total.masked_fill(empty, 0.0)).to(z.dtype)
+    total = torch.logsumexp(wide.masked_fill(empty, 0.0), dim, keepdim=True)
+    return torch.exp(wide - total).to(z.dtype)
 
 
 @alternate("softmax")
@@ -204,8 +204,9 @@ def one_row_at_a_time(z, dim=-1):
 
 @alternate("softmax")
 def single_precision_of_shifted_scores(z, dim=-1):
-    top = z.detach().amax(dim, keepdim=True).nan_to_num(nan=math.nan, neginf=0.0)
-    powers = (z - top).float().exp()
+    wide = z if z.dtype == torch.float64 else z.float()
+    top = wide.detach().amax(dim, keepdim=True).nan_to_num(nan=math.nan, neginf=0.0)
+    powers = (wide - top).float().exp()
     total = powers.sum(dim, keepdim=True)
     return (powers / (total + (total == 0))).to(z.dtype)
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor, zeros
+from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor
 
 pytestmark = [
     forbid(
@@ -48,7 +48,7 @@ def test_large_scores_do_not_overflow(student, reference):
     z = 1000 + randn(3, 5)
     assert_close(student.softmax(z), reference.softmax(z))
     z = (1000 + randn(3, 5)).float()
-    assert_close(student.softmax(z), reference.softmax(z), atol=1e-5)
+    assert_close(student.softmax(z), reference.softmax(z), atol=2e-4)
 
 
 @points(0.5)
@@ -126,12 +126,11 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(0.5)
 def test_half_precision_is_computed_in_float32(student):
-    """With 3000 equal scores each share is 1/3000. In bfloat16 itself the exponentials and their sum are too coarse."""
-    z = zeros(2, 3000, dtype=torch.bfloat16)
-    z[:, ::3] = -5.03125
-    wide = z.double()
-    exact = torch.exp(wide) / torch.exp(wide).sum(dim=1, keepdim=True)
-    assert_close(student.softmax(z), exact, atol=0, rtol=4.5e-3, same_dtype=False)
+    """0.012 − 5 has more digits than bfloat16 can hold: subtract, exponentiate and sum in float32, convert at the end."""
+    z = tensor([[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16)
+    powers = torch.exp(z.double())
+    exact = powers / powers.sum(dim=1, keepdim=True)
+    assert_close(student.softmax(z), exact, atol=0, rtol=2.5e-3, same_dtype=False)
 
 
 @points(0.5)

@@ -1,0 +1,73 @@
+"""`autograder doctor`: which walls stand here, why others do not, and what would make them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from autograder.course import Course
+from autograder.sandbox.tiers import STRICT, platform_problem, survey
+
+ADVICE = (
+    (
+        "Ubuntu 24.04 (GitHub's runners too)",
+        "AppArmor refuses user namespaces to ordinary users: run as root (`sudo`), or set "
+        "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`; without either, landlock stands.",
+    ),
+    (
+        "Docker",
+        "the default profile refuses namespaces: run with `--security-opt seccomp=unconfined "
+        "--cap-add SYS_ADMIN`; without it, landlock stands on kernels from 5.13 on.",
+    ),
+    ("Gradescope", "containers run as root, some without Landlock: then uid is what stands."),
+    ("Slurm", "nodes seldom allow user namespaces: landlock stands on kernels from 5.13 on."),
+    ("macOS, Windows", "the walls are made of Linux: use a Linux machine, WSL 2, or a container."),
+)
+
+
+def doctor_command(course: Course) -> Iterator[tuple[str, bool]]:
+    """Lines to print; True beside a line where a strict tier stands."""
+    for line in _machine():
+        yield line, False
+    problem = platform_problem()
+    if problem:
+        yield problem, False
+        return
+    best = ""
+    for tier, walls, why in survey(course):
+        stands = not why
+        best = best or (tier if stands else "")
+        kind = "strict" if tier in STRICT else "weaker"
+        yield f"\n{tier} ({kind}): {'stands' if stands else 'does not stand: ' + why}", stands and tier in STRICT
+        for wall in walls:
+            yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]", False
+    yield f"\ngrading here uses: {best or 'nothing: no walls stand, and only --isolation none grades'}", False
+    if best not in STRICT:
+        yield "\nFor stronger walls:", False
+        for where, what in ADVICE:
+            yield f"  {where}: {what}", False
+
+
+def _machine() -> Iterator[str]:
+    yield f"{platform.system()} {platform.release()}, {platform.machine()}, Python {platform.python_version()}"
+    who = "root" if hasattr(os, "geteuid") and os.geteuid() == 0 else "an ordinary user"
+    yield f"running as {who}, {os.cpu_count()} cores, {_memory()}"
+    for package in ("torch", "triton", "numpy", "pytest", "nbgrader", "safetensors"):
+        try:
+            yield f"  {package} {metadata.version(package)}"
+        except metadata.PackageNotFoundError:
+            yield f"  {package} is missing: `make venv` installs it"
+    yield f"  python {sys.executable}{'' if shutil.which('autograder') else '  (autograder is not on PATH)'}"
+
+
+def _memory() -> str:
+    try:
+        kilobytes = int(Path("/proc/meminfo").read_text(encoding="utf-8").split()[1])
+    except (OSError, ValueError, IndexError):
+        return "memory unknown"
+    return f"{kilobytes / 1e6:.0f} GB of memory"
