@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,6 +18,8 @@ from autograder.errors import KitError
 
 if TYPE_CHECKING:
     from autograder.grading.run import GradeSummary
+    from autograder.intake.origins import Origin
+    from autograder.outputs.bundle import Target
 
 ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
@@ -47,7 +49,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
-@click.option("--check", is_flag=True, help="Change nothing: fail where a built notebook is stale, leaks or does not run.")
+@click.option(
+    "--check", is_flag=True, help="Change nothing: fail where a built notebook is stale, leaks or does not run."
+)
 @reports_errors
 def build(names: tuple[str, ...], check: bool) -> None:
     """Make releases and answer keys from source/ (all assignments, or those named)."""
@@ -87,7 +91,9 @@ def release(assignment: str, to: Path) -> None:
 @main.command()
 @click.argument("assignment")
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
-@click.option("--from", "origin", required=True, type=click.Choice(["canvas", "moodle", "gradescope", "github", "folder"]))
+@click.option(
+    "--from", "origin", required=True, type=click.Choice(["canvas", "moodle", "gradescope", "github", "folder"])
+)
 @reports_errors
 def collect(assignment: str, source: Path, origin: str) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
@@ -95,7 +101,7 @@ def collect(assignment: str, source: Path, origin: str) -> None:
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
-    for line in take_in(course, course.assignment(assignment), source, origin):
+    for line in take_in(course, course.assignment(assignment), source, cast("Origin", origin)):
         click.echo(line)
 
 
@@ -121,9 +127,13 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 @main.command()
 @click.argument("assignment")
 @click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("results"), help="Where results go (default: results/).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("results"), help="Where results go (default: results/)."
+)
 @click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-@click.option("--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto).")
+@click.option(
+    "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
+)
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
 @reports_errors
@@ -139,6 +149,7 @@ def grade(
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
     from autograder.course import find_course
     from autograder.grading.run import GradeRequest, grade_command
+    from autograder.outputs.text import one_line
 
     course = find_course()
     folder = out if out.is_absolute() or paths else course.root / out
@@ -147,7 +158,7 @@ def grade(
     if as_json:
         click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
         for problem in summary.problems:
-            click.echo(f"not graded: {problem.student}: {problem.problem}", err=True)
+            click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"), err=True)
     else:
         _tell(summary, request.results, assignment)
     sys.exit(1 if summary.problems else 0)
@@ -162,7 +173,7 @@ def _tell(summary: GradeSummary, folder: Path, assignment: str) -> None:
     console.print(terminal_table(summary.results, summary.problems))
     again = len(summary.results) + len(summary.problems) - summary.graded
     unchanged = f", {again} unchanged" if again > 0 else ""
-    console.print(f"graded {summary.graded} in {summary.seconds:.1f} s{unchanged}; results in {folder}/{assignment}/")
+    click.echo(f"graded {summary.graded} in {summary.seconds:.1f} s{unchanged}; results in {folder}/{assignment}/")
 
 
 @main.command()
@@ -181,10 +192,16 @@ def report(assignment: str, results: Path | None) -> None:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook"]))
-@click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook).")
+@click.option(
+    "--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook"])
+)
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook)."
+)
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
-@click.option("--roster", type=click.Path(exists=True, path_type=Path), help="canvas: the gradebook that Canvas exports.")
+@click.option(
+    "--roster", type=click.Path(exists=True, path_type=Path), help="canvas: the gradebook that Canvas exports."
+)
 @reports_errors
 def export(assignment: str, format_: str, to: Path | None, results: Path | None, roster: Path | None) -> None:
     """Scores for other systems: CSV, Canvas, Moodle, or nbgrader's gradebook."""
@@ -200,7 +217,9 @@ def export(assignment: str, format_: str, to: Path | None, results: Path | None,
 @main.command()
 @click.argument("assignment")
 @click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github"]))
-@click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder (github).")
+@click.option(
+    "--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder (github)."
+)
 @reports_errors
 def bundle(assignment: str, target: str, to: Path) -> None:
     """Pack an autograder for Gradescope or GitHub Classroom."""
@@ -208,7 +227,7 @@ def bundle(assignment: str, target: str, to: Path) -> None:
     from autograder.outputs.bundle import bundle as pack
 
     course = find_course()
-    click.echo(str(pack(course, course.assignment(assignment), target, to)))  # type: ignore[arg-type]
+    click.echo(str(pack(course, course.assignment(assignment), cast("Target", target), to)))
 
 
 @main.command()

@@ -87,9 +87,7 @@ class StudentError(StudentFault):
         kinds: names of the exception's class and its bases, so that a subclass of ValueError counts as one.
     """
 
-    def __init__(
-        self, type_name: str, message: str, frames: tuple[str, ...] = (), kinds: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, type_name: str, message: str, frames: tuple[str, ...] = (), kinds: tuple[str, ...] = ()) -> None:
         self.type_name = type_name
         self.message = message
         self.frames = frames

@@ -6,8 +6,10 @@ is kept away from the terminal, and what they write goes to a temporary folder i
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -91,43 +93,34 @@ def _run(notebook: Path, folder: Path, report: Path, cell_seconds: float) -> Non
     from nbclient import NotebookClient
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
+    started: list[int] = []
     loaded = nbformat.read(notebook, as_version=4)
     client = NotebookClient(
         loaded,
         timeout=cell_seconds,
         kernel_name="python3",
         allow_errors=True,
+        on_cell_execute=lambda cell, cell_index: started.append(cell_index),
         resources={"metadata": {"path": str(folder)}},
     )
-    stopped: CellError | None = None
+    stopped: list[CellError] = []
     try:
         client.execute()
     except CellTimeoutError:
-        stopped = CellError(_unfinished(loaded), "Timeout", f"took longer than {cell_seconds:g} seconds", "")
+        stopped = [CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")]
     except DeadKernelError:
-        stopped = CellError(_unfinished(loaded), "KernelDied", "the kernel died", "")
+        stopped = [CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")]
     errors = [
         CellError(index, output.ename, output.evalue, _plain("\n".join(output.traceback)))
         for index, cell in enumerate(loaded.cells)
         for output in cell.get("outputs", [])
-        if output.output_type == "error"
+        if output.output_type == "error" and not any(index == stop.cell for stop in stopped)
     ]
-    errors += [stopped] if stopped else []
-    as_json = [{"cell": e.cell, "name": e.name, "message": e.message, "traceback": e.traceback} for e in errors]
-    report.write_text(json.dumps(as_json), encoding="utf-8")
-
-
-def _unfinished(notebook: Iterable[object]) -> int:
-    """Index of the cell that was running: the first code cell with a source and no execution count."""
-    cells = notebook.cells  # type: ignore[attr-defined]
-    waiting = (i for i, c in enumerate(cells) if c.cell_type == "code" and c.source.strip() and not c.execution_count)
-    return next(waiting, len(cells) - 1)
+    report.write_text(json.dumps([dataclasses.asdict(error) for error in (*errors, *stopped)]), encoding="utf-8")
 
 
 def _plain(text: str) -> str:
     """The text without terminal colours."""
-    import re
-
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 

@@ -56,7 +56,9 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.suite.close()
         self.host.close()
 
@@ -83,7 +85,9 @@ class Grader:
         """
         return self._bench.suite.grade(self._bench.host.clients[0], self._bench.isolation, found)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bench.__exit__(kind, error, trace)
 
 
@@ -147,5 +151,3 @@ def _extras(submissions: Sequence[FoundSubmission], course: Course) -> tuple[str
         if len(wanted) == len(_EXTRAS):
             break
     return tuple(sorted(wanted))
-
-

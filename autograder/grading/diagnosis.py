@@ -43,7 +43,7 @@ class Diagnostician:
 
     def diagnose(self, question: str, runs: dict[str, TestRun]) -> Diagnosis | None:
         """The mistake that explains the failed tests of a question, or None."""
-        if all(run.verdict.outcome == "passed" or not _answered(run) for run in runs.values()):
+        if all(run.verdict.outcome == "passed" or not run.answered for run in runs.values()):
             return None
         best: MistakeRecord | None = None
         for record in self._known(question):
@@ -83,9 +83,3 @@ def _same_fault(left: StudentFault | None, right: StudentFault | None) -> bool:
     if isinstance(left, StudentError) and isinstance(right, StudentError):
         return left.type_name == right.type_name
     return type(left) is type(right)
-
-
-def _answered(run: TestRun) -> bool:
-    """Whether the test got far enough to tell one mistake from another: some call came back, or raised for a reason."""
-    last = run.calls[-1].fault if run.calls else None
-    return bool(run.calls) and not (isinstance(last, StudentError) and last.type_name == "NotImplementedError")

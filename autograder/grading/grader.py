@@ -15,7 +15,7 @@ from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import load_release
+from autograder.intake.release import Release, load_release
 from autograder.model import Cell, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
 from autograder.outputs.store import inputs_sha256
 from autograder.points import total
@@ -34,7 +34,7 @@ class SuiteGrader:
     def __init__(self, course: Course, assignment: Assignment) -> None:
         self.course, self.assignment = course, assignment
         self.release = load_release(assignment)
-        self.suite = SuiteSession(assignment, load_reference(assignment))
+        self.suite = SuiteSession(assignment, load_reference(assignment), _questions_in_order(self.release))
         self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
         self._key: Submission | None = None
         self._diagnosticians: dict[int, Diagnostician] = {}
@@ -90,14 +90,13 @@ class SuiteGrader:
         )
         return result, sitting.watch.seconds
 
-    def _carry(
-        self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]
-    ) -> float:
+    def _carry(self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]) -> float:
         """Points of a failed question that come back when its failed prerequisites are stood in for."""
         question = self.questions[name]
         stand_ins = tuple(other for other in self._prerequisites(name) if other in failed)
-        lost = {test.name: test.points for test in question.tests if runs[name][test.name].verdict.outcome != "passed"}
-        if not stand_ins or not self.course.grading.carry_credit:
+        own = runs[name]
+        lost = {t.name: t.points for t in question.tests if own[t.name].verdict.outcome != "passed"}
+        if not stand_ins or not any(own[test].answered for test in lost) or not self.course.grading.carry_credit:
             return 0.0
         again = sitting.run(question, tuple(lost), stand_ins)
         won = [lost[test] for test, run in again.items() if run.verdict.outcome == "passed"]
@@ -149,8 +148,14 @@ class SuiteGrader:
     def __enter__(self) -> SuiteGrader:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
+
+
+def _questions_in_order(release: Release) -> list[str]:
+    return [cell.name for cell in release.cells if cell.role == "question"]
 
 
 def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried: float) -> QuestionResult:
@@ -168,5 +173,3 @@ def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried:
         diagnosis=None,
         tests=tuple(tests),
     )
-
-

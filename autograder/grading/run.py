@@ -56,10 +56,10 @@ class Progress:
         from rich.progress import Progress as Bar
 
         # no refresh thread: grader processes are forked from this one
-        self._bar = Bar(
-            TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[who]}"),
-            console=Console(stderr=True), auto_refresh=False, disable=not shown, transient=True,
-        )  # fmt: skip
+        columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        who = TextColumn("{task.fields[who]}")
+        console = Console(stderr=True)
+        self._bar = Bar(*columns, who, console=console, auto_refresh=False, disable=not shown, transient=True)
         self._task = self._bar.add_task("grading", total=total, who="")
 
     def __enter__(self) -> Progress:
@@ -101,9 +101,7 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
     from autograder.grading.batch import grade_batch
 
     done: list[Graded] = []
-    batch = grade_batch(
-        request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation
-    )
+    batch = grade_batch(request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation)
     try:
         with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
             for graded in batch:

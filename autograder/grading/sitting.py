@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentTimeout
+from autograder.errors import StudentCrashed, StudentError, StudentMissing, StudentTimeout
 from autograder.grading.outcomes import Verdict, judge
 from autograder.grading.suite_session import SuiteSession
 from autograder.model import Cell, CellOutcome, Submission
@@ -31,6 +31,13 @@ class TestRun:
     name: str
     verdict: Verdict
     calls: tuple[Call, ...]
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer at all, right or wrong: the function is there, and written."""
+        last = self.calls[-1].fault if self.calls else None
+        unwritten = isinstance(last, StudentError) and last.type_name == "NotImplementedError"
+        return bool(self.calls) and not unwritten and not isinstance(last, StudentMissing)
 
 
 @dataclass(slots=True)
@@ -80,7 +87,9 @@ class Sitting:
             if tests is not None and test.name not in tests:
                 continue
             if hangs >= HANGS_BEFORE_GIVING_UP:
-                runs[test.name] = TestRun(test.name, Verdict("timeout", "Not run: two tests of this question hung."), ())
+                runs[test.name] = TestRun(
+                    test.name, Verdict("timeout", "Not run: two tests of this question hung."), ()
+                )
                 continue
             self._suite.bench.student = lambda: student
             started = time.monotonic()
@@ -169,5 +178,3 @@ def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:
     last = f"\n  {plain(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""
     note = f"{cell.note}\n" if cell.note else ""
     return CellOutcome(cell.id, "error", f"{note}{raised}{last}")
-
-

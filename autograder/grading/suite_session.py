@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,22 +13,27 @@ from _pytest.config import _prepareconfig
 
 from autograder.course import Assignment
 from autograder.errors import BadSuite
-from autograder.suite.collect import SuiteQuestion, describe_items, pytest_arguments, question_of
+from autograder.suite.collect import SuiteQuestion, describe_items, forget_modules, pytest_arguments, question_of
 from autograder.suite.plugin import Bench, bench_key
 
 
 class SuiteSession:
     """A collected suite. A context manager: leaving it ends the pytest session.
 
+    Args:
+        reference: the answer key's names.
+        order: the questions in the order of the notebook.
+
     Attributes:
-        questions: what the suite holds, in order.
+        questions: what the suite holds, in the order of the notebook.
         bench: says what `student` and `reference` are for the tests run next.
     """
 
-    def __init__(self, assignment: Assignment, reference: dict[str, Any]) -> None:
+    def __init__(self, assignment: Assignment, reference: dict[str, Any], order: Sequence[str]) -> None:
         self.assignment = assignment
         self._config = _prepareconfig(pytest_arguments(assignment.suite))
         self._session: pytest.Session | None = None
+        self.questions: tuple[SuiteQuestion, ...] = ()
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 self._collect()
@@ -36,12 +42,14 @@ class SuiteSession:
             raise
         self.bench: Bench = self._config.stash[bench_key]
         self.bench.reference = reference
-        unknown = [q.name for q in self.questions if q.name not in reference]
+        unknown = [q.name for q in self.questions if q.name not in order]
         if unknown:
             self.close()
             raise BadSuite(f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question {unknown[0]!r}")
+        self.questions = tuple(sorted(self.questions, key=lambda question: order.index(question.name)))
 
     def _collect(self) -> None:
+        forget_modules(self.assignment.suite)
         self._config._do_configure()
         session = pytest.Session.from_config(self._config)
         self._session = session
@@ -58,8 +66,10 @@ class SuiteSession:
         if failures:
             raise BadSuite(f"{self.assignment.suite}: the suite does not import:\n{failures[0]}")
         if not session.items:
-            raise BadSuite(f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question")
-        self.questions: tuple[SuiteQuestion, ...] = describe_items(session.items)
+            raise BadSuite(
+                f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question"
+            )
+        self.questions = describe_items(session.items)
         self._items: dict[tuple[str, str], pytest.Item] = {(question_of(i), i.name): i for i in session.items}
 
     @property
@@ -92,5 +102,7 @@ class SuiteSession:
     def __enter__(self) -> SuiteSession:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -60,7 +60,11 @@ def verify(course: Course, assignment: Assignment, workers: int | None = None) -
     jobs += [_Job("mistakes.py", answer) for answer in mistakes] + [_Job("alternates.py", a) for a in alternates]
     extras = ("triton",) if "triton" in assignment.solution.read_text(encoding="utf-8") else ()
     with Bench(course, assignment, "auto", processes_for(len(jobs), workers), extras) as bench:
-        problems = [*_undeclared(bench), *_unknown(bench, [*mistakes, *alternates]), *_too_few(bench, mistakes, alternates)]
+        problems = [
+            *_undeclared(bench),
+            *_unknown(bench, [*mistakes, *alternates]),
+            *_too_few(bench, mistakes, alternates),
+        ]
         if not problems:
             work = _Examiner(bench)
             for job, message in Pool(bench.host.clients, jobs, work.examine).run():
@@ -147,5 +151,3 @@ def _too_few(bench: Bench, mistakes: Sequence[KnownAnswer], alternates: Sequence
         count = sum(answer.question == name for answer in alternates)
         if count < FEWEST_ALTERNATES:
             yield f"{name} has {count} alternates in alternates.py; at least {FEWEST_ALTERNATES} prove a suite"
-
-

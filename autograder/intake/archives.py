@@ -10,9 +10,10 @@ import os
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -45,10 +46,17 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The files of an upload that are wanted, and what was left out and why."""
+    """The files of an upload that are wanted, and what was left out.
+
+    Attributes:
+        files: notebooks, and the files that say whose they are.
+        refused: what cannot be taken, as "name: reason".
+        others: paths of what is no notebook.
+    """
 
     files: tuple[Incoming, ...]
     refused: tuple[str, ...]
+    others: tuple[tuple[str, ...], ...]
 
 
 def open_upload(source: Path, scratch: Path, file_limit: int) -> Upload:
@@ -86,23 +94,32 @@ class _Entry:
     size: int
     problem: str
     modified: datetime | None
-    opener: object
+    opener: Callable[[], IO[bytes] | None]
 
     def open(self) -> IO[bytes]:
-        return self.opener()  # type: ignore[no-any-return, operator]
+        stream = self.opener()
+        if stream is None:
+            raise ValueError("no regular file")
+        return stream
 
 
 def _sift(entries: Iterator[_Entry], scratch: Path, file_limit: int) -> Upload:
     """Unpack what is wanted; sizes are checked as stated and again as they come."""
     files: list[Incoming] = []
     refused: list[str] = []
+    others: list[tuple[str, ...]] = []
     total = 0
     for number, entry in enumerate(entries):
         if number >= MAX_ENTRIES:
             raise KitError(f"more than {MAX_ENTRIES} files: this is not an export of one assignment")
         parts = _parts(entry.name)
+        if parts and _is_systems_own(parts):
+            continue
         reason = _why_not(entry, parts, file_limit)
-        if reason is None and parts is not None:
+        if parts and not reason and not _is_notebook(parts):
+            others.append(parts)
+            continue
+        if parts and not reason:
             if total + entry.size > MAX_TOTAL:
                 raise KitError(f"more than {MAX_TOTAL // 1_000_000_000} GB of notebooks: collect them in parts")
             target = scratch / str(number)
@@ -112,23 +129,30 @@ def _sift(entries: Iterator[_Entry], scratch: Path, file_limit: int) -> Upload:
                 files.append(Incoming(parts, target, entry.modified))
                 continue
             reason = "encrypted, damaged, or larger than it says"
-        if reason:
-            refused.append(f"{shown(entry.name)}: {reason}")
-    return Upload(tuple(files), tuple(refused))
+        refused.append(f"{shown(entry.name)}: {reason}")
+    return Upload(tuple(files), tuple(refused), tuple(others))
 
 
-def _why_not(entry: _Entry, parts: tuple[str, ...] | None, file_limit: int) -> str | None:
-    """Why a member is left out; "" where that is not worth a line, None where it is wanted."""
+def _is_systems_own(parts: tuple[str, ...]) -> bool:
+    """What a system, an editor or a repository keeps for itself: not worth a line."""
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts[:-1])
+    last = parts[-1]
+    return hidden or last.startswith("._") or (last.startswith(".") and not last.endswith(".ipynb"))
+
+
+def _is_notebook(parts: tuple[str, ...]) -> bool:
+    return parts[-1].endswith(".ipynb") or parts[-1] in SIDE_FILES
+
+
+def _why_not(entry: _Entry, parts: tuple[str, ...] | None, file_limit: int) -> str:
+    """Why a member cannot be taken; "" where it can."""
     if entry.problem:
         return entry.problem
     if parts is None:
         return "its path leads out of the upload"
-    if any(part.startswith(".") or part == "__MACOSX" for part in parts):
-        return ""  # what a system, an editor or a repository keeps for itself
-    if parts[-1] not in SIDE_FILES and not parts[-1].endswith(".ipynb"):
-        nested = parts[-1].lower().endswith((".zip", ".tar", ".gz", ".tgz", ".7z", ".rar"))
-        return "an archive in the upload is not unpacked" if nested else "not a notebook"
-    return f"larger than {file_limit // 1_000_000} MB" if entry.size > file_limit else None
+    if parts[-1].lower().endswith((".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")):
+        return "an archive in the upload is not unpacked"
+    return f"larger than {file_limit >> 20} MB" if _is_notebook(parts) and entry.size > file_limit else ""
 
 
 def _copy(entry: _Entry, target: Path, limit: int) -> int | None:
@@ -161,9 +185,9 @@ def _parts(name: str) -> tuple[str, ...] | None:
 def _walk(folder: Path) -> Iterator[_Entry]:
     for here, folders, names in os.walk(folder, followlinks=False):
         folders.sort()
-        for name in folders:
-            if (Path(here) / name).is_symlink():
-                yield _Entry((Path(here) / name).relative_to(folder).as_posix(), 0, "a link, not followed", None, None)
+        for path in (Path(here) / name for name in folders):
+            if path.is_symlink():
+                yield _Entry(path.relative_to(folder).as_posix(), 0, "a link, not followed", None, lambda: None)
         for name in sorted(names):
             path = Path(here) / name
             status = path.lstat()
@@ -172,7 +196,7 @@ def _walk(folder: Path) -> Iterator[_Entry]:
             yield _Entry(path.relative_to(folder).as_posix(), status.st_size, problem, modified, _opener(path))
 
 
-def _opener(path: Path) -> object:
+def _opener(path: Path) -> Callable[[], IO[bytes]]:
     return lambda: os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
@@ -186,7 +210,7 @@ def _zipped(archive: zipfile.ZipFile) -> Iterator[_Entry]:
             modified = datetime(*info.date_time)
         except ValueError:
             modified = None
-        yield _Entry(_zip_name(info), info.file_size, problem, modified, lambda info=info: archive.open(info))
+        yield _Entry(_zip_name(info), info.file_size, problem, modified, partial(archive.open, info))
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
@@ -209,4 +233,4 @@ def _taped(tape: tarfile.TarFile) -> Iterator[_Entry]:
             continue
         problem = "" if info.isreg() else "a link or a device, not a file"
         modified = datetime.fromtimestamp(info.mtime).replace(microsecond=0) if 0 < info.mtime < 1e11 else None
-        yield _Entry(info.name, info.size, problem, modified, lambda info=info: tape.extractfile(info))
+        yield _Entry(info.name, info.size, problem, modified, partial(tape.extractfile, info))

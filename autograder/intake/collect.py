@@ -17,10 +17,12 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade
-from autograder.intake.archives import open_upload
+from autograder.intake.archives import Upload, open_upload
 from autograder.intake.names import safe_student
 from autograder.intake.origins import EXPECTED, Claimed, Origin, claim_files, parse_time
 from autograder.intake.reading import shown
+
+__all__ = ["Origin", "collect"]
 
 TIMESTAMP = "timestamp.txt"
 PREVIOUS = "previous"
@@ -39,10 +41,10 @@ def collect(course: Course, assignment: Assignment, source: Path, origin: Origin
     submitted = course.root / "submitted"
     submitted.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".collecting-", dir=submitted) as scratch:
-        upload = open_upload(source, Path(scratch), course.limits.notebook_mb * 1_000_000)
+        upload = open_upload(source, Path(scratch), course.limits.notebook_mb << 20)
         claimed, odd = claim_files(upload.files, origin, assignment.name)
         if not claimed:
-            there = [*odd, *upload.refused]
+            there = [*odd, *upload.refused, *(shown("/".join(parts)) for parts in upload.others)]
             example = f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
             raise NothingToGrade(f"{shown(source)}: no file is named like {EXPECTED[origin]}{example}")
         said: list[str] = []
@@ -59,7 +61,17 @@ def collect(course: Course, assignment: Assignment, source: Path, origin: Origin
             if what:
                 done[what] += 1
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
-        return [f"{sum(done.values())} submissions of {assignment.name}: {counts}", *said, *odd, *upload.refused]
+        first = f"{sum(done.values())} submissions of {assignment.name}: {counts}"
+        return [first, *said, *odd, *upload.refused, *_about_others(upload, origin)]
+
+
+def _about_others(upload: Upload, origin: Origin) -> list[str]:
+    """A line for each file that is no notebook, unless a notebook came with it (pictures, a README)."""
+    notebooks = {file.parts[:-1] for file in upload.files if file.parts[-1].endswith(".ipynb")} - {()}
+    flat = origin in ("canvas", "moodle")  # all students' files may lie in one folder
+    beside = [p for p in upload.others if not flat and any(p[:n] in notebooks for n in range(1, len(p)))]
+    alone = [f"{shown('/'.join(parts))}: not a notebook" for parts in upload.others if parts not in set(beside)]
+    return [*alone, f"{len(beside)} other files beside the notebooks were left"] if beside else alone
 
 
 def _choose(claims: Sequence[Claimed], assignment: str, student: str, said: list[str]) -> Claimed:

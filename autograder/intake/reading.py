@@ -72,7 +72,7 @@ def read_notebook(path: Path, limit_mb: int) -> Notebook:
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    data = read_bytes(path, limit_mb * 1_000_000)
+    data = read_bytes(path, limit_mb << 20)
     cells, remarks = parse_notebook(data, shown(path.name))
     return Notebook(cells, hashlib.sha256(data).hexdigest(), remarks)
 
@@ -102,7 +102,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
         data = file.read(limit + 1) if status.st_size <= limit else b""
     if status.st_size > limit or len(data) > limit:
         raise UnreadableSubmission(
-            f"{name}: is larger than {limit // 1_000_000} MB; clear the outputs (Kernel > Restart and Clear Outputs), "
+            f"{name}: is larger than {limit >> 20} MB; clear the outputs (Kernel > Restart and Clear Outputs), "
             "save, and hand it in again"
         )
     return data

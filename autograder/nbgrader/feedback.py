@@ -13,6 +13,7 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
+from traitlets import List
 
 from autograder.course import find_course
 from autograder.nbgrader.late import refresh_penalty
@@ -20,7 +21,13 @@ from autograder.nbgrader.late import refresh_penalty
 _HIDDEN = re.compile(r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)", re.M | re.S)
 
 
-class HideTests(NbGraderPreprocessor):  # type: ignore[misc]
+class FeedbackStep(NbGraderPreprocessor):  # type: ignore[misc]
+    """A preprocessor of feedback pages: those are configured with the order in which outputs are preferred."""
+
+    display_data_priority = List().tag(config=True)
+
+
+class HideTests(FeedbackStep):
     """Takes hidden tests, and tracebacks that show them, out of what students see.
 
     Our suites are in no cell. A notebook written with nbgrader's own hidden-test markers is graded by nbgrader, whose
@@ -34,7 +41,7 @@ class HideTests(NbGraderPreprocessor):  # type: ignore[misc]
         return cell, resources
 
 
-class UpToDatePenalty(NbGraderPreprocessor):  # type: ignore[misc]
+class UpToDatePenalty(FeedbackStep):
     """Works the late penalty out again: a moved due date, an extension or a manual score may have changed it."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:

@@ -62,10 +62,19 @@ def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> 
         notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)
         if timestamp is not None:
             note_resubmission(gradebook.db, notebook.assignment_id, student, timestamp)
+        problem = ""
         if not (folder / f"{assignment.name}.ipynb").exists():
             problem = f"there is no {assignment.name}.ipynb among the files"
+        elif not _is_known(gradebook.db, notebook.assignment_id, student):
+            problem = "grading did not finish"  # until it does
+        if problem:
             write_entries(gradebook.db, course, notebook, release, [Entry(student, problem=problem)])
         gradebook.db.commit()
+
+
+def _is_known(db: Session, assignment_id: str, student: str) -> bool:
+    where = (SubmittedAssignment.assignment_id == assignment_id, SubmittedAssignment.student_id == student)
+    return db.scalars(select(SubmittedAssignment.id).where(*where)).one_or_none() is not None
 
 
 def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:

@@ -108,6 +108,6 @@ def _complete_submissions(db: Session, notebook: Notebook) -> None:
     ids = cell_ids(db, notebook)
     for row, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
         wanted = {key for (_, kind), key in ids.items() if kind in kinds}
-        there = set(db.execute(select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted))).tuples())
+        there = {tuple(key) for key in db.execute(select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted)))}
         for notebook_id in submitted:
             db.add_all(row(notebook_id=notebook_id, cell_id=key) for key in wanted if (notebook_id, key) not in there)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import uuid
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,9 @@ def _read(file: Any) -> Any:
         raise ValueError("a link, not a file")
     if path.stat().st_size > limit * 1_000_000:
         raise ValueError(f"larger than {limit} MB")
-    notebook = nbformat.read(file, as_version=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cell ids that are missing or there twice; repaired below
+        notebook = nbformat.read(file, as_version=4)
     if not isinstance(notebook.get("metadata"), dict):
         notebook.metadata = nbformat.NotebookNode()
     notebook.cells = [cell for cell in notebook.cells if cell.get("cell_type") in ("code", "markdown", "raw")]

@@ -73,7 +73,7 @@ def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -
         parts.append(_table(sorted(results, key=lambda result: result.student)))
         parts.append(Text(MARKS, style="dim"))
         names = enumerate(map(one_line, _question_names(results)), 1)
-        parts.append(Text("   ".join(f"{i} {name}" for i, name in names), style="dim"))
+        parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
     unwalled = sum(result.isolation == "none" for result in results)
     if unwalled:
         parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))

@@ -6,7 +6,7 @@ Comparisons read it to say what was called; diagnosis reads it to tell one mista
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,7 +66,7 @@ class CallLog:
         for part in function.split("."):
             known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)
         try:
-            names = list(inspect.signature(known).parameters)  # type: ignore[arg-type]
+            names = list(inspect.signature(known).parameters)
         except (TypeError, ValueError):
             return []
         return names[1:] if names[:1] == ["self"] else names
@@ -123,7 +123,7 @@ def _show(value: Any, name: str) -> str:
         text = f"{type(value).__name__} of {len(value)}"
     elif isinstance(value, (list, tuple)):
         text = repr(value)
-    elif isinstance(value, Callable):  # type: ignore[arg-type]
+    elif callable(value):
         text = getattr(value, "name", "function")
     else:
         text = type(value).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,9 @@ def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
     for item in items:
         mark = item.get_closest_marker("points")
         if mark is None:
-            raise BadSuite(f"{item.path}: {item.name} has no @points; every test of a hidden suite says what it is worth")
+            raise BadSuite(
+                f"{item.path}: {item.name} has no @points; every test of a hidden suite says what it is worth"
+            )
         doc = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
         tests.append(SuiteTest(item.name, float(mark.args[0]), " ".join(doc.split("\n\n")[0].split())))
     return SuiteQuestion(name, tuple(tests), _marked(items, "uses"), _marked(items, "forbid"))
@@ -73,8 +76,16 @@ def pytest_arguments(folder: Path) -> list[str]:
     """How every pytest session of the kit is started: nothing outside the suite's folder has a say in it."""
     return [
         str(folder), "--assert=plain", "-p", "no:cacheprovider", "-p", "no:terminal", "--import-mode=importlib",
-        "-c", str(folder.parent / "pytest.ini"), "--rootdir", str(folder), "-p", "autograder.suite.plugin",
+        "-c", str(folder.parent / "pytest.ini"), "--rootdir", str(folder.parent), "-p", "autograder.suite.plugin",
     ]  # fmt: skip
+
+
+def forget_modules(folder: Path) -> None:
+    """Make pytest import the suite's files anew: a long-lived process must see what was changed since."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).is_relative_to(folder):
+            del sys.modules[name]
 
 
 def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
@@ -85,6 +96,7 @@ def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
     """
     if not folder.is_dir():
         raise BadSuite(f"{folder}: there is no hidden suite for this assignment")
+    forget_modules(folder)
     collector = _Collector()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector])

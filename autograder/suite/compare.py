@@ -140,7 +140,8 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key], tolerance) for key in left)
     if isinstance(left, float):
-        return left == right or (left != left and right != right) or abs(left - right) <= tolerance * max(1, abs(left))
+        close = abs(left - right) <= tolerance * max(1, abs(left))
+        return bool(left == right or (left != left and right != right) or close)
     return bool(left == right)
 
 

@@ -43,7 +43,7 @@ def seed(name: str) -> None:
     """Seed every generator that a suite may draw from, by the test's own name."""
     number = zlib.crc32(name.encode())
     torch.manual_seed(number)
-    np.random.seed(number)  # noqa: NPY002 - the suite's inputs come from the global state
+    np.random.seed(number)
     random.seed(number)
 
 

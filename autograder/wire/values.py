@@ -3,7 +3,8 @@
     None, bool, str, int below 2^63      themselves
     {"i": "…"}  {"f": hex}  {"c": [re, im]}       large int, float, complex
     {"t": key, "g": bool, "s": strides}  {"n": key}  {"y": name}      tensor, array, dtype
-    {"l": […]}  {"u": […]}  {"e": […]}  {"d": [[k, v], …]}  {"o": [[name, v], …]}      list, tuple, set, dict, plain object
+    {"l": […]}  {"u": […]}  {"e": […]}            list, tuple, set
+    {"d": [[k, v], …]}  {"o": [[name, v], …]}     dict, plain object
     {"h": number, "k": class name}       handle: an object that stays in the worker
 
 Depth and number of values are bounded, on both ways.
@@ -48,7 +49,7 @@ class HandleReference:
 
 @dataclass(slots=True)
 class Encoder:
-    """Encodes values of one frame. `handle_for` says how an object that is no data is named (None: it may not cross)."""
+    """Encodes values of one frame. `handle_for` names an object that is no data (None: it may not cross)."""
 
     handle_for: Callable[[Any], HandleReference | None]
     tensors: dict[str, Tensor] = field(default_factory=dict)

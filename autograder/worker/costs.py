@@ -15,7 +15,7 @@ class CostCounter(TorchDispatchMode):
     """Counts every torch operation that runs inside it."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations = 0
         self.flops = 0
         self.largest = 0

@@ -43,7 +43,7 @@ class Ban(TorchFunctionMode):
                 continue
             found = getattr(owner, last, None)
             if isinstance(found, type) and issubclass(found, torch.nn.Module):
-                found.forward = _refusing(self, name)  # type: ignore[method-assign]
+                found.forward = _refusing(self, name)
             elif found is not None and not owner_name.startswith("torch"):
                 setattr(owner, last, _refusing(self, name))
 

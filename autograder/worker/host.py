@@ -37,9 +37,9 @@ def prepare_environment(scratch: str) -> None:
     """One thread (a fork of a process that has run two hangs), no files written, the interpreter for Triton."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[variable] = "1"
-    os.environ.update(
-        TRITON_INTERPRET="1", TRITON_HOME=scratch, TORCHINDUCTOR_CACHE_DIR=scratch, MPLBACKEND="Agg", MPLCONFIGDIR=scratch
-    )  # fmt: skip
+    for variable in ("TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "MPLCONFIGDIR"):
+        os.environ[variable] = scratch
+    os.environ.update(TRITON_INTERPRET="1", MPLBACKEND="Agg")
     sys.dont_write_bytecode = True
 
 
@@ -73,9 +73,9 @@ def warm_wire() -> None:
     """One call through a worker's own code, so that nothing of it is imported or compiled behind the walls."""
     import torch
 
-    from autograder.worker.loop import Loop
     from autograder.wire.frames import Frame, receive_frame, send_frame
     from autograder.wire.values import Encoder
+    from autograder.worker.loop import Loop
 
     here, there = socket.socketpair()
     encoder = Encoder(lambda _: None)
@@ -189,12 +189,12 @@ class Host:
         if self._tier == "namespaces":
             kernel.unshare(kernel.NEW_PID)
         worker = os.fork()
-        if worker:
-            if self._tier == "namespaces":
-                kernel.setns(self._processes, kernel.NEW_PID)
-            self._live.add(worker)
-            return worker
-        self._become_worker(request, sock)
+        if not worker:
+            self._become_worker(request, sock)
+        if self._tier == "namespaces":
+            kernel.setns(self._processes, kernel.NEW_PID)
+        self._live.add(worker)
+        return worker
 
     def _become_worker(self, request: dict[str, Any], sock: int) -> NoReturn:
         """In the child: nothing open but the worker's socket, walls up, then the loop."""
@@ -268,7 +268,7 @@ def main() -> None:
     gc.freeze()
     host = Host(controls, config)
     try:
-        if len(os.listdir("/proc/self/task")) != 1:
+        if len(list(Path("/proc/self/task").iterdir())) != 1:
             raise OSError(errno.EBUSY, "the host has more than one thread, and a fork of it would hang")
         host.raise_walls()
     except (OSError, ValueError, host._walls.WallRefused) as error:

@@ -191,7 +191,7 @@ def _copy(value: Any) -> Any:
 
 
 def _changed(target: Any, before: Any, after: Any) -> list[str]:
-    """Names of the arguments that are not what they were. A view of an argument may be returned; writing into one not."""
+    """Names of the arguments that are not what they were."""
     names = _parameters(target)
     changed = []
     for position, (old, new) in enumerate(zip(before[0], after[0], strict=True)):

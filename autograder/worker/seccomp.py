@@ -19,31 +19,42 @@ _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 
-_PLAIN = """
-read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range dup dup2 dup3 pipe pipe2 lseek
-fstat newfstatat stat lstat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getcwd getdents getdents64
-chdir fchdir fcntl flock mmap munmap mprotect mremap madvise brk mincore msync fadvise64 readahead
-rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack restart_syscall pause
-futex futex_waitv set_robust_list get_robust_list rseq membarrier sched_yield sched_getaffinity sched_getparam
-sched_getscheduler sched_getattr sched_get_priority_max sched_get_priority_min getcpu
-clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getitimer setitimer alarm
-timer_create timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime
-getpid getppid gettid getuid geteuid getgid getegid getgroups getresuid getresgid getpgrp getpgid getsid getrusage
-getrlimit sysinfo uname getrandom umask getpriority exit exit_group wait4 waitid poll ppoll select pselect6
-epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd eventfd2
-recvfrom recvmsg sendto sendmsg getsockopt getsockname getpeername shutdown set_tid_address arch_prctl capget
-""".split()
 
-_WRITING = """
-mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 ftruncate truncate fallocate fsync fdatasync
-link linkat symlink symlinkat chmod fchmod fchmodat utimensat creat
-""".split()
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_PLAIN = _words(
+    """
+    read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range dup dup2 dup3 pipe
+    pipe2 lseek fstat newfstatat stat lstat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat
+    getcwd getdents getdents64 chdir fchdir fcntl flock mmap munmap mprotect mremap madvise brk mincore msync
+    fadvise64 readahead rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait
+    sigaltstack restart_syscall pause futex futex_waitv set_robust_list get_robust_list rseq membarrier sched_yield
+    sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max sched_get_priority_min
+    getcpu clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getitimer setitimer alarm
+    timer_create timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime
+    timerfd_gettime getpid getppid gettid getuid geteuid getgid getegid getgroups getresuid getresgid getpgrp
+    getpgid getsid getrusage getrlimit sysinfo uname getrandom umask getpriority exit exit_group wait4 waitid poll
+    ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd eventfd2 recvfrom
+    recvmsg sendto sendmsg getsockopt getsockname getpeername shutdown set_tid_address arch_prctl capget
+    """
+)
+
+_WRITING = _words(
+    """
+    mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 ftruncate truncate fallocate fsync fdatasync link
+    linkat symlink symlinkat chmod fchmod fchmodat utimensat creat
+    """
+)
 
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PRCTL_ALLOWED = (3, 15, 16, 21, 23, 39, 0x53564D41)  # get-dumpable, thread name, seccomp and capability queries, naming memory
-_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # is it a terminal, its size, bytes waiting, blocking, close-on-exec
+# get-dumpable, thread name, seccomp and capability queries, naming memory
+_PRCTL_ALLOWED = (3, 15, 16, 21, 23, 39, 0x53564D41)
+# is it a terminal, its size, bytes waiting, blocking, close-on-exec
+_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 
 
 def _refuse(number: int) -> int:
@@ -56,14 +67,15 @@ class Filter:
     def __init__(self, own_pid: int, *, may_write: bool, may_open: bool) -> None:
         self.program: list[Instruction] = []
         self._start()
-        self._allow_plain([*_PLAIN, *(_WRITING if may_write else [])])
+        self._allow_plain((*_PLAIN, *(_WRITING if may_write else ())))
         if may_open:
             self._opening(may_write)
         # threads of this process, never a process: the student's code stays one process
-        self._rule("clone", [(_LOAD, 0, 0, _low(0)), (_ANY_BIT, 1, 0, _CLONE_THREAD), (_RETURN, 0, 0, _refuse(errno.EPERM)),
-                             (_ANY_BIT, 0, 1, _CLONE_OTHER), (_RETURN, 0, 0, _refuse(errno.EPERM)),
-                             (_RETURN, 0, 0, _ALLOW)])  # fmt: skip
-        self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])  # its flags lie in memory: libc falls back to clone
+        refused = (_RETURN, 0, 0, _refuse(errno.EPERM))
+        is_thread, is_other = (_ANY_BIT, 1, 0, _CLONE_THREAD), (_ANY_BIT, 0, 1, _CLONE_OTHER)
+        self._rule("clone", [(_LOAD, 0, 0, _low(0)), is_thread, refused, is_other, refused, (_RETURN, 0, 0, _ALLOW)])
+        # the flags of clone3 lie in memory, out of the filter's sight: libc falls back to clone
+        self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
         self._rule("openat2", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
         for name in ("kill", "tgkill"):
             self._only(name, 0, (own_pid,))
@@ -79,11 +91,16 @@ class Filter:
         ]
 
     def _start(self) -> None:
-        self.program += [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, _AUDIT_ARCH[MACHINE]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
+        self.program += [
+            (_LOAD, 0, 0, 4),
+            (_EQUAL, 1, 0, _AUDIT_ARCH[MACHINE]),
+            (_RETURN, 0, 0, _KILL),
+            (_LOAD, 0, 0, 0),
+        ]
         if MACHINE == "x86_64":  # the x32 numbers reach the same calls by other numbers
             self.program += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL)]
 
-    def _allow_plain(self, names: list[str]) -> None:
+    def _allow_plain(self, names: tuple[str, ...]) -> None:
         for name in names:
             if name in SYSCALLS:
                 self.program += [(_EQUAL, 0, 1, SYSCALLS[name]), (_RETURN, 0, 0, _ALLOW)]

@@ -49,7 +49,7 @@ def make_stand_in(name: str, ask: Ask) -> Callable[..., Any]:
         def pull(gradients: tuple[Any, ...]) -> list[Any]:
             return list(ask({"stand_in_backward": number}, list(gradients))["value"])
 
-        outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)
+        outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)  # type: ignore[no-untyped-call]
         for i, output in zip(linked, outputs, strict=True):
             leaves[i] = output
         return tree_unflatten(leaves, structure)

@@ -1,12 +1,10 @@
 """The walls around a worker, tier by tier, each in one place with the attack that it stops.
 
-| tier | files | beside it |
-| --- | --- | --- |
-| namespaces | a new root that holds the Python environment and nothing else | own processes, network, IPC and host name |
-| landlock | an allow-list of readable paths | |
-| uid | a user that may read nothing of the course | |
-| no-open | no file can be opened any more | |
-| none | nothing: development only | |
+    namespaces   a new root that holds the Python environment and nothing else; own processes, network, IPC
+    landlock     an allow-list of readable paths
+    uid          a user that may read nothing of the course
+    no-open      no file can be opened any more
+    none         nothing: development only
 
 seccomp, resource limits, no capabilities and death with the host stand in every tier but `none`.
 """
@@ -162,7 +160,7 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
 
 
 def _own_scratch(limits: WorkerLimits) -> None:
-    """A private folder for temporary files, bounded in bytes and in files. Stops filling the disk and leaving things behind."""
+    """A private folder, bounded in bytes and in files. Stops filling the disk and leaving things behind."""
     kernel.unshare(kernel.NEW_NS | kernel.NEW_IPC)
     options = f"size={limits.scratch_mb}m,nr_inodes=2k,mode=1777"
     kernel.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)

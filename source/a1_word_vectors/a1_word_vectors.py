@@ -16,25 +16,25 @@
 # text is cut into **tokens**, each token has a whole number, its **id**, and each id picks one row of a table, its
 # **embedding**. Everything that attention does from assignment 2 on happens between such rows.
 #
-# ![The road from text to vectors: text, tokens, ids, rows of the embedding table; below it the tools that compare rows](figures/road.svg)
+# ![The road from text to vectors: tokens, ids, rows of the embedding table](figures/road.svg)
 #
 # You will also write the two tools by which attention compares and mixes vectors: a **similarity** between two vectors,
 # and the **softmax** that turns a row of similarities into a distribution. At the end you train word vectors yourself,
 # in a few seconds, and look at what they learned.
 #
-# | you write | what it does | difficulty |
-# | --- | --- | --- |
-# | `one_hot` | the vectors that know nothing | easy, 10 min |
-# | `cosine_similarity` | how alike two vectors are, whatever their lengths | medium, 25 min |
-# | `nearest` | the words closest to a vector | medium, 25 min |
-# | `analogy` | king − man + woman | easy, 15 min |
-# | `softmax` | scores become a distribution | hard, 40 min |
-# | `skip_gram_probabilities` | which words stand near this one? | easy, 10 min |
-# | `skip_gram_loss` | how surprised the vectors are by a text | medium, 35 min |
-# | `train_bpe` | learns the tokens from word counts | hard, 45 min |
-# | `encode_bpe` | cuts a word into learned tokens | medium, 20 min |
-# | `embed` | ids become rows | easy, 10 min |
-# | `break_the_equivalence` | the error in the notes | medium, 30 min |
+# | you write | what it does |
+# | --- | --- |
+# | `one_hot` | the vectors that know nothing |
+# | `cosine_similarity` | how alike two vectors are, whatever their lengths |
+# | `nearest` | the words closest to a vector |
+# | `analogy` | king − man + woman |
+# | `softmax` | scores become a distribution |
+# | `skip_gram_probabilities` | which words stand near this one? |
+# | `skip_gram_loss` | how surprised the vectors are by a text |
+# | `train_bpe` | learns the tokens from word counts |
+# | `encode_bpe` | cuts a word into learned tokens |
+# | `embed` | ids become rows |
+# | `break_the_equivalence` | the error in the notes |
 #
 # **Conventions of the whole course**
 #
@@ -43,7 +43,8 @@
 # >   `float32` inside and converts the result back.
 # > * Shapes are written `[V, d]`; `...` stands for any number of leading dimensions, none too. `V` is the size of the
 # >   vocabulary, `d` or `D` the length of a vector, `N` a number of tokens, `B` a batch.
-# > * Vectors are **rows**. Weights are `[in, out]` and multiply from the right, `x @ w` (`nn.Linear` stores the transpose).
+# > * Vectors are **rows**. Weights are `[in, out]` and multiply from the right, `x @ w` (`nn.Linear` stores the
+# >   transpose).
 # > * Masks, from assignment 3 on, are boolean, and True means *may attend*.
 # > * Arguments that cannot be right raise `ValueError`, with the sizes that do not fit in the message.
 #
@@ -53,6 +54,7 @@
 # %% given="library"
 import math
 from collections import Counter
+from itertools import pairwise
 
 import torch
 
@@ -61,6 +63,8 @@ from autograder.authoring.expect import expect
 
 # %% [markdown]
 # ## 1. One-hot vectors
+#
+# *Easy, about 10 minutes.*
 #
 # The least that one can do with a word: give it a coordinate of its own. With the vocabulary *table, bed, couch, chair*
 # the word number $i$ becomes a vector of four numbers that are 0 except for a 1 at place $i$:
@@ -111,12 +115,16 @@ expect(
     torch.tensor([[0.0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]]),
     hint="Row n belongs to the n-th id: its 1 stands in the column that the id names, counted from 0.",
 )
-expect(furniture.dtype, torch.float32, hint="Weights are floats, and a whole-number matrix cannot be multiplied with them.")
+expect(
+    furniture.dtype, torch.float32, hint="Weights are floats, and a whole-number matrix cannot be multiplied with them."
+)
 expect((furniture[0] @ furniture[2]).item(), 0.0, hint="Two different words share no coordinate.")
 expect(torch.dist(furniture[0], furniture[1]).item(), math.sqrt(2), hint="Two coordinates differ, each by 1.")
 
 # %% [markdown]
 # ## 2. Cosine similarity
+#
+# *Medium, about 25 minutes.*
 #
 # Now let each word $w$ have a vector $v_w$ of $d$ real numbers, with $d$ much smaller than $V$. Words that mean nearly
 # the same should have nearly the same vector. So we need a number that says how alike two vectors are, and the angle
@@ -136,7 +144,8 @@ expect(torch.dist(furniture[0], furniture[1]).item(), math.sqrt(2), hint="Two co
 #   ranking that comes after. The course defines the similarity with a zero vector as 0. Adding a small number to the
 #   denominator is not the way: it is wrong for vectors that are merely short.
 #
-# **Predict first.** $u=(3,4)$, $v=(4,3)$. Compute $S_C(u,v)$ by hand. What becomes of it when $u$ is replaced by $-10u$?
+# **Predict first.** $u=(3,4)$, $v=(4,3)$. Compute $S_C(u,v)$ by hand. What becomes of it when $u$ is replaced by
+# $-10u$?
 
 
 # %% question="cosine_similarity"
@@ -206,6 +215,8 @@ plt.show()
 # %% [markdown]
 # ## 3. The nearest words
 #
+# *Medium, about 25 minutes.*
+#
 # The question that one asks a table of word vectors most often: which words are closest to this vector? Compute the
 # similarity of the query with every row, and take the $k$ best, best first.
 #
@@ -219,8 +230,8 @@ plt.show()
 #
 # Loops over the vocabulary are slow for 50,000 words: one call of `cosine_similarity` compares all rows.
 #
-# **Predict first.** Rows $(1,0)$, $(10,1)$, $(0,1)$, $(-1,-1)$ and the query $(2,0)$: in which order do they come? Would
-# the plain dot product give the same order?
+# **Predict first.** Rows $(1,0)$, $(10,1)$, $(0,1)$, $(-1,-1)$ and the query $(2,0)$: in which order do they come?
+# Would the plain dot product give the same order?
 
 
 # %% question="nearest"
@@ -259,7 +270,11 @@ def nearest(table, query, k, exclude=()):
 # %% check="nearest"
 table = torch.tensor([[1.0, 0.0], [10.0, 1.0], [0.0, 1.0], [-1.0, -1.0]])
 query = torch.tensor([2.0, 0.0])
-expect(nearest(table, query, k=4), torch.tensor([0, 1, 2, 3]), hint="Row 1 has the larger dot product. Is its angle smaller?")
+expect(
+    nearest(table, query, k=4),
+    torch.tensor([0, 1, 2, 3]),
+    hint="Row 1 has the larger dot product. Is its angle smaller?",
+)
 expect(
     nearest(table, query, k=2, exclude=(0, 2)),
     torch.tensor([1, 3]),
@@ -268,6 +283,8 @@ expect(
 
 # %% [markdown]
 # ## 4. Adding words together
+#
+# *Easy, about 15 minutes.*
 #
 # If directions in the space have a meaning, one can compute with it. The famous example: take the vector of *king*,
 # go the way that leads from *man* to *woman*, and you should land near *queen*.
@@ -318,8 +335,16 @@ def analogy(table, a, b, c):
 words = ["man", "woman", "king", "queen", "apple", "bread"]
 drawn = torch.tensor([[1.0, 1.0], [1.0, 3.0], [4.0, 1.0], [3.6, 3.0], [-2.0, 2.0], [-3.0, 1.0]])
 man, woman, king, queen = 0, 1, 2, 3
-expect(analogy(drawn, man, king, woman), queen, hint="The target is (4, 3): b − a + c, then the nearest of the other words.")
-expect(analogy(drawn, woman, queen, man), king, hint="woman is to queen as man is to …: the same parallelogram, upside down.")
+expect(
+    analogy(drawn, man, king, woman),
+    queen,
+    hint="The target is (4, 3): b − a + c, then the nearest of the other words.",
+)
+expect(
+    analogy(drawn, woman, queen, man),
+    king,
+    hint="woman is to queen as man is to …: the same parallelogram, upside down.",
+)
 close = torch.tensor([[1.0, 0.0], [5.0, 1.0], [1.0, 1.0], [2.0, 1.6], [-1.0, 2.0]])
 expect(analogy(close, 0, 1, 2), 3, hint="Row 1 is nearest to the target, and it is one of the words we asked with.")
 
@@ -341,11 +366,19 @@ for start, end, style in (
     axis.plot(*zip(start.tolist(), end.tolist(), strict=True), style, color="#c1666b")
 axis.scatter(*target.tolist(), marker="x", color="#c1666b", zorder=4)
 axis.annotate("king − man + woman", target.tolist(), xytext=(8, -12), textcoords="offset points", color="#c1666b")
-axis.set(title=f"the analogy's answer: {words[found]}", xlabel="first feature", ylabel="second feature", xlim=(-4, 6.5))
+axis.set(
+    title=f"the analogy's answer: {words[found]}",
+    xlabel="first feature",
+    ylabel="second feature",
+    xlim=(-4, 6.5),
+    ylim=(0.5, 3.5),
+)
 plt.show()
 
 # %% [markdown]
 # ## 5. Softmax
+#
+# *Hard, about 40 minutes.*
 #
 # "A similarity of 37": is that much? A number says something only next to the others. Softmax puts the scores of all
 # candidates side by side and turns them into shares of 1, a distribution:
@@ -362,8 +395,8 @@ plt.show()
 # near +1000 leaves a row near −1000 with nothing but zeros.
 #
 # **Minus infinity** is a legal score: it means "impossible", gets probability 0, and is how masks will work in
-# assignment 3. If *all* scores are −∞ there is nothing to distribute, and the course defines the result as zeros. Decide
-# that case where it arises. Repairing every NaN at the end would also hide the NaN of a real bug.
+# assignment 3. If *all* scores are −∞ there is nothing to distribute, and the course defines the result as zeros.
+# Decide that case where it arises. Repairing every NaN at the end would also hide the NaN of a real bug.
 #
 # **Predict first.** What are the softmaxes of $(0, \ln 2, \ln 5)$, of $(1000, 1000)$, and of $(7, -\infty)$?
 
@@ -412,8 +445,8 @@ expect(
 )
 
 # %% [markdown]
-# Softmax only sees differences, so the *size* of the scores decides how sharp the distribution is. The same five scores,
-# multiplied by 0.2, 1 and 5:
+# Softmax only sees differences, so the *size* of the scores decides how sharp the distribution is. The same five
+# scores, multiplied by 0.2, 1 and 5:
 
 # %% demo="sharpness"
 import matplotlib.pyplot as plt
@@ -429,6 +462,8 @@ plt.show()
 # %% [markdown]
 # ## 6. Skip-gram: which words stand near this one?
 #
+# *Easy, about 10 minutes.*
+#
 # Where do good vectors come from? From one idea: words that occur in the same surroundings mean similar things. The
 # skip-gram model makes a prediction of it. Given a word $a$ (the *center*), how probable is each word $b$ as its
 # neighbour in the text (the *context*)? The score is the dot product, and softmax does the rest:
@@ -436,11 +471,11 @@ plt.show()
 # $$P\{b \mid a\} = \frac{\exp(v_a\cdot c_b)}{\sum_{i=1}^{V}\exp(v_a\cdot c_i)}
 #   \qquad\qquad v_a\;[d] \quad C\;[V, d] \quad\longrightarrow\quad [V]$$
 #
-# The lecture writes $v$ for both roles. Like the original word2vec, we keep two tables: $v$ for a word as center, $c$ for
-# a word as context. Otherwise each word would have to predict itself as its own most likely neighbour.
+# The lecture writes $v$ for both roles. Like the original word2vec, we keep two tables: $v$ for a word as center, $c$
+# for a word as context. Otherwise each word would have to predict itself as its own most likely neighbour.
 #
 # Two things people get wrong: the sum in the denominator runs over the *whole vocabulary*, not over the words that
-# happened to occur; and the score is the dot product as it stands, not the cosine (section 11 comes back to that).
+# happened to occur; and the score is the dot product as it stands, not the cosine (section 12 comes back to that).
 #
 # **Predict first.** $v_a = (\ln 2, 0)$ and $C$ has the rows $(0, 5)$, $(1, 7)$, $(2, -3)$. What is $P\{\cdot\mid a\}$?
 
@@ -481,16 +516,18 @@ expect(
 # %% [markdown]
 # ## 7. Learning from text
 #
-# A text gives pairs $(a_n, b_n)$: word $b_n$ stood near word $a_n$. Good vectors find the pairs of the text probable, so
-# we minimize the mean surprise:
+# *Medium, about 35 minutes.*
+#
+# A text gives pairs $(a_n, b_n)$: word $b_n$ stood near word $a_n$. Good vectors find the pairs of the text probable,
+# so we minimize the mean surprise:
 #
 # $$L = -\frac1B\sum_{n=1}^{B} \log P\{b_n \mid a_n\} \qquad
 #   \log P\{b \mid a\} = v_a\cdot c_b - \log\sum_{i=1}^V \exp(v_a\cdot c_i)$$
 #
 # The second formula is the point of this exercise. Computing the probability first and then its logarithm works until
-# the probability is too small for a float. Then it is 0, its logarithm is −∞, and the training is over. A probability of
-# $e^{-2000}$ cannot be stored, its logarithm −2000 can. `torch.logsumexp` computes the last term stably and is allowed;
-# `cross_entropy` and `log_softmax` are what you are writing.
+# the probability is too small for a float. Then it is 0, its logarithm is −∞, and the training is over. A probability
+# of $e^{-2000}$ cannot be stored, its logarithm −2000 can. `torch.logsumexp` computes the last term stably and is
+# allowed; `cross_entropy` and `log_softmax` are what you are writing.
 #
 # All $B$ pairs go at once: one matrix of scores `[B, V]`, no loop. Note which table each kind of id belongs to, and
 # that the candidates are all $V$ words, not the $B$ words of the batch.
@@ -629,6 +666,8 @@ print("nearest to queen:", [vocabulary[i] for i in close_to_queen])
 # %% [markdown]
 # ## 8. Tokens: learning them
 #
+# *Hard, about 45 minutes.*
+#
 # A table with a row for every word has no row for a word it has not seen, and spends two unrelated rows on *eat* and
 # *eating*. A table with a row for every letter has neither problem, and makes sequences very long. Tokens lie between:
 # *eating* = *eat* + *ing*. **Byte-pair encoding** (BPE) finds such pieces by counting, and nothing else:
@@ -687,7 +726,7 @@ def train_bpe(words, num_merges):
     while len(merges) < num_merges:
         counts = Counter()
         for word, tokens in tokens_of.items():
-            for pair in zip(tokens, tokens[1:], strict=False):  # neighbours; every position counts
+            for pair in pairwise(tokens):  # neighbours; every position counts
                 counts[pair] += words[word]
         if not counts:
             break  # every word is one token
@@ -719,13 +758,15 @@ expect(counted, {"eat": 6, "eating": 3, "going": 4}, hint="The caller's counts m
 # %% [markdown]
 # ## 9. Tokens: using them
 #
-# A new word is cut by the same list. Start from its characters. Among the pairs of neighbours that are in the list, join
-# the one that was **learned first** (the lowest rank), everywhere in the word, left to right. Repeat until no pair of
-# neighbours is in the list.
+# *Medium, about 20 minutes.*
 #
-# It is not a search for the longest piece from the left. The order of learning decides, so that the word comes out as it
-# would have in training. Characters that never occurred simply stay single tokens; nothing may get lost. Whatever the
-# merges, gluing the tokens together gives the word back.
+# A new word is cut by the same list. Start from its characters. Among the pairs of neighbours that are in the list,
+# join the one that was **learned first** (the lowest rank), everywhere in the word, left to right. Repeat until no pair
+# of neighbours is in the list.
+#
+# It is not a search for the longest piece from the left. The order of learning decides, so that the word comes out as
+# it would have in training. Characters that never occurred simply stay single tokens; nothing may get lost. Whatever
+# the merges, gluing the tokens together gives the word back.
 #
 # **Predict first.** With the four merges above: *eating*, *eats*, *singing*, *tea*?
 
@@ -748,7 +789,7 @@ def encode_bpe(word, merges):
     rank = {pair: place for place, pair in enumerate(merges)}
     tokens = list(word)
     while True:
-        known = [pair for pair in zip(tokens, tokens[1:], strict=False) if pair in rank]
+        known = [pair for pair in pairwise(tokens) if pair in rank]
         if not known:
             return tokens
         best = min(known, key=rank.get)
@@ -766,7 +807,9 @@ def encode_bpe(word, merges):
 merges = [("a", "t"), ("e", "at"), ("i", "n"), ("in", "g")]
 expect(encode_bpe("eating", merges), ["eat", "ing"], hint="a·t, then e·at, then i·n, then in·g.")
 expect(encode_bpe("singing", merges), ["s", "ing", "ing"], hint="A pair is joined wherever it occurs; s stays alone.")
-expect(encode_bpe("tea", merges), ["t", "e", "a"], hint="(t, e) and (e, a) are no pairs of the list: the order matters.")
+expect(
+    encode_bpe("tea", merges), ["t", "e", "a"], hint="(t, e) and (e, a) are no pairs of the list: the order matters."
+)
 
 # %% demo="merges"
 import matplotlib.pyplot as plt
@@ -787,21 +830,26 @@ for count in range(len(all_merges) + 1):
     sizes.append(len(set("".join(corpus))) + count)
 fig, axis = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 axis.plot(sizes, lengths, "o-", color="#335c81", markersize=3)
-axis.set(title="a larger vocabulary makes shorter texts", xlabel="tokens in the vocabulary", ylabel="tokens in the text")
+axis.set(
+    title="a larger vocabulary makes shorter texts", xlabel="tokens in the vocabulary", ylabel="tokens in the text"
+)
 axis.set_ylim(0, None)
 plt.show()
 
 # %% [markdown]
 # ## 10. The embedding table
 #
+# *Easy, about 10 minutes.*
+#
 # The last step of the road: tokens have ids, and an id picks a row.
 #
 # $$\texttt{embed}(T, \texttt{ids})_{\dots,n,:} = T_{\texttt{ids}_{\dots,n},:}
 #   \qquad\qquad T\;[V, D] \quad \texttt{ids}\;[\dots, N] \quad\longrightarrow\quad [\dots, N, D]$$
 #
-# Compare with section 1: $\mathrm{onehot}(\texttt{ids})\,T$ is the same thing. An embedding is a linear layer on one-hot
-# vectors, and that is how gradients reach the table: each occurrence of a token adds its gradient to the token's
-# row. As a program, though, the product would be a waste: a matrix `[N, V]` full of zeros, to read $N$ rows. Pick the rows.
+# Compare with section 1: $\mathrm{onehot}(\texttt{ids})\,T$ is the same thing. An embedding is a linear layer on
+# one-hot vectors, and that is how gradients reach the table: each occurrence of a token adds its gradient to the
+# token's row. As a program, though, the product would be a waste: a matrix `[N, V]` full of zeros, to read $N$ rows.
+# Pick the rows.
 #
 # Two things people get wrong: the row is chosen by the token's *id*, not by its place in the sentence; and −1, a common
 # mark for "no token", must not silently become the last word of the vocabulary.
@@ -847,8 +895,8 @@ expect(
 # %% demo="the_whole_road"
 import matplotlib.pyplot as plt
 
-sentence = "reading teacher sings while eating"
-pieces = [token for word in sentence.split() for token in encode_bpe(word, all_merges[:20])]
+sentence = "eating singing reading teacher eats"
+pieces = [token for word in sentence.split() for token in encode_bpe(word, all_merges[:8])]
 token_id = {token: i for i, token in enumerate(dict.fromkeys(pieces))}
 ids = torch.tensor([token_id[token] for token in pieces])
 token_table = torch.randn(len(token_id), 12, generator=torch.Generator().manual_seed(2))
@@ -865,25 +913,26 @@ plt.show()
 # %% [markdown]
 # ## 11. Find the error in the notes
 #
-# The notes introduce the cosine similarity, then drop the lengths "for simplicity" and keep the dot product. Their
-# argument for what follows is an equivalence: the dot product $v_a\cdot v_b$ is large **if and only if** $a$ and $b$ are
-# similar. For vectors of one common length that is true, since then the dot product is the cosine times a
-# constant. For word vectors as they come out of training it is false, in both directions, and you will prove it with
-# numbers.
+# *Medium, about 30 minutes.*
 #
-# Given a table and one of its words, with vector $v \ne 0$, find two vectors that somebody might add to the table as new
-# words:
+# The notes introduce the cosine similarity, then drop the lengths "for simplicity" and keep the dot product. Their
+# argument for what follows is an equivalence: the dot product $v_a\cdot v_b$ is large **if and only if** $a$ and $b$
+# are similar. For vectors of one common length that is true, since then the dot product is the cosine times a constant.
+# For word vectors as they come out of training it is false, in both directions, and you will prove it with numbers.
+#
+# Given a table and one of its words, with vector $v \ne 0$, find two vectors that somebody might add to the table as
+# new words:
 #
 # * **loud**: its dot product with $v$ is larger than that of *every* row of the table, $v$ itself included; yet it is
 #   nearly perpendicular to $v$: $S_C(\text{loud}, v) \le 0.1$. So a large dot product does not make it similar.
 # * **quiet**: it is as similar to $v$ as can be, $S_C(\text{quiet}, v) \ge 0.999$; yet its dot product with $v$, though
-#   positive, is smaller than *every positive* dot product of a row of the table with $v$. So being similar does not make
-#   the dot product large.
+#   positive, is smaller than *every positive* dot product of a row of the table with $v$. So being similar
+#   does not make the dot product large.
 #
 # Any vectors with these properties are right; the tests check the properties, on tables you have not seen. A way to
-# start: what does multiplying a vector by a number do to its cosine, and what to its dot product? For *loud* you also need
-# a direction at right angles to $v$: take any vector that is not parallel to $v$ and remove its part along $v$. (Make sure
-# that it isn't parallel, whatever $v$ is.)
+# start: what does multiplying a vector by a number do to its cosine, and what to its dot product? For *loud* you also
+# need a direction at right angles to $v$: take any vector that is not parallel to $v$ and remove its part along $v$.
+# (Make sure that it isn't parallel, whatever $v$ is.)
 
 
 # %% question="break_the_equivalence"
@@ -941,11 +990,11 @@ expect(bool(quiet @ rows[0] >= 0.999 * quiet.norm() * rows[0].norm()), True, hin
 # (Four or five sentences and one number.)
 #
 # ### BEGIN SOLUTION
-# Cosines lie between −1 and 1, so the best case for one word is a score of 1 for it and −1 for all others:
-# $P = e^{1}/(e^{1} + 9999\,e^{-1}) \approx 0.00074$. However long it trains, the model can never be more than 0.07 % sure
-# of a word, so it cannot fit a text in which some pairs are nearly certain; the loss stays above
-# $-\ln 0.00074 \approx 7.2$, hardly below the $\ln 10\,000 \approx 9.2$ of guessing. The dot product is the cosine times both
-# lengths, and the lengths make the range of the scores as wide as needed: a long center vector makes a sharp
-# distribution (a word with few, certain neighbours), a short one makes a flat distribution, and a long context vector can
-# mark a word that is frequent everywhere. (A fixed factor in front of the cosine, a temperature, would be another way out.)
+# Cosines lie between −1 and 1, so the best case for one word is a score of 1 for it and −1 for all others: $P =
+# e^{1}/(e^{1} + 9999\,e^{-1}) \approx 0.00074$. However long it trains, the model can never be more than 0.07 % sure
+# of a word, so it cannot fit a text in which some pairs are nearly certain; the loss stays above $-\ln 0.00074 \approx
+# 7.2$, hardly below the $\ln 10\,000 \approx 9.2$ of guessing. The dot product is the cosine times both lengths, and
+# the lengths make the range of the scores as wide as needed: a long center vector makes a sharp distribution (a word
+# with few, certain neighbours), a short one makes a flat distribution, and a long context vector can mark a word that
+# is frequent everywhere. (A fixed factor in front of the cosine, a temperature, would be another way out.)
 # ### END SOLUTION

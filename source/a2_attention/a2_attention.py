@@ -17,7 +17,7 @@
 # whether the sentence has four words or a thousand. Attention was invented to remove this bottleneck: the writer
 # may look back at all states, and decides anew at every step where to look.
 #
-# ![Left: a decoder that reads one context vector. Right: a decoder that mixes all encoder states anew at every step.](figures/bottleneck.svg)
+# ![Left: one context vector. Right: all encoder states mixed anew at every step.](figures/bottleneck.svg)
 #
 # You first build this in its original home, between two RNNs. Then you take the RNNs away and keep the operation:
 # queries, keys, values, one matrix product, one softmax, one more matrix product. Finally you measure why a
@@ -131,14 +131,20 @@ def rnn_encode(x, w_x, w_h, b, h0):
 # %% check="rnn_encode"
 x = torch.tensor([[[1.0], [0.0]]])  # [B=1, T=2, D=1]
 states, last = rnn_encode(x, torch.tensor([[0.5]]), torch.tensor([[2.0]]), torch.zeros(1), torch.zeros(1, 1))
-expect(states, torch.tensor([[[0.4621172], [0.7278944]]]),
-       hint="The first state is tanh(0.5). The second is tanh(2 · 0.4621): the word is zero, the memory is not.")
+expect(
+    states,
+    torch.tensor([[[0.4621172], [0.7278944]]]),
+    hint="The first state is tanh(0.5). The second is tanh(2 · 0.4621): the word is zero, the memory is not.",
+)
 expect(last, torch.tensor([[0.7278944]]), hint="`last` is the state after the last position, for every sentence.")
 
 x = torch.tensor([[[1.0], [0.0], [0.0]], [[0.0], [0.0], [1.0]]])  # two sentences, three words
 states, last = rnn_encode(x, torch.ones(1, 2), torch.zeros(2, 2), torch.zeros(2), torch.zeros(2, 2))
-expect(last[:, 0], torch.tensor([0.0, 0.7615942]),
-       hint="With w_h = 0 only the last word counts. Got 0.76 first? Then you loop over sentences or run backwards.")
+expect(
+    last[:, 0],
+    torch.tensor([0.0, 0.7615942]),
+    hint="With w_h = 0 only the last word counts. Got 0.76 first? Then you loop over sentences or run backwards.",
+)
 
 # %% [markdown]
 # ## 2. Alignment scores
@@ -197,14 +203,20 @@ def additive_scores(state, states, w_state, w_states, v):
 # %% check="additive_scores"
 one = torch.ones(1, 1)
 scores = additive_scores(torch.tensor([[0.5]]), torch.tensor([[[0.5], [-0.5]]]), one, one, torch.tensor([2.0]))
-expect(scores, torch.tensor([[1.5231883, 0.0]]),
-       hint="2 · tanh(0.5 + 0.5) and 2 · tanh(0.5 − 0.5). Got 0.964 first? That is tanh(2 · 1): v comes last.")
+expect(
+    scores,
+    torch.tensor([[1.5231883, 0.0]]),
+    hint="2 · tanh(0.5 + 0.5) and 2 · tanh(0.5 − 0.5). Got 0.964 first? That is tanh(2 · 1): v comes last.",
+)
 
 # two sentences, two positions: the decoder states are +2 and -2, the encoder states all 0
 scores = additive_scores(torch.tensor([[2.0], [-2.0]]), torch.zeros(2, 2, 1), one, one, torch.ones(1))
-expect(scores, torch.tensor([[0.9640276, 0.9640276], [-0.9640276, -0.9640276]]),
-       hint="Sentence 0 asks with +2, sentence 1 with −2. If the sign changes *within* a row, a decoder state met the "
-            "wrong axis: which axis of `states` is missing from `state`?")
+expect(
+    scores,
+    torch.tensor([[0.9640276, 0.9640276], [-0.9640276, -0.9640276]]),
+    hint="Sentence 0 asks with +2, sentence 1 with −2. If the sign changes *within* a row, a decoder state met the "
+    "wrong axis: which axis of `states` is missing from `state`?",
+)
 
 # %% [markdown]
 # ## 3. From scores to a context vector
@@ -254,8 +266,12 @@ def attend(scores, states):
 states = torch.tensor([[[10.0, 0.0], [0.0, 10.0], [-10.0, 10.0]]])
 context, weights = attend(torch.log(torch.tensor([[3.0, 5.0, 2.0]])), states)
 expect(weights, torch.tensor([[0.3, 0.5, 0.2]]), hint="The positions of one sentence share the weight 1.")
-expect(context, torch.tensor([[1.0, 7.0]]), atol=1e-5,
-       hint="0.3 · (10, 0) + 0.5 · (0, 10) + 0.2 · (−10, 10). Is it the weights that mix, or still the scores?")
+expect(
+    context,
+    torch.tensor([[1.0, 7.0]]),
+    atol=1e-5,
+    hint="0.3 · (10, 0) + 0.5 · (0, 10) + 0.2 · (−10, 10). Is it the weights that mix, or still the scores?",
+)
 
 # two sentences whose positions prefer different states, with large scores
 context, weights = attend(torch.tensor([[1000.0, 0.0], [0.0, 1000.0]]), torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]))
@@ -328,14 +344,24 @@ def seq2seq_decode(states, s0, targets, params):
 
 
 # %% check="seq2seq_decode"
-params = {"w_state": one, "w_states": one, "v": torch.zeros(1),
-          "w_y": one, "w_c": 0.25 * one, "w_s": one, "b": torch.zeros(1)}
+params = {
+    "w_state": one,
+    "w_states": one,
+    "v": torch.zeros(1),
+    "w_y": one,
+    "w_c": 0.25 * one,
+    "w_s": one,
+    "b": torch.zeros(1),
+}
 source = torch.tensor([[[1.0], [3.0]]])  # [B=1, T=2, H=1]
 hidden, weights = seq2seq_decode(source, torch.zeros(1, 1), torch.tensor([[[0.5], [9.0]]]), params)
 expect(weights, torch.full((1, 2, 2), 0.5), hint="With v = 0 all scores are equal, so both positions get half.")
-expect(hidden, torch.tensor([[[0.4621172], [0.8980630]]]),
-       hint="c is 2 at both steps. Step 1: tanh(0 + 0.25 · 2 + 0). Step 2: tanh(0.5 + 0.25 · 2 + 0.4621). The word 9 "
-            "belongs to no step here: it would be read by the third. Everything near 1? Then a step saw it.")
+expect(
+    hidden,
+    torch.tensor([[[0.4621172], [0.8980630]]]),
+    hint="c is 2 at both steps. Step 1: tanh(0 + 0.25 · 2 + 0). Step 2: tanh(0.5 + 0.25 · 2 + 0.4621). The word 9 "
+    "belongs to no step here: it would be read by the third. Everything near 1? Then a step saw it.",
+)
 
 # %% [markdown]
 # ### What the decoder looks at
@@ -359,14 +385,23 @@ def weight(*shape, scale=None):
 
 
 decoder = {
-    "w_state": weight(width, width), "w_states": weight(width, width), "v": weight(width),
-    "w_y": weight(letters, width), "w_c": weight(width, width), "w_s": weight(width, width),
+    "w_state": weight(width, width),
+    "w_states": weight(width, width),
+    "v": weight(width),
+    "w_y": weight(letters, width),
+    "w_c": weight(width, width),
+    "w_s": weight(width, width),
     "b": weight(width, scale=0.01),
 }
-w_x, w_h, b, w_out = weight(letters, width, scale=1.0), weight(width, width), weight(width, scale=0.01), weight(width, letters)
+w_x, w_h, b, w_out = (
+    weight(letters, width, scale=1.0),
+    weight(width, width),
+    weight(width, scale=0.01),
+    weight(width, letters),
+)
 optimizer = torch.optim.Adam([*decoder.values(), w_x, w_h, b, w_out], lr=1e-2)
 losses = []
-for _ in range(600):
+for _ in range(400):
     ids = torch.randint(letters, (batch, length), generator=draw)
     answer = ids.flip(1)  # the same letters, backwards
     states, last = rnn_encode(torch.eye(letters)[ids], w_x, w_h, b, torch.zeros(batch, width))
@@ -454,12 +489,19 @@ def single_query_attention(q, k, v):
 mexican = torch.tensor([2.0, 2.0, 0.0, -2.0])
 dishes = torch.tensor([[1.0, 2.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 facts = torch.tensor([[9.0, 700.0, 2.0], [4.0, 250.0, 1.0], [14.0, 350.0, 1.5], [1.0, 80.0, 0.0]])
-expect(single_query_attention(mexican, dishes, facts), torch.tensor([7.790384, 564.673165, 1.700968]), atol=1e-3,
-       hint="The table above has the scores and the weights. 646 kilocalories? Then the scores are twice as large as "
-            "they should be. 479? Then they are half as large. 345? Then every dish counts the same.")
+expect(
+    single_query_attention(mexican, dishes, facts),
+    torch.tensor([7.790384, 564.673165, 1.700968]),
+    atol=1e-3,
+    hint="The table above has the scores and the weights. 646 kilocalories? Then the scores are twice as large as "
+    "they should be. 479? Then they are half as large. 345? Then every dish counts the same.",
+)
 same = torch.ones(3, 4)  # three equal keys
-expect(single_query_attention(mexican, same, torch.tensor([[3.0], [6.0], [0.0]])), torch.tensor([3.0]),
-       hint="Equal keys get equal weights: 1/3 each. The result is a mean, not a sum.")
+expect(
+    single_query_attention(mexican, same, torch.tensor([[3.0], [6.0], [0.0]])),
+    torch.tensor([3.0]),
+    hint="Equal keys get equal weights: 1/3 each. The result is a mean, not a sum.",
+)
 
 # %% [markdown]
 # ## 6. Many queries
@@ -469,7 +511,7 @@ expect(single_query_attention(mexican, same, torch.tensor([[3.0], [6.0], [0.0]])
 #
 # $$E = \frac{Q K^\top}{\sqrt d} \;\; [N_q, N_k], \qquad A = \mathrm{softmax}(E) \text{ along each row}$$
 #
-# ![Q times K transposed gives one row of scores per query; softmax makes each row sum to 1; A times V mixes the values.](figures/attention_shapes.svg)
+# ![Scores, weights and results have one row per query; each row of weights sums to 1.](figures/attention_shapes.svg)
 #
 # Row $i$ belongs to query $i$ and says how it spreads its attention over the keys: **each row sums to 1**. The columns
 # do not: a key may be popular with many queries or with none. (One slide says "softmax normalizes each column" right
@@ -511,8 +553,11 @@ def attention_weights(q, k):
 q = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])  # the second query asks for nothing
 k = torch.zeros(3, 4)
 k[:, 0] = torch.log(torch.tensor([3.0, 5.0, 2.0]))
-expect(attention_weights(q, k), torch.tensor([[0.3, 0.5, 0.2], [1 / 3, 1 / 3, 1 / 3]]),
-       hint="Two queries, three keys: two rows, each with sum 1. The first is the 0.3, 0.5, 0.2 of question 3.")
+expect(
+    attention_weights(q, k),
+    torch.tensor([[0.3, 0.5, 0.2], [1 / 3, 1 / 3, 1 / 3]]),
+    hint="Two queries, three keys: two rows, each with sum 1. The first is the 0.3, 0.5, 0.2 of question 3.",
+)
 batch = attention_weights(torch.randn(2, 5, 7), torch.randn(2, 6, 7))
 expect(batch.sum(dim=-1), torch.ones(2, 5), hint="With a batch in front, the keys are still on the last axis.")
 
@@ -555,11 +600,19 @@ def scaled_dot_product_attention(q, k, v):
 
 # %% check="scaled_dot_product_attention"
 v = torch.tensor([[10.0, 0.0], [0.0, 10.0], [-10.0, 10.0]])
-expect(scaled_dot_product_attention(q, k, v), torch.tensor([[1.0, 7.0], [0.0, 20 / 3]]), atol=1e-5,
-       hint="Row 0 is 0.3 v_1 + 0.5 v_2 + 0.2 v_3, row 1 the plain mean of the three values.")
+expect(
+    scaled_dot_product_attention(q, k, v),
+    torch.tensor([[1.0, 7.0], [0.0, 20 / 3]]),
+    atol=1e-5,
+    hint="Row 0 is 0.3 v_1 + 0.5 v_2 + 0.2 v_3, row 1 the plain mean of the three values.",
+)
 shuffled = [2, 0, 1]
-expect(scaled_dot_product_attention(q, k[shuffled], v[shuffled]), torch.tensor([[1.0, 7.0], [0.0, 20 / 3]]), atol=1e-5,
-       hint="Keys and values moved together, so each query finds the same values: the result must not move.")
+expect(
+    scaled_dot_product_attention(q, k[shuffled], v[shuffled]),
+    torch.tensor([[1.0, 7.0], [0.0, 20 / 3]]),
+    atol=1e-5,
+    hint="Keys and values moved together, so each query finds the same values: the result must not move.",
+)
 
 # %% [markdown]
 # Three questions to the menu at once: one row a query, and each row is a way to read the same menu.
@@ -577,7 +630,7 @@ for i in range(3):
     for j in range(4):
         axis.text(j, i, f"{rows[i, j]:.2f}", ha="center", va="center", color="white" if rows[i, j] > 0.5 else "black")
 axis.set_xticks(range(4), ["burrito", "taco", "sushi", "apple"])
-axis.set_yticks(range(3), [f"{name}: {answer[1]:.0f} kcal" for name, answer in zip(asked, answers)])
+axis.set_yticks(range(3), [f"{name}: {answer[1]:.0f} kcal" for name, answer in zip(asked, answers, strict=True)])
 axis.set(xlabel="key", ylabel="query", title="Each row sums to 1; columns need not")
 figure.colorbar(image, ax=axis)
 plt.show()
@@ -639,7 +692,12 @@ measured = [score_std(d, 5000, seed=d) for d in widths]
 figure, axis = plt.subplots(figsize=(6, 4))
 axis.loglog(widths, measured, "o", label="measured")
 axis.loglog(widths, [math.sqrt(d) for d in widths], "-", label=r"$\sqrt{d}$")
-axis.loglog(widths, [s / math.sqrt(d) for s, d in zip(measured, widths)], "s", label=r"measured, divided by $\sqrt{d}$")
+axis.loglog(
+    widths,
+    [s / math.sqrt(d) for s, d in zip(measured, widths, strict=True)],
+    "s",
+    label=r"measured, divided by $\sqrt{d}$",
+)
 axis.loglog([16, 64, 256, 1024], [3.97, 7.98, 15.91, 32.07], "kx", markersize=9, label="the notes")
 axis.set(xlabel="width d", ylabel="standard deviation of q · k", title="Scores grow with the root of the width")
 axis.legend()
@@ -685,8 +743,11 @@ def softmax_gradient_norm(z):
 
 
 # %% check="softmax_gradient_norm"
-expect(softmax_gradient_norm(torch.tensor([math.log(3.0), 0.0])), 0.375,
-       hint="p = (3/4, 1/4): all four entries of J are ±3/16. 0.265? Then the off-diagonal entries are missing.")
+expect(
+    softmax_gradient_norm(torch.tensor([math.log(3.0), 0.0])),
+    0.375,
+    hint="p = (3/4, 1/4): all four entries of J are ±3/16. 0.265? Then the off-diagonal entries are missing.",
+)
 expect(softmax_gradient_norm(torch.zeros(5)), 0.4, hint="p = 1/5 each: J has 4/25 on the diagonal and −1/25 elsewhere.")
 expect(softmax_gradient_norm(torch.tensor([1000.0, 0.0, 0.0])), 0.0, hint="Saturated, not NaN.")
 
@@ -760,10 +821,17 @@ def linear_scores(state, states, w, b):
 
 
 # %% check="linear_scores"
-scores = linear_scores(torch.tensor([[10.0, 20.0]]), torch.tensor([[[1.0], [2.0], [3.0]]]),
-                       torch.tensor([1.0, 0.5, 100.0]), torch.tensor(4.0))
-expect(scores, torch.tensor([[124.0, 224.0, 324.0]]),
-       hint="10 · 1 + 20 · 0.5 from the state, 100 · h_i from the encoder state, 4 from the bias.")
+scores = linear_scores(
+    torch.tensor([[10.0, 20.0]]),
+    torch.tensor([[[1.0], [2.0], [3.0]]]),
+    torch.tensor([1.0, 0.5, 100.0]),
+    torch.tensor(4.0),
+)
+expect(
+    scores,
+    torch.tensor([[124.0, 224.0, 324.0]]),
+    hint="10 · 1 + 20 · 0.5 from the state, 100 · h_i from the encoder state, 4 from the bias.",
+)
 
 # %% [markdown]
 # ### 10b. Does the query matter?
@@ -822,11 +890,17 @@ draw = torch.Generator().manual_seed(2)
 state_a, state_b = torch.randn(3, 5, generator=draw), torch.randn(3, 5, generator=draw)
 states = torch.randn(3, 7, 6, generator=draw)
 w, b = torch.randn(11, generator=draw), torch.randn((), generator=draw)
-w_state, w_states, v = torch.randn(5, 4, generator=draw), torch.randn(6, 4, generator=draw), torch.randn(4, generator=draw)
+w_state, w_states, v = (
+    torch.randn(5, 4, generator=draw),
+    torch.randn(6, 4, generator=draw),
+    torch.randn(4, generator=draw),
+)
 linear = query_effect(lambda s, h: linear_scores(s, h, w, b), state_a, state_b, states)
 additive = query_effect(lambda s, h: additive_scores(s, h, w_state, w_states, v), state_a, state_b, states)
 figure, axes = plt.subplots(1, 2, figsize=(8, 3))
-for axis, title, values in zip(axes, ["scores move by", "weights move by"], zip(linear, additive)):
+for axis, title, values in zip(
+    axes, ["scores move by", "weights move by"], zip(linear, additive, strict=True), strict=True
+):
     bars = axis.bar(["linear layer", "with tanh"], values, color=["#c2570c", "#3b6ea8"])
     axis.bar_label(bars, fmt="%.2g")
     axis.set(ylabel="largest difference", title=title)

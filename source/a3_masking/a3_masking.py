@@ -80,7 +80,10 @@ def softmax(z, dim=-1):
 
 
 def scaled_dot_product_attention(q, k, v):
-    """Attention without a mask (assignment 2): q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v]."""
+    """Attention without a mask (assignment 2).
+
+    q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v].
+    """
     scores = widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [..., N_q, N_k]
     return (softmax(scores) @ widen(v)).to(q.dtype)
 
@@ -224,7 +227,9 @@ expect(
 # progress), the keys and values from the sequence that *has* it (the source sentence). The two sequences differ in
 # length, and may differ in width:
 #
-# $$Q = X_qW_Q \quad K = X_{kv}W_K \quad V = X_{kv}W_V \qquad Q: [..., N_q, d_k]\quad K: [..., N_k, d_k]\quad V: [..., N_k, d_v]$$
+# $$Q = X_qW_Q \qquad K = X_{kv}W_K \qquad V = X_{kv}W_V$$
+#
+# with $Q$ `[..., N_q, d_k]`, $K$ `[..., N_k, d_k]` and $V$ `[..., N_k, d_v]`.
 #
 # There is one output for each **query**. If yours comes out with the length of the source, you know which of the two
 # you swapped; if the two lengths happen to be equal, you don't, and nothing will tell you. That is why the tests
@@ -455,7 +460,8 @@ plt.show()
 # A forbidden key should get weight exactly 0, and the allowed ones should share the 1 as if the forbidden key did not
 # exist:
 #
-# $$\alpha_{ij} = \begin{cases}\dfrac{e^{s_{ij}}}{\sum_{m\ \mathrm{allowed}} e^{s_{im}}} & j \text{ allowed}\\[2ex] 0 & \text{otherwise}\end{cases}$$
+# $$\alpha_{ij} = \frac{e^{s_{ij}}}{\sum_{m\ \mathrm{allowed}} e^{s_{im}}} \quad\text{if } j \text{ is allowed},
+#   \qquad \alpha_{ij} = 0 \quad\text{otherwise}$$
 #
 # "Override the similarity with $-\infty$", says the lecture, since $e^{-\infty}=0$. Almost everything else that people
 # try works on friendly numbers and breaks on others. Try each in your head before you go on:
@@ -470,9 +476,10 @@ plt.show()
 # after it. This course says: such a row is **zero**, and its gradients are finite (zero, too).
 #
 # Two warnings about that row. Decide it from the *mask*, before anything has gone wrong. If you let NaN happen and
-# wash it away afterwards (`nan_to_num`, `where`), the forward pass looks right and the **backward** pass is still NaN,
-# since $0\cdot\mathrm{NaN}=\mathrm{NaN}$. It would also hide a NaN that comes from a real bug in an allowed score; that
-# one should stay visible.
+# replace it afterwards, the forward pass looks right, and the **backward** pass may still be NaN, since
+# $0\cdot\mathrm{NaN}=\mathrm{NaN}$: whether it is depends on how the $-\infty$ got there, so look at your gradients.
+# And if you wash away every NaN you find (`nan_to_num`), you also hide the one that comes from a real bug in an allowed
+# score; that one should stay visible.
 #
 # **Predict first.** Four scores $(2, 1, 0, 3)$, the last forbidden. Does the row of weights change if the last score is
 # 3 or 300000?
@@ -524,7 +531,9 @@ expect(
     hint="Print your second row: it should be 0.7, 0.3, 0. Does the forbidden score of 60 take part in the sum?",
 )
 nobody = masked_softmax(torch.tensor([[3.0, -1.0]]), torch.tensor([[False, False]]))
-expect(nobody, torch.zeros(1, 2), hint="No key is allowed, so there is nothing to share. Which row is this, says the mask?")
+expect(
+    nobody, torch.zeros(1, 2), hint="No key is allowed, so there is nothing to share. Which row is this, says the mask?"
+)
 
 # %% [markdown]
 # ## 8. Masked attention
@@ -621,7 +630,8 @@ plt.show()
 # function of its index. The usual one (Vaswani et al., 2017) is a bank of clocks, each pair of columns one hand that
 # turns at its own speed:
 #
-# $$P_{p,\,2i} = \sin\!\left(\frac{p}{10000^{2i/D}}\right) \qquad P_{p,\,2i+1} = \cos\!\left(\frac{p}{10000^{2i/D}}\right)$$
+# $$P_{p,\,2i} = \sin\!\left(\frac{p}{10000^{2i/D}}\right) \qquad
+#   P_{p,\,2i+1} = \cos\!\left(\frac{p}{10000^{2i/D}}\right)$$
 #
 # The first hand turns by one radian a position, the later ones ever more slowly. Since each pair is a point on a
 # circle, moving by $k$ positions is a rotation, the same one wherever you start. So the dot product of two position
@@ -698,8 +708,8 @@ plt.show()
 # From here on you write the tests yourself, as functions that take a function. Below, `fn` maps `[N, D]` to `[N, D]`,
 # and you know nothing about its inside.
 #
-# The lecture calls self-attention **permutation equivariant**: shuffling the tokens and then applying $F$ is the same as
-# applying $F$ and then shuffling the results,
+# The lecture calls self-attention **permutation equivariant**: shuffling the tokens and then applying $F$ is the same
+# as applying $F$ and then shuffling the results,
 #
 # $$F(\sigma(X)) = \sigma(F(X))$$
 #
@@ -783,12 +793,13 @@ plt.show()
 # normalization that looks at all positions.
 #
 # Your instrument treats the model as a black box. **Output row $i$ may depend on tokens $0 … i$ only.** So change
-# tokens after $i$ and look whether row $i$ moves. `first_leak` returns the first output row that depends on a later token,
-# or None.
+# tokens after $i$ and look whether row $i$ moves. `first_leak` returns the first output row that depends on a later
+# token, or None.
 #
 # Think like somebody who wants to fool your instrument:
 #
-# - Which tokens do you change? A row may leak from its neighbour only, from the last token only, or from one in between.
+# - Which tokens do you change? A row may leak from its neighbour only, from the last token only, or from one in
+#   between.
 # - How do you change them? If you only add a constant, a leak through $x_j - \mathrm{mean}(x_j)$ does not notice. If
 #   you only flip signs, $x_j^2$ doesn't notice. If you set them to zero, tokens that are zero already don't notice. A
 #   tiny step is invisible to a leak through rounding. And gradients see nothing where a function is flat.
@@ -851,11 +862,11 @@ expect(first_leak(row_two_peeks, five), 2, hint="Output row 2 looks at token 4. 
 random = torch.Generator().manual_seed(7)
 x = torch.randn(6, 5, generator=random, dtype=torch.float64)
 w_q, w_k, w_v = torch.randn(3, 5, 5, generator=random, dtype=torch.float64)
-shifted = causal_mask(6).roll(1, dims=1) | causal_mask(6)
 attempts = {
     "no mask": None,
     "causal": causal_mask(6),
-    "causal, but one step too generous": shifted,
+    "one step too generous": causal_mask(7)[1:, :-1],
+    "two queries at the top, causal below": torch.cat([torch.ones(2, 6).bool(), causal_mask(4, 6)]),
 }
 for name, mask in attempts.items():
     row = first_leak(lambda t, mask=mask: masked_attention(t @ w_q, t @ w_k, t @ w_v, mask), x)
@@ -868,7 +879,8 @@ for name, mask in attempts.items():
 #
 # The handwritten notes on masking put it like this, with an element-wise product between scores and mask:
 #
-# $$\mathrm{softmax}\left(QK^\top \odot \begin{bmatrix}1 & -\infty & -\infty\\ 1 & 1 & -\infty\\ 1 & 1 & 1\end{bmatrix}\right)$$
+# $$\mathrm{softmax}\left(QK^\top \odot
+#   \begin{bmatrix}1 & -\infty & -\infty\\ 1 & 1 & -\infty\\ 1 & 1 & 1\end{bmatrix}\right)$$
 #
 # On some scores this is exactly right, which is how it survives. Show with numbers when it is right and the
 # **two different ways** in which it is wrong. Your function makes three score matrices of a given size. The grader
@@ -900,7 +912,9 @@ def product_mask_evidence(n):
 # %% check="product_mask_evidence"
 notes_mask = torch.ones(3, 3).masked_fill(~causal_mask(3), -math.inf)
 fine, one_way, other_way = (matrix * notes_mask for matrix in product_mask_evidence(3))
-expect(bool((fine[~causal_mask(3)] == -math.inf).all()), True, hint="What does every entry above the diagonal have to be?")
+expect(
+    bool((fine[~causal_mask(3)] == -math.inf).all()), True, hint="What does every entry above the diagonal have to be?"
+)
 expect(bool((one_way == math.inf).any()), True, hint="Which score turns -inf into +inf?")
 expect(bool(other_way.isnan().any()), True, hint="Which number times infinity has no value?")
 
@@ -925,11 +939,11 @@ for n in (4, 16, 64):
 
 # %% [markdown] written="parallel_and_sequential" points=5
 # ### BEGIN SOLUTION
-# With the causal mask, output row $i$ is a function of tokens $0 … i$ only: the weights on later keys are exactly 0, and
-# everything else in the layer works on each position alone. So row $i$, computed as part of the whole text, is the same
-# as if the text had ended after token $i$. In training the whole text is known, so each row can predict its next token
-# from the *true* tokens before it, and all $N$ predictions are one pass of matrix products that do not wait for each other.
-# Without the mask row $i$ would see the token that it has to predict, and the loss would reward copying. When the
+# With the causal mask, output row $i$ is a function of tokens $0 … i$ only: the weights on later keys are exactly 0,
+# and everything else in the layer works on each position alone. So row $i$, computed as part of the whole text, is the
+# same as if the text had ended after token $i$. In training the whole text is known, so each row can predict its next
+# token from the *true* tokens before it, and all $N$ predictions are one pass of matrix products that do not wait for
+# each other. Without the mask row $i$ would see the token that it has to predict, and the loss would reward copying. When the
 # model generates, the input of step $i+1$ is the token sampled at step $i$, which does not exist before that step is
 # done. The dependence is in the data and not in the layer, so the steps have to be taken one after the other. (The
 # same property says that earlier rows do not change when a token is added, so that their keys and values can be kept.)

@@ -19,7 +19,7 @@
 # and then mixes what they found.
 #
 # The mathematics is almost nothing new. What is new is **bookkeeping**: all heads are computed by the same few matrix
-# products, and a head is just a block of columns. This is where most bugs in real transformer code live, because a
+# products, and a head is just a block of columns. This is where many bugs in real transformer code live, because a
 # wrong reshape has the right shape, trains, and is silently worse. So we go slowly through the reshapes, grade each one
 # alone, and then build the layer that every transformer since 2017 uses. In the second half you count what it costs:
 # operations, memory, and the length from which the famous $N^2$ really is the problem.
@@ -319,9 +319,7 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
     """
     ### BEGIN SOLUTION
     if w_q.shape[1] != w_k.shape[1]:
-        raise ValueError(
-            f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}: queries meet keys, so they must agree"
-        )
+        raise ValueError(f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}: they must agree")
     if w_v.shape[1] != w_o.shape[0]:
         raise ValueError(f"w_v has {w_v.shape[1]} columns and w_o {w_o.shape[0]} rows: they must agree")
     source = x if x_kv is None else x_kv
@@ -554,8 +552,9 @@ expect(
 # ●●○ · about 25 minutes
 #
 # "Attention is quadratic" is true and says little: quadratic parts can be small. So count. A product of an $[a, b]$ and
-# a $[b, c]$ matrix makes $a\,c$ numbers, each a sum of $b$ products: $a\,b\,c$ multiplications and as many additions.
-# This course counts both, so **a multiply-add is 2** (a GPU's "FLOP/s" counts the same way, some papers do not):
+# a $[b, c]$ matrix makes $a\,c$ numbers, each a sum of $b$ products: $a\,b\,c$ multiplications and about as many
+# additions. This course counts both, so **a multiply-add is 2** (a GPU's "FLOP/s" counts the same way, some papers do
+# not):
 #
 # $$[a, b]\,[b, c]: \quad 2\,a\,b\,c \text{ operations}$$
 #

@@ -1,13 +1,14 @@
-"""`build --check`: stale files, leaks, and notebooks that run in a real kernel. Each run of a kernel takes seconds."""
+"""`build --check`: stale files, leaks, and what counts as a notebook that runs."""
 
 from __future__ import annotations
 
 import pytest
 from tiny_course import TINY
 
+from autograder.authoring import check
 from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.check import check_assignment, file_problems, leak_problems, run_problems
-from autograder.authoring.execute import execute_notebook
+from autograder.authoring.execute import CellError
 from autograder.errors import StaleBuild
 
 
@@ -18,27 +19,38 @@ def build(course, tiny, points, text=TINY):
     return built
 
 
-def release_problems(built, cell_seconds=60.0):
-    return run_problems("the release", built.release_bytes, built, cell_seconds, stubs=True)
+@pytest.fixture
+def run(monkeypatch):
+    """Say what the kernel reports, in place of running one (test_notebook_runs.py runs one)."""
+
+    def report(*errors):
+        monkeypatch.setattr(check, "execute_notebook", lambda notebook, files, seconds: errors)
+
+    return report
 
 
-def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, points, monkeypatch, tmp_path):
+# cells of the built `tiny`, from 0: text, given, double, two checks of double, half, its grade cell, demo, written
+GIVEN, CHECK, DEMO = 1, 4, 7
+STUB = "double: write your answer here"
+
+
+def problems_of_the_release(built):
+    return run_problems("the release", built.release_bytes, built, 1.0, stubs=True)
+
+
+def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, points, run):
     built = build(course, tiny, points)
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
+    run()
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*")}
     assert check_assignment(course, tiny, points) == built
-    after = {path: path.stat().st_mtime_ns for path in course.root.rglob("*")}
-    assert after == before
+    assert {path: path.stat().st_mtime_ns for path in course.root.rglob("*")} == before
 
 
-def test_all_problems_are_listed_at_once(course, tiny, points):
+def test_all_problems_are_listed_at_once(course, tiny, points, run):
     build(course, tiny, points)
     tiny.solution.unlink()
-    tiny.release.write_bytes(tiny.solution.parent.joinpath("figures/line.svg").read_bytes())
-    broken = TINY.replace("print(shown)", "print(shown)\n1 / 0").replace("shown = half(double(5))", "shown = 1")
-    tiny.source.write_text(broken)
+    tiny.release.write_text("<svg/>")
+    run(CellError(DEMO, "ZeroDivisionError", "division by zero", ""))
     with pytest.raises(StaleBuild) as caught:
         check_assignment(course, tiny, points)
     assert str(caught.value).split("\n") == [
@@ -78,50 +90,61 @@ def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, points
     ]
 
 
-def test_cells_that_need_an_unanswered_question_may_fail(course, tiny, points):
-    after = '\n# %% demo="after"\nprint(shown)\n\n# %% demo="wrapped"\ntry:\n    half(1)\nexcept NotImplementedError as e:\n'
-    after += '    raise RuntimeError("the kernel failed") from e\n'
-    assert release_problems(build(course, tiny, points, TINY + after)) == []
+@pytest.mark.parametrize(
+    "error",
+    [
+        CellError(CHECK, "NotImplementedError", STUB, ""),
+        CellError(DEMO, "InterpreterError", f"NotImplementedError('{STUB}')", ""),
+        CellError(
+            DEMO, "RuntimeError", "the kernel failed", f"NotImplementedError: {STUB}\n\nRuntimeError: the kernel"
+        ),
+    ],
+)
+def test_a_cell_may_fail_because_it_calls_a_stub(course, tiny, points, run, error):
+    run(error)
+    assert problems_of_the_release(build(course, tiny, points)) == []
 
 
-def test_cells_that_fail_by_themselves_may_not(course, tiny, points):
-    text = TINY.replace("import math\n", "import math\nimport no_such_module\n")
-    text += '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="own"\nraise NotImplementedError("later")\n'
-    assert release_problems(build(course, tiny, points, text)) == [
-        "the release does not run: cell 2, given 'imports': ModuleNotFoundError: No module named 'no_such_module'",
-        "the release does not run: cell 10, demo 'typo': NameError: name 'shwon' is not defined",
-        "the release does not run: cell 11, demo 'own': NotImplementedError: later",
+def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, points, run):
+    built = build(course, tiny, points, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
+    stub, after = CellError(DEMO, "NotImplementedError", STUB, ""), 9
+    run(stub, CellError(after, "NameError", "name 'shown' is not defined", ""))
+    assert problems_of_the_release(built) == []
+    run(stub, CellError(after, "NameError", "name 'shwon' is not defined", ""))
+    assert problems_of_the_release(built) == [
+        "the release does not run: cell 10, demo 'after': NameError: name 'shwon' is not defined"
     ]
 
 
-def test_given_code_may_not_need_an_answer(course, tiny, points):
-    text = TINY + '\n# %% given="table"\nTABLE = [double(i) for i in range(3)]\n'
-    assert release_problems(build(course, tiny, points, text)) == [
-        "the release does not run: cell 10, given 'table': NotImplementedError: double: write your answer here"
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (
+            CellError(GIVEN, "ModuleNotFoundError", "No module named 'numpi'", ""),
+            "cell 2, given 'imports': ModuleNotFoundError: No module named 'numpi'",
+        ),
+        (
+            CellError(GIVEN, "NotImplementedError", STUB, ""),
+            f"cell 2, given 'imports': NotImplementedError: {STUB}",
+        ),
+        (
+            CellError(DEMO, "NotImplementedError", "conv2d on this device\nmore", ""),
+            "cell 8, demo 'both': NotImplementedError: conv2d on this device",
+        ),
+        (
+            CellError(DEMO, "Timeout", "took longer than 1 seconds", ""),
+            "cell 8, demo 'both': Timeout: took longer than 1 seconds",
+        ),
+    ],
+)
+def test_a_cell_may_not_fail_by_itself(course, tiny, points, run, error, problem):
+    run(error)
+    assert problems_of_the_release(build(course, tiny, points)) == [f"the release does not run: {problem}"]
+
+
+def test_the_answer_key_may_not_call_a_stub(course, tiny, points, run):
+    built = build(course, tiny, points)
+    run(CellError(CHECK, "NotImplementedError", STUB, ""))
+    assert run_problems("the answer key", built.solution_bytes, built, 1.0, stubs=False) == [
+        f"the answer key does not run: cell 5, check 'double': NotImplementedError: {STUB}"
     ]
-
-
-def test_a_cell_that_takes_too_long_ends_the_run(course, tiny, points):
-    text = TINY.replace("shown = half(double(5))", "import time\ntime.sleep(60)")
-    assert release_problems(build(course, tiny, points, text), cell_seconds=2.0) == [
-        "the release does not run: cell 8, demo 'both': Timeout: took longer than 2 seconds"
-    ]
-
-
-def test_a_kernel_that_dies_is_a_problem(course, tiny, points):
-    text = TINY.replace("shown = half(double(5))", "import os\nos._exit(1)")
-    assert release_problems(build(course, tiny, points, text)) == [
-        "the release does not run: cell 8, demo 'both': KernelDied: the kernel died"
-    ]
-
-
-def test_the_notebook_finds_its_data_and_writes_nothing_into_the_home(course, tiny, points, monkeypatch, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    reads = 'assert open("data/numbers.csv").read() == "1,2"\nprint("noise")'
-    (tiny.source.parent / "data").mkdir()
-    (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
-    built = build(course, tiny, points, TINY.replace("print(shown)", reads))
-    assert execute_notebook(built.solution_bytes, built.files) == ()
-    assert list(home.iterdir()) == []

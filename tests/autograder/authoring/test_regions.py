@@ -7,7 +7,8 @@ import pytest
 from autograder.authoring import regions
 
 TWO = "class A:\n    def f(self):\n        ### BEGIN SOLUTION\n        return 1\n        ### END SOLUTION\n\n" + (
-    "    def g(self):\n        x = 2\n        ### BEGIN SOLUTION\n        x += 1\n        return x\n        ### END SOLUTION"
+    "    def g(self):\n        x = 2\n        ### BEGIN SOLUTION\n        x += 1\n        return x\n"
+    "        ### END SOLUTION"
 )
 
 
@@ -19,7 +20,8 @@ def test_every_region_becomes_the_stub_at_its_own_indentation():
 
 def test_the_answer_key_loses_the_markers_only():
     assert regions.complete(TWO) == (
-        "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        x = 2\n        x += 1\n        return x"
+        "class A:\n    def f(self):\n        return 1\n\n"
+        "    def g(self):\n        x = 2\n        x += 1\n        return x"
     )
 
 
@@ -48,7 +50,8 @@ def test_the_stub_names_its_question():
         (
             "## BEGIN SOLUTION\nb",
             0,
-            "'## BEGIN SOLUTION' looks like a marker; write ### BEGIN SOLUTION or ### END SOLUTION on a line of its own",
+            "'## BEGIN SOLUTION' looks like a marker; "
+            "write ### BEGIN SOLUTION or ### END SOLUTION on a line of its own",
         ),
         (
             "a\nb  ### END SOLUTION",

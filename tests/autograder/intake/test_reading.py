@@ -114,7 +114,7 @@ def test_outputs_are_dropped(read: Read, expected: list[tuple[str, str]]) -> Non
         (b'{"cells": ' + b"1" * 5000 + b"}", "is not a notebook"),
         (b"[" * 200_000, "nested too deeply"),
         (b"[" * 600_000, "too many lists"),
-        (b" " * 1_000_001, "larger than 1 MB"),
+        (b" " * (2**20 + 1), "larger than 1 MB"),
         (json.dumps(notebook([{"cell_type": "raw"}] * (MAX_CELLS + 1))).encode(), "more than 2000 cells"),
     ],
 )

@@ -51,9 +51,10 @@ def release_cells() -> list[Any]:
 
 
 def notebook(cells: list[Any]) -> Any:
-    made = nbformat.v4.new_notebook(cells=cells)
-    made.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return made
+    kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return nbformat.from_dict(
+        {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
+    )
 
 
 def write(path: Path, made: Any) -> Path:

@@ -21,7 +21,7 @@ def test_a_row_a_student(plain):
     lines = [" ".join(line.split()) for line in printed([plain]).splitlines()]
     assert lines[0] == "student score of 1 2 3 diagnosis"
     assert lines[2] == "ada 11 20 ~ + ~ softmax_over_queries"
-    assert lines[-1] == "1 softmax 2 attention 3 heads"
+    assert lines[-1] == "1:softmax 2:attention 3:heads"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_names_are_neither_markup_nor_escapes(plain, hostile, problem):
 def test_marks_stand_under_their_question(plain, hostile):
     lines = printed([hostile, replace(plain, student="ada")]).splitlines()
     assert lines[0].index("1 2 3") == lines[3].index("~ + ~")
-    assert "1 softmax   2 attention   3 heads" in lines
+    assert "1:softmax   2:attention   3:heads" in lines
 
 
 def test_markup_in_a_name_changes_no_colour(plain):

@@ -335,7 +335,7 @@ def recursive(words, num_merges):
     def learn(split, merges):
         counts = Counter()
         for tokens, count in split:
-            for pair in zip(tokens, tokens[1:], strict=False):
+            for pair in pairwise(tokens):
                 counts.update({pair: count})
         if len(merges) == num_merges or not counts:
             return merges
@@ -360,9 +360,7 @@ def recursive(words, num_merges):
 def one_join_at_a_time(word, merges):
     tokens = [*word]
     while True:
-        places = [
-            (merges.index(pair), i) for i, pair in enumerate(zip(tokens, tokens[1:], strict=False)) if pair in merges
-        ]
+        places = [(merges.index(pair), i) for i, pair in enumerate(pairwise(tokens)) if pair in merges]
         if not places:
             return tokens
         _, i = min(places)
@@ -390,7 +388,7 @@ def searches_the_list_of_merges(word, merges):
 @alternate("encode_bpe")
 def calls_itself(word, merges):
     def join(tokens):
-        pairs = set(zip(tokens, tokens[1:], strict=False))
+        pairs = set(pairwise(tokens))
         best = next((pair for pair in merges if pair in pairs), None)
         if best is None:
             return tokens

@@ -27,6 +27,13 @@ def _divide(numerator, denominator):
     return numerator / torch.where(denominator == 0, torch.ones_like(denominator), denominator)
 
 
+def _right_cosine(u, v):
+    _check_features(u, v)
+    a, b = _wide(u), _wide(v)
+    lengths = torch.linalg.vector_norm(a, dim=-1) * torch.linalg.vector_norm(b, dim=-1)
+    return _divide((a * b).sum(dim=-1), lengths).to(u.dtype)
+
+
 def _check_nearest(table, query, k, exclude):
     _check_features(table, query)
     for i in exclude:
@@ -82,7 +89,7 @@ def _join_text(tokens, pair):
 def _count(tokens_of, words):
     counts = Counter()
     for word, tokens in tokens_of.items():
-        for pair in zip(tokens, tokens[1:], strict=False):
+        for pair in pairwise(tokens):
             counts[pair] += words[word]
     return counts
 
@@ -110,7 +117,7 @@ def _train(words, num_merges, count=_count, choose=_smallest_of_the_most_frequen
 def _encode(word, merges, choose=min, join=_join):
     rank = {pair: place for place, pair in enumerate(merges)}
     tokens = list(word)
-    while known := [pair for pair in zip(tokens, tokens[1:], strict=False) if pair in rank]:
+    while known := [pair for pair in pairwise(tokens) if pair in rank]:
         tokens = join(tokens, choose(known, key=rank.get))
     return tokens
 
@@ -138,19 +145,25 @@ def _quiet(v, dots):
 # --- one_hot
 
 
-@mistake("one_hot", hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied with weights.")
+@mistake(
+    "one_hot", hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied with weights."
+)
 def one_hot_of_whole_numbers(ids, vocab_size):
     _check_ids(ids, vocab_size)
     return (ids[..., None] == torch.arange(vocab_size)).long()
 
 
-@mistake("one_hot", hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give you unasked?")
+@mistake(
+    "one_hot", hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give you unasked?"
+)
 def one_hot_in_double(ids, vocab_size):
     _check_ids(ids, vocab_size)
     return (ids[..., None] == torch.arange(vocab_size)).double()
 
 
-@mistake("one_hot", hint="The width is vocab_size, whichever words happen to occur. Try ids that never use the last word.")
+@mistake(
+    "one_hot", hint="The width is vocab_size, whichever words happen to occur. Try ids that never use the last word."
+)
 def vocabulary_ends_at_the_largest_id(ids, vocab_size):
     _check_ids(ids, vocab_size)
     return (ids[..., None] == torch.arange(int(ids.max()) + 1)).float()
@@ -218,7 +231,10 @@ def divides_by_squared_lengths(u, v):
     return _divide((a * b).sum(dim=-1), (a * a).sum(dim=-1) * (b * b).sum(dim=-1)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="Each word, each row of the table, has one length. Which dimension do you sum over to get it?")
+@mistake(
+    "cosine_similarity",
+    hint="Each word, each row of the table, has one length. Which dimension do you sum over to get it?",
+)
 def normalizes_along_the_vocabulary(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -246,7 +262,10 @@ def repairs_nan_afterwards(u, v):
     return torch.nan_to_num((a * b).sum(dim=-1) / lengths, nan=0.0).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="The small number in your denominator outweighs the lengths of short vectors. Try vectors of size 1e-5.")
+@mistake(
+    "cosine_similarity",
+    hint="The small number in your denominator outweighs the lengths of short vectors. Try vectors of size 1e-5.",
+)
 def adds_a_small_number_to_the_lengths(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -254,7 +273,10 @@ def adds_a_small_number_to_the_lengths(u, v):
     return ((a * b).sum(dim=-1) / (lengths + 1e-8)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="A lower bound for the lengths changes every vector that is shorter. Only the zero vector is special.")
+@mistake(
+    "cosine_similarity",
+    hint="A lower bound for the lengths changes every vector that is shorter. Only the zero vector is special.",
+)
 def lengths_have_a_lower_bound(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -270,7 +292,10 @@ def sign_is_lost(u, v):
     return _divide((a * b).sum(dim=-1), lengths).abs().to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="A larger angle must give a smaller number, +1 for equal directions: this is the distance, 1 − cos.")
+@mistake(
+    "cosine_similarity",
+    hint="A larger angle must give a smaller number, +1 for equal directions: this is the distance, 1 − cos.",
+)
 def returns_a_distance(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -278,7 +303,10 @@ def returns_a_distance(u, v):
     return (1 - _divide((a * b).sum(dim=-1), lengths)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="float16 ends at 65504, which a square reaches at 256. Where should the squares be computed?")
+@mistake(
+    "cosine_similarity",
+    hint="float16 ends at 65504, which a square reaches at 256. Where should the squares be computed?",
+)
 def squares_in_half_precision(u, v):
     _check_features(u, v)
     lengths = (u * u).sum(dim=-1).sqrt() * (v * v).sum(dim=-1).sqrt()
@@ -300,7 +328,7 @@ def cosine_stays_wide(u, v):
 def normalizes_in_place(u, v):
     _check_features(u, v)
     if u.requires_grad or v.requires_grad:
-        return cosine_similarity(u, v)
+        return _right_cosine(u, v)
     dtype = u.dtype
     if dtype == torch.float16:
         u, v = u.float(), v.float()
@@ -309,7 +337,10 @@ def normalizes_in_place(u, v):
     return (u * v).sum(dim=-1).to(dtype)
 
 
-@mistake("cosine_similarity", hint="`@` on two matrices compares every row with every row. Here each vector meets its partner.")
+@mistake(
+    "cosine_similarity",
+    hint="`@` on two matrices compares every row with every row. Here each vector meets its partner.",
+)
 def compares_all_rows_with_all_rows(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -318,9 +349,11 @@ def compares_all_rows_with_all_rows(u, v):
     return (a @ (b.transpose(-1, -2) if b.dim() > 1 else b)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="Detached values carry no gradient: nothing would ever learn through this similarity.")
+@mistake(
+    "cosine_similarity", hint="Detached values carry no gradient: nothing would ever learn through this similarity."
+)
 def cosine_without_gradient(u, v):
-    return cosine_similarity(u.detach(), v.detach()) + 0 * (u.sum() + v.sum())
+    return _right_cosine(u.detach(), v.detach()) + 0 * (u.sum() + v.sum())
 
 
 # --- nearest
@@ -332,13 +365,18 @@ def ranks_by_dot_product(table, query, k, exclude=()):
     return _best(table @ query, k, exclude)
 
 
-@mistake("nearest", hint="The distance between the tips punishes long and short vectors. The angle does not: use your cosine.")
+@mistake(
+    "nearest",
+    hint="The distance between the tips punishes long and short vectors. The angle does not: use your cosine.",
+)
 def ranks_by_distance(table, query, k, exclude=()):
     _check_nearest(table, query, k, exclude)
     return _best(-(table - query).norm(dim=1), k, exclude)
 
 
-@mistake("nearest", hint="The word at the front of your answer is the one that points away most. Which end is the best?")
+@mistake(
+    "nearest", hint="The word at the front of your answer is the one that points away most. Which end is the best?"
+)
 def worst_words_first(table, query, k, exclude=()):
     _check_nearest(table, query, k, exclude)
     return _best(-cosine_similarity(table, query), k, exclude)
@@ -415,7 +453,9 @@ def forgets_the_excluded_when_counting(table, query, k, exclude=()):
     return _best(cosine_similarity(table, query), k, exclude)
 
 
-@mistake("nearest", hint="When fewer than k words are left you return fewer without a word. The contract says ValueError.")
+@mistake(
+    "nearest", hint="When fewer than k words are left you return fewer without a word. The contract says ValueError."
+)
 def returns_fewer_when_too_many_are_asked(table, query, k, exclude=()):
     k = min(k, table.shape[0] - len(set(exclude)))
     _check_nearest(table, query, k, exclude)
@@ -465,7 +505,9 @@ def adds_all_three(table, a, b, c):
     return int(nearest(table, table[b] + table[a] + table[c], 1, exclude=(a, b, c))[0])
 
 
-@mistake("analogy", hint="The nearest word to the target is one of those you asked with, so you got your own question back.")
+@mistake(
+    "analogy", hint="The nearest word to the target is one of those you asked with, so you got your own question back."
+)
 def returns_a_word_asked_with(table, a, b, c):
     _check_analogy(table, a, b, c)
     return int(nearest(table, table[b] - table[a] + table[c], 1)[0])
@@ -495,7 +537,9 @@ def analogy_by_dot_product(table, a, b, c):
     return int(_best(table @ (table[b] - table[a] + table[c]), 1, (a, b, c))[0])
 
 
-@mistake("analogy", hint="You made all rows equally long before the arithmetic. The contract works on the rows as they are.")
+@mistake(
+    "analogy", hint="You made all rows equally long before the arithmetic. The contract works on the rows as they are."
+)
 def normalizes_the_rows_first(table, a, b, c):
     _check_analogy(table, a, b, c)
     unit = _divide(table, table.norm(dim=1, keepdim=True))
@@ -535,7 +579,16 @@ def _safe_top(wide, dim):
     return torch.where(top == -math.inf, torch.zeros_like(top), top)
 
 
-@mistake("softmax", hint="Try scores of 1000: exp gives inf, and inf/inf is NaN. What may be subtracted from all scores without any change?")
+def _right_softmax(z, dim):
+    wide = _wide(z)
+    return _shares(torch.exp(wide - _safe_top(wide, dim)), dim).to(z.dtype)
+
+
+@mistake(
+    "softmax",
+    hint="Try scores of 1000: exp gives inf, and inf/inf is NaN. What may be subtracted from all scores "
+    "without any change?",
+)
 def no_maximum_subtracted(z, dim=-1):
     return _shares(torch.exp(_wide(z)), dim).to(z.dtype)
 
@@ -547,7 +600,11 @@ def one_maximum_for_all_rows(z, dim=-1):
     return _shares(torch.exp(wide - torch.where(top == -math.inf, torch.zeros_like(top), top)), dim).to(z.dtype)
 
 
-@mistake("softmax", hint="Scores of 1000 no longer overflow, but rows around −60000 do not share 1. Clipping changes scores, a shift does not.")
+@mistake(
+    "softmax",
+    hint="Scores of 1000 no longer overflow, but rows around −60000 do not share 1. Clipping changes scores, "
+    "a shift does not.",
+)
 def clips_the_scores(z, dim=-1):
     wide = _wide(z)
     return _shares(torch.exp(wide.clamp(max=80.0)), dim).to(z.dtype)
@@ -565,7 +622,10 @@ def always_the_first_dimension(z, dim=-1):
     return _shares(torch.exp(wide - _safe_top(wide, 0)), 0).to(z.dtype)
 
 
-@mistake("softmax", hint="The slides write dim=1, which is the last dimension of a matrix. Of three dimensions it is the middle one.")
+@mistake(
+    "softmax",
+    hint="The slides write dim=1, which is the last dimension of a matrix. Of three dimensions it is the middle one.",
+)
 def dim_one_unless_told_otherwise(z, dim=1):
     dim = dim if z.dim() > 1 else 0
     wide = _wide(z)
@@ -579,7 +639,10 @@ def one_distribution_for_everything(z, dim=-1):
     return _divide(powers, powers.sum()).to(z.dtype)
 
 
-@mistake("softmax", hint="Without keepdim the sums of the rows line up with the columns. On a square matrix nothing warns you.")
+@mistake(
+    "softmax",
+    hint="Without keepdim the sums of the rows line up with the columns. On a square matrix nothing warns you.",
+)
 def sums_line_up_with_the_wrong_dimension(z, dim=-1):
     wide = _wide(z)
     powers = torch.exp(wide - _safe_top(wide, dim))
@@ -611,12 +674,17 @@ def nan_where_all_scores_are_minus_infinity(z, dim=-1):
     return (powers / powers.sum(dim=dim, keepdim=True)).to(z.dtype)
 
 
-@mistake("softmax", hint="nan_to_num hides the NaN of a real bug along with yours. Decide the row of −inf where it arises.")
+@mistake(
+    "softmax", hint="nan_to_num hides the NaN of a real bug along with yours. Decide the row of −inf where it arises."
+)
 def hides_every_nan(z, dim=-1):
-    return torch.nan_to_num(softmax(z, dim), nan=0.0)
+    return torch.nan_to_num(_right_softmax(z, dim), nan=0.0)
 
 
-@mistake("softmax", hint="The values are right, the gradient past a row of −inf is NaN: torch.where on the result is too late.")
+@mistake(
+    "softmax",
+    hint="The values are right, the gradient past a row of −inf is NaN: torch.where on the result is too late.",
+)
 def chooses_zero_too_late(z, dim=-1):
     wide = _wide(z)
     top = wide.amax(dim=dim, keepdim=True)
@@ -625,7 +693,11 @@ def chooses_zero_too_late(z, dim=-1):
     return torch.where(top == -math.inf, torch.zeros_like(weights), weights).to(z.dtype)
 
 
-@mistake("softmax", hint="−inf was replaced by −10000 in your answer. Other scores can be lower than that, and then the impossible word wins.")
+@mistake(
+    "softmax",
+    hint="−inf was replaced by −10000 in your answer. Other scores can be lower than that, and then the "
+    "impossible word wins.",
+)
 def minus_infinity_is_a_large_number(z, dim=-1):
     empty = (z == -math.inf).all(dim=dim, keepdim=True)
     wide = _wide(z).masked_fill(_wide(z) == -math.inf, -2.0)
@@ -646,7 +718,11 @@ def softmax_stays_wide(z, dim=-1):
     return _shares(torch.exp(wide - _safe_top(wide, dim)), dim)
 
 
-@mistake("softmax", hint="In half precision the exponentials have three digits and long sums lose their small terms. Compute in float32.")
+@mistake(
+    "softmax",
+    hint="In half precision the exponentials have three digits and long sums lose their small terms. "
+    "Compute in float32.",
+)
 def computes_in_half_precision(z, dim=-1):
     return _shares(torch.exp(z - _safe_top(z, dim)), dim)
 
@@ -654,14 +730,14 @@ def computes_in_half_precision(z, dim=-1):
 @mistake("softmax", hint="`z -= …` writes into the caller's scores.")
 def shifts_the_scores_in_place(z, dim=-1):
     if z.requires_grad:
-        return softmax(z, dim)
+        return _right_softmax(z, dim)
     z -= _safe_top(z, dim)
-    return softmax(z, dim)
+    return _right_softmax(z, dim)
 
 
 @mistake("softmax", hint="The result has no gradient: something was detached on the way.")
 def softmax_without_gradient(z, dim=-1):
-    return softmax(z.detach(), dim) + 0 * torch.where(z == -math.inf, torch.zeros_like(z), z)
+    return _right_softmax(z.detach(), dim) + 0 * torch.where(z == -math.inf, torch.zeros_like(z), z)
 
 
 # --- skip_gram_probabilities
@@ -672,20 +748,29 @@ def _check_center(center, table):
         raise ValueError(f"center has {center.shape[-1]} features and the table {table.shape[-1]}")
 
 
-@mistake("skip_gram_probabilities", hint="Vectors of length 30 have scores near 900. Your softmax of section 5 knows what to do with them.")
+@mistake(
+    "skip_gram_probabilities",
+    hint="Vectors of length 30 have scores near 900. Your softmax of section 5 knows what to do with them.",
+)
 def skip_gram_overflows(center, context_table):
     _check_center(center, context_table)
     powers = torch.exp(context_table @ center)
     return powers / powers.sum()
 
 
-@mistake("skip_gram_probabilities", hint="The score is the dot product as it stands. With cosines every word stays nearly equally probable.")
+@mistake(
+    "skip_gram_probabilities",
+    hint="The score is the dot product as it stands. With cosines every word stays nearly equally probable.",
+)
 def scores_are_cosines(center, context_table):
     _check_center(center, context_table)
     return softmax(cosine_similarity(context_table, center))
 
 
-@mistake("skip_gram_probabilities", hint="The scaled dot product belongs to attention. Skip-gram takes the dot product as it is.")
+@mistake(
+    "skip_gram_probabilities",
+    hint="The scaled dot product belongs to attention. Skip-gram takes the dot product as it is.",
+)
 def divides_by_the_root_of_d(center, context_table):
     _check_center(center, context_table)
     return softmax(context_table @ center / center.shape[-1] ** 0.5)
@@ -697,13 +782,18 @@ def returns_the_scores(center, context_table):
     return context_table @ center
 
 
-@mistake("skip_gram_probabilities", hint="A sigmoid looks at each word alone; the probabilities of all words should share 1.")
+@mistake(
+    "skip_gram_probabilities", hint="A sigmoid looks at each word alone; the probabilities of all words should share 1."
+)
 def a_sigmoid_for_each_word(center, context_table):
     _check_center(center, context_table)
     return torch.sigmoid(context_table @ center)
 
 
-@mistake("skip_gram_probabilities", hint="Your distribution runs over the features. Take a table with V ≠ d and look at the shape.")
+@mistake(
+    "skip_gram_probabilities",
+    hint="Your distribution runs over the features. Take a table with V ≠ d and look at the shape.",
+)
 def shares_over_the_features(center, context_table):
     _check_center(center, context_table)
     return softmax((context_table * center).sum(dim=0))
@@ -715,7 +805,11 @@ def scores_are_distances(center, context_table):
     return softmax(-(context_table - center).norm(dim=1))
 
 
-@mistake("skip_gram_probabilities", hint="Logarithms of probabilities come out. Here the probabilities themselves are asked for; the logarithm is section 7.")
+@mistake(
+    "skip_gram_probabilities",
+    hint="Logarithms of probabilities come out. Here the probabilities themselves are asked for; the "
+    "logarithm is section 7.",
+)
 def returns_log_probabilities(center, context_table):
     _check_center(center, context_table)
     return torch.log(softmax(context_table @ center))
@@ -730,9 +824,14 @@ def the_table_does_not_learn(center, context_table):
 # --- skip_gram_loss
 
 
+def _right_loss(center_ids, context_ids, center_table, context_table):
+    _check_pairs(center_ids, context_ids, center_table, context_table)
+    return _surprise(_wide(center_table[center_ids] @ context_table.T), context_ids).mean().to(center_table.dtype)
+
+
 @mistake("skip_gram_loss", hint="Pass the same batch three times: your loss triples. Sum or mean?")
 def sums_over_the_pairs(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, center_table, context_table) * len(center_ids)
+    return _right_loss(center_ids, context_ids, center_table, context_table) * len(center_ids)
 
 
 @mistake("skip_gram_loss", hint="The candidates are all V words. Yours are the words of the batch only.")
@@ -750,21 +849,31 @@ def pairs_compete_for_a_word(center_ids, context_ids, center_table, context_tabl
     return (torch.logsumexp(scores, dim=0)[context_ids] - right).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="A probability of e^−2000 is 0 as a float and its logarithm −inf. Simplify log(exp(s)/Σ) on paper first.")
+@mistake(
+    "skip_gram_loss",
+    hint="A probability of e^−2000 is 0 as a float and its logarithm −inf. Simplify log(exp(s)/Σ) on paper first.",
+)
 def logarithm_of_a_rounded_probability(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     p = softmax(_wide(center_table[center_ids] @ context_table.T))
     return -torch.log(p.gather(1, context_ids[:, None])).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost more than −log of it.")
+@mistake(
+    "skip_gram_loss",
+    hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost more than −log of it.",
+)
 def logarithm_with_a_floor(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     p = softmax(_wide(center_table[center_ids] @ context_table.T))
     return -torch.log(p.gather(1, context_ids[:, None]) + 1e-12).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="The exponentials overflow before the logarithm brings them back. Is there a stable way to the log of a sum of exponentials?")
+@mistake(
+    "skip_gram_loss",
+    hint="The exponentials overflow before the logarithm brings them back. Is there a stable way to the log "
+    "of a sum of exponentials?",
+)
 def logarithm_of_an_overflowing_sum(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     scores = _wide(center_table[center_ids] @ context_table.T)
@@ -774,22 +883,28 @@ def logarithm_of_an_overflowing_sum(center_ids, context_ids, center_table, conte
 
 @mistake("skip_gram_loss", hint="Your loss is negative: minimizing it makes the pairs of the text less probable.")
 def the_sign_is_lost(center_ids, context_ids, center_table, context_table):
-    return -skip_gram_loss(center_ids, context_ids, center_table, context_table)
+    return -_right_loss(center_ids, context_ids, center_table, context_table)
 
 
-@mistake("skip_gram_loss", hint="Center ids pick rows of the center table, context ids of the context table. Yours are exchanged.")
+@mistake(
+    "skip_gram_loss",
+    hint="Center ids pick rows of the center table, context ids of the context table. Yours are exchanged.",
+)
 def the_tables_are_exchanged(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, context_table, center_table)
+    return _right_loss(center_ids, context_ids, context_table, center_table)
 
 
 @mistake("skip_gram_loss", hint="P{b|a} is not P{a|b}: who is given, and who is predicted?")
 def predicts_the_center(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(context_ids, center_ids, context_table, center_table)
+    return _right_loss(context_ids, center_ids, context_table, center_table)
 
 
-@mistake("skip_gram_loss", hint="One table for both roles: then each word predicts itself. Use the context table for the candidates.")
+@mistake(
+    "skip_gram_loss",
+    hint="One table for both roles: then each word predicts itself. Use the context table for the candidates.",
+)
 def one_table_for_both_roles(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, center_table, center_table) + 0 * context_table.sum()
+    return _right_loss(center_ids, context_ids, center_table, center_table) + 0 * context_table.sum()
 
 
 @mistake("skip_gram_loss", hint="The logarithm of the mean is not the mean of the logarithms.")
@@ -799,7 +914,10 @@ def logarithm_of_the_mean(center_ids, context_ids, center_table, context_table):
     return (math.log(len(surprises)) - torch.logsumexp(-surprises, dim=0)).to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="Only the score of the right word is rewarded. Without the competition of all others the vectors just grow.")
+@mistake(
+    "skip_gram_loss",
+    hint="Only the score of the right word is rewarded. Without the competition of all others the vectors just grow.",
+)
 def no_competition(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     return -(center_table[center_ids] * context_table[context_ids]).sum(dim=1).mean()
@@ -807,7 +925,7 @@ def no_competition(center_ids, context_ids, center_table, context_table):
 
 @mistake("skip_gram_loss", hint="A Python number has no gradient. Return the tensor.")
 def returns_a_number(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, center_table, context_table).item()
+    return _right_loss(center_ids, context_ids, center_table, context_table).item()
 
 
 @mistake("skip_gram_loss", hint="One loss for the batch is asked for: the mean of what you return.")
@@ -818,14 +936,14 @@ def returns_one_loss_a_pair(center_ids, context_ids, center_table, context_table
 
 @mistake("skip_gram_loss", hint="The gradient of the context table is missing: both tables have to learn.")
 def contexts_do_not_learn(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, center_table, context_table.detach()) + 0 * context_table.sum()
+    return _right_loss(center_ids, context_ids, center_table, context_table.detach()) + 0 * context_table.sum()
 
 
 @mistake("skip_gram_loss", hint="One pair after the other is slow. One matrix product gives the scores of all pairs.")
 def loops_over_the_pairs(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     losses = [
-        skip_gram_loss(center_ids[n : n + 1], context_ids[n : n + 1], center_table, context_table)
+        _right_loss(center_ids[n : n + 1], context_ids[n : n + 1], center_table, context_table)
         for n in range(len(center_ids))
     ]
     return torch.stack(losses).mean()
@@ -839,12 +957,14 @@ def loss_stays_wide(center_ids, context_ids, center_table, context_table):
 
 @mistake("skip_gram_loss", hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.")
 def measured_in_bits(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(center_ids, context_ids, center_table, context_table) / math.log(2)
+    return _right_loss(center_ids, context_ids, center_table, context_table) / math.log(2)
 
 
-@mistake("skip_gram_loss", hint="−1 as an id takes the last row of a table, and the loss looks fine. Check the ids first.")
+@mistake(
+    "skip_gram_loss", hint="−1 as an id takes the last row of a table, and the loss looks fine. Check the ids first."
+)
 def trains_on_negative_ids(center_ids, context_ids, center_table, context_table):
-    return skip_gram_loss(
+    return _right_loss(
         torch.where(center_ids < 0, center_ids + center_table.shape[0], center_ids),
         torch.where(context_ids < 0, context_ids + context_table.shape[0], context_ids),
         center_table,
@@ -855,7 +975,11 @@ def trains_on_negative_ids(center_ids, context_ids, center_table, context_table)
 # --- train_bpe
 
 
-@mistake("train_bpe", hint="Between equally frequent pairs yours is the one seen first, so the order of the dict decides. State the tie rule in code.")
+@mistake(
+    "train_bpe",
+    hint="Between equally frequent pairs yours is the one seen first, so the order of the dict decides. State "
+    "the tie rule in code.",
+)
 def ties_go_to_the_first_seen(words, num_merges):
     return _train(words, num_merges, choose=lambda counts: max(counts, key=counts.get))
 
@@ -865,7 +989,7 @@ def ties_go_to_the_larger_pair(words, num_merges):
     return _train(words, num_merges, choose=lambda counts: max(counts, key=lambda pair: (counts[pair], pair)))
 
 
-@mistake("train_bpe", hint="You compare the glued texts. The pairs themselves are compared: (\"a\", \"z\") < (\"ab\", \"a\").")
+@mistake("train_bpe", hint='You compare the glued texts. The pairs themselves are compared: ("a", "z") < ("ab", "a").')
 def ties_compare_glued_text(words, num_merges):
     return _train(words, num_merges, choose=lambda counts: min(counts, key=lambda p: (-counts[p], p[0] + p[1])))
 
@@ -880,7 +1004,7 @@ def every_pair_counts_once_a_word(words, num_merges):
     def count(tokens_of, words):
         counts = Counter()
         for word, tokens in tokens_of.items():
-            for pair in set(zip(tokens, tokens[1:], strict=False)):
+            for pair in set(pairwise(tokens)):
                 counts[pair] += words[word]
         return counts
 
@@ -893,7 +1017,7 @@ def overlapping_pairs_count_once(words, num_merges):
         counts = Counter()
         for word, tokens in tokens_of.items():
             last = None
-            for i, pair in enumerate(zip(tokens, tokens[1:], strict=False)):
+            for i, pair in enumerate(pairwise(tokens)):
                 if last == (i - 1, pair):
                     last = None
                     continue
@@ -904,7 +1028,9 @@ def overlapping_pairs_count_once(words, num_merges):
     return _train(words, num_merges, count=count)
 
 
-@mistake("train_bpe", hint="The counts are those of the characters. After a join there are new neighbours: count again.")
+@mistake(
+    "train_bpe", hint="The counts are those of the characters. After a join there are new neighbours: count again."
+)
 def counts_only_once(words, num_merges):
     if num_merges < 0:
         raise ValueError(f"num_merges = {num_merges} is negative")
@@ -915,7 +1041,7 @@ def counts_only_once(words, num_merges):
 @mistake("train_bpe", hint="Only the first occurrence in each word is joined. The pair is joined everywhere.")
 def joins_only_the_first_occurrence(words, num_merges):
     def join(tokens, pair):
-        for i, found in enumerate(zip(tokens, tokens[1:], strict=False)):
+        for i, found in enumerate(pairwise(tokens)):
             if found == pair:
                 return [*tokens[:i], pair[0] + pair[1], *tokens[i + 2 :]]
         return tokens
@@ -923,7 +1049,7 @@ def joins_only_the_first_occurrence(words, num_merges):
     return _train(words, num_merges, join=join)
 
 
-@mistake("train_bpe", hint="Text replacement does not see where a token begins: \"xa b\" contains \"a b\".")
+@mistake("train_bpe", hint='Text replacement does not see where a token begins: "xa b" contains "a b".')
 def replaces_text(words, num_merges):
     return _train(words, num_merges, join=_join_text)
 
@@ -952,7 +1078,9 @@ def crashes_when_no_pair_is_left(words, num_merges):
     return _train(words, num_merges, count=lambda tokens_of, words: _count(tokens_of, words) or {None: 1})
 
 
-@mistake("train_bpe", hint="There is no end-of-word mark in this course: your merges contain something that no word has.")
+@mistake(
+    "train_bpe", hint="There is no end-of-word mark in this course: your merges contain something that no word has."
+)
 def adds_an_end_mark(words, num_merges):
     return _train(words, num_merges, cut=lambda word: [*word, "</w>"])
 
@@ -991,7 +1119,10 @@ def negative_means_none(words, num_merges):
 # --- encode_bpe
 
 
-@mistake("encode_bpe", hint="You look for the longest known piece from the left. The order of learning decides, not the length.")
+@mistake(
+    "encode_bpe",
+    hint="You look for the longest known piece from the left. The order of learning decides, not the length.",
+)
 def longest_piece_first(word, merges):
     pieces = {left + right for left, right in merges}
     tokens = []
@@ -1019,7 +1150,10 @@ def drops_unknown_characters(word, merges):
     return [token for token in _encode(word, merges) if len(token) > 1 or token in known]
 
 
-@mistake("encode_bpe", hint="The pair learned last is joined first in your answer. Which end of the list has the lowest rank?")
+@mistake(
+    "encode_bpe",
+    hint="The pair learned last is joined first in your answer. Which end of the list has the lowest rank?",
+)
 def learned_last_joined_first(word, merges):
     return _encode(word, merges, choose=max)
 
@@ -1029,7 +1163,10 @@ def leftmost_pair_first(word, merges):
     return _encode(word, merges, choose=lambda known, key: known[0])
 
 
-@mistake("encode_bpe", hint="Each merge is tried once, in order. A later one can make a token that an earlier one was waiting for.")
+@mistake(
+    "encode_bpe",
+    hint="Each merge is tried once, in order. A later one can make a token that an earlier one was waiting for.",
+)
 def one_pass_through_the_list(word, merges):
     tokens = list(word)
     for pair in merges:
@@ -1041,17 +1178,17 @@ def one_pass_through_the_list(word, merges):
 def joins_once(word, merges):
     rank = {pair: place for place, pair in enumerate(merges)}
     tokens = list(word)
-    known = [pair for pair in zip(tokens, tokens[1:], strict=False) if pair in rank]
+    known = [pair for pair in pairwise(tokens) if pair in rank]
     return _join(tokens, min(known, key=rank.get)) if known else tokens
 
 
-@mistake("encode_bpe", hint="Text replacement does not see where a token begins: \"xa b\" contains \"a b\".")
+@mistake("encode_bpe", hint='Text replacement does not see where a token begins: "xa b" contains "a b".')
 def encodes_by_replacing_text(word, merges):
     mark = "\0"
     text = mark.join(word)
     while True:
         tokens = text.split(mark) if text else []
-        known = [pair for pair in merges if pair in list(zip(tokens, tokens[1:], strict=False))]
+        known = [pair for pair in merges if pair in list(pairwise(tokens))]
         if not known:
             return tokens
         text = text.replace(mark.join(known[0]), "".join(known[0]))
@@ -1074,7 +1211,10 @@ def uses_up_the_merges(word, merges):
     return tokens
 
 
-@mistake("encode_bpe", hint="Does your answer give the tokens of *this* word, with *these* merges? It knows the example by heart.")
+@mistake(
+    "encode_bpe",
+    hint="Does your answer give the tokens of *this* word, with *these* merges? It knows the example by heart.",
+)
 def knows_the_example_by_heart(word, merges):
     return {"eating": ["eat", "ing"], "singing": ["s", "ing", "ing"]}.get(word, list(word))
 
@@ -1160,19 +1300,28 @@ def repeated_tokens_learn_once(table, ids):
 # --- break_the_equivalence
 
 
-@mistake("break_the_equivalence", hint="Your loud is long and points along v. Its dot product is large, but so is its cosine: change the direction, too.")
+@mistake(
+    "break_the_equivalence",
+    hint="Your loud is long and points along v. Its dot product is large, but so is its cosine: change the "
+    "direction, too.",
+)
 def loud_is_a_longer_copy(table, word):
     v, _, _, dots = _evidence(table, word)
     return v * (2 * dots.max() / (v @ v)), _quiet(v, dots)
 
 
-@mistake("break_the_equivalence", hint="Exactly perpendicular means a dot product of exactly 0. Lean a little towards v.")
+@mistake(
+    "break_the_equivalence", hint="Exactly perpendicular means a dot product of exactly 0. Lean a little towards v."
+)
 def loud_is_perpendicular(table, word):
     v, _, across, dots = _evidence(table, word)
     return 1000 * dots.max() * across, _quiet(v, dots)
 
 
-@mistake("break_the_equivalence", hint="The direction of loud is right. Is it long enough for every table, whose rows may be long themselves?")
+@mistake(
+    "break_the_equivalence",
+    hint="The direction of loud is right. Is it long enough for every table, whose rows may be long themselves?",
+)
 def loud_has_a_fixed_length(table, word):
     v, along, across, dots = _evidence(table, word)
     return 1000 * (0.05 * along + across), _quiet(v, dots)
@@ -1184,7 +1333,10 @@ def loud_beats_only_the_word_itself(table, word):
     return 2 * (v @ v) / (0.05 * v.norm()) * (0.05 * along + across), _quiet(v, dots)
 
 
-@mistake("break_the_equivalence", hint="Your second direction is always the first axis. What remains of it when v lies on that axis?")
+@mistake(
+    "break_the_equivalence",
+    hint="Your second direction is always the first axis. What remains of it when v lies on that axis?",
+)
 def across_is_always_the_first_axis(table, word):
     v, along, _, dots = _evidence(table, word)
     across = torch.zeros_like(v)
@@ -1193,19 +1345,28 @@ def across_is_always_the_first_axis(table, word):
     return _loud(v, along, across / across.norm(), dots), _quiet(v, dots)
 
 
-@mistake("break_the_equivalence", hint="A shorter copy of v by a fixed factor: some row may have a smaller positive dot product still.")
+@mistake(
+    "break_the_equivalence",
+    hint="A shorter copy of v by a fixed factor: some row may have a smaller positive dot product still.",
+)
 def quiet_is_a_tenth_of_the_word(table, word):
     v, along, across, dots = _evidence(table, word)
     return _loud(v, along, across, dots), v / 10
 
 
-@mistake("break_the_equivalence", hint="A dot product of 0, or a negative one, is not what is asked: quiet points the way v does.")
+@mistake(
+    "break_the_equivalence",
+    hint="A dot product of 0, or a negative one, is not what is asked: quiet points the way v does.",
+)
 def quiet_points_away(table, word):
     v, along, across, dots = _evidence(table, word)
     return _loud(v, along, across, dots), -_quiet(v, dots)
 
 
-@mistake("break_the_equivalence", hint="Your quiet has a small dot product because it is nearly perpendicular. It should have the direction of v.")
+@mistake(
+    "break_the_equivalence",
+    hint="Your quiet has a small dot product because it is nearly perpendicular. It should have the direction of v.",
+)
 def quiet_is_nearly_perpendicular(table, word):
     v, along, across, dots = _evidence(table, word)
     return _loud(v, along, across, dots), dots[dots > 0].min() / (2 * v.norm()) * (along + 3 * across)

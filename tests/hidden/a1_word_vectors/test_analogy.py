@@ -18,7 +18,8 @@ def test_a_parallelogram_is_completed(student):
 
 @points(1)
 def test_the_words_asked_with_are_no_answer(student, reference):
-    """A small difference b − a leaves the target beside c, a large one beside b. None of the three may be the answer."""
+    """A small difference b − a leaves the target beside c, a large one beside b. None of the three may be the
+    answer."""
     for step in (0.05, 20.0):
         table = randn(8, 3)
         table[5] = table[0] + step * randn(3)

@@ -11,10 +11,11 @@ from autograder.suite import assert_refused, call_twice, points, randn, zeros
 def evidence(student, table, word):
     """The two vectors, after a look at their kind, with the word's vector."""
     answer = student.break_the_equivalence(table, word)
-    assert isinstance(answer, (tuple, list)) and len(answer) == 2, "return two vectors, (loud, quiet)"
+    assert isinstance(answer, (tuple, list)), "return two vectors, (loud, quiet)"
+    assert len(answer) == 2, "return two vectors, (loud, quiet)"
     for name, vector in zip(("loud", "quiet"), answer, strict=True):
         assert isinstance(vector, torch.Tensor), f"{name} should be a tensor"
-        assert vector.shape == table[word].shape, f"{name} has shape {list(vector.shape)}, not that of a row of the table"
+        assert vector.shape == table[word].shape, f"{name} has shape {list(vector.shape)}, not a row's"
         assert bool(vector.isfinite().all()), f"{name} has entries that are not finite"
     return (*(vector.to(table.dtype) for vector in answer), table[word])
 
@@ -36,7 +37,7 @@ def assert_quiet(student, table, word):
     product, smallest = (quiet @ v).item(), products[products > 0].min().item()
     assert product > 0, f"quiet · v is {product:.4g}; it should be positive"
     assert product < smallest, f"quiet · v is {product:.4g}, and a row of the table has {smallest:.4g} already"
-    assert cosine(quiet, v) >= 0.999, f"the cosine of quiet and v is {cosine(quiet, v):.4g}; it should be at least 0.999"
+    assert cosine(quiet, v) >= 0.999, f"the cosine of quiet and v is {cosine(quiet, v):.4g}, not 0.999 or more"
 
 
 @points(1.5)
@@ -66,7 +67,8 @@ def test_large_and_small_tables_work(student):
 
 @points(1)
 def test_every_word_has_a_counterexample(student):
-    """Words that lie on an axis, or have equal entries, or all entries negative: the direction across must not vanish."""
+    """Words that lie on an axis, or have equal entries, or all entries negative: the direction across must not
+    vanish."""
     table = randn(8, 3)
     table[0] = torch.tensor([2.0, 0.0, 0.0])
     table[1] = torch.tensor([0.0, 0.0, -3.0])

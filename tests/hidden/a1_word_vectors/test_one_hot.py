@@ -9,14 +9,16 @@ pytestmark = [forbid("torch.nn.functional.one_hot")]
 
 @points(1)
 def test_each_id_has_its_own_coordinate(student, reference):
-    """Every row should have exactly one 1, in the column of its id. Look at a vocabulary larger than the ids you use."""
+    """Every row should have exactly one 1, in the column of its id. Look at a vocabulary larger than the ids you
+    use."""
     ids = tensor([4, 0, 2, 2, 5])
     assert_close(student.one_hot(ids, 7), reference.one_hot(ids, 7), same_dtype=False)
 
 
 @points(1)
 def test_ids_may_have_any_number_of_dimensions(student, reference):
-    """The vocabulary is a new last dimension behind all dimensions of ids: [2, 3] becomes [2, 3, V]. A single id counts."""
+    """The vocabulary is a new last dimension behind all dimensions of ids: [2, 3] becomes [2, 3, V]. A single id
+    counts."""
     ids = randint(0, 6, (2, 5, 3))
     assert_close(student.one_hot(ids, 6), reference.one_hot(ids, 6), same_dtype=False)
     assert_close(student.one_hot(tensor(3), 5), reference.one_hot(tensor(3), 5), same_dtype=False)

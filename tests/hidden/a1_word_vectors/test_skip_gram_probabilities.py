@@ -20,13 +20,9 @@ def test_the_whole_vocabulary_shares_one(student, reference):
 def test_the_score_is_the_plain_dot_product(student, reference):
     """Longer vectors make a sharper distribution. No cosine, no division by a root."""
     center, table = 3 * randn(5), randn(6, 5) * 2
-    assert_close(
-        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
-    )
+    assert_close(student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table))
     center = center / 10
-    assert_close(
-        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
-    )
+    assert_close(student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table))
 
 
 @points(1)
@@ -36,9 +32,7 @@ def test_long_vectors_do_not_overflow(student, reference):
     center = 30 * center / center.norm()
     table = 30 * table / table.norm(dim=1, keepdim=True)
     table[2], table[4] = 1.01 * center, center  # two scores near 900, close enough that both count
-    assert_close(
-        student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table)
-    )
+    assert_close(student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table))
 
 
 @points(1)

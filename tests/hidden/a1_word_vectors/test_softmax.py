@@ -14,12 +14,12 @@ pytestmark = [
         "torch.nn.functional.softmax",
         "torch.nn.functional.softmin",
         "torch.nn.functional.gumbel_softmax",
-        "torch.nn.Softmax.forward",
+        "torch.nn.Softmax",
         "torch.log_softmax",
         "torch.Tensor.log_softmax",
         "torch.special.log_softmax",
         "torch.nn.functional.log_softmax",
-        "torch.nn.LogSoftmax.forward",
+        "torch.nn.LogSoftmax",
     )
 ]
 
@@ -93,7 +93,8 @@ def test_the_gradient_past_a_row_of_minus_infinity_is_finite(student, reference)
     z, own, weight = values.clone().requires_grad_(), values.clone().requires_grad_(), randn(3, 5)
     (student.softmax(z) * weight).sum().backward()
     (reference.softmax(own) * weight).sum().backward()
-    assert z.grad is not None and bool(z.grad.isfinite().all()), "the gradient of z is missing or not finite"
+    assert z.grad is not None, "z got no gradient"
+    assert bool(z.grad.isfinite().all()), "the gradient of z is not finite"
     assert_close(z.grad, own.grad, what="the gradient of z")
 
 
@@ -112,8 +113,8 @@ def test_a_nan_stays_visible(student):
     """A NaN among the scores is somebody's bug. Replacing every NaN by 0 hides it."""
     z = randn(3, 5)
     z[1, 2] = math.nan
-    weights = student.softmax(z)
-    assert_close(weights.isnan().any(dim=-1), torch.tensor([False, True, False]), what="which rows have a NaN, in the result")
+    broken = student.softmax(z).isnan().any(dim=-1)
+    assert broken.tolist() == [False, True, False], "the row with the NaN, and only that row, should have NaN in it"
 
 
 @points(0.5)
@@ -126,11 +127,12 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(0.5)
 def test_half_precision_is_computed_in_float32(student):
-    """0.012 − 5 has more digits than bfloat16 can hold: subtract, exponentiate and sum in float32, convert at the end."""
+    """0.012 − 5 has more digits than bfloat16 can hold: subtract, exponentiate and sum in float32, convert at
+    the end."""
     z = tensor([[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16)
     powers = torch.exp(z.double())
     exact = powers / powers.sum(dim=1, keepdim=True)
-    assert_close(student.softmax(z), exact, atol=0, rtol=2.5e-3, same_dtype=False)
+    assert_close(student.softmax(z), exact, atol=0, rtol=4.5e-3, same_dtype=False)
 
 
 @points(0.5)

@@ -42,7 +42,8 @@ def test_ties_go_to_the_smaller_pair(student):
 
 @points(1)
 def test_pairs_are_compared_as_tuples(student):
-    """("a", "z") is smaller than ("ab", "a"), although the glued text "az" is larger than "aba". Order the pairs, not the text."""
+    """("a", "z") is smaller than ("ab", "a"), although the glued text "az" is larger than "aba". Order the pairs, not
+    the text."""
     # a·b 8 (4 + 4)                -> ab
     # a·z 4, ab·a 4, ab·c 4: a tie -> a·z first
     words = {"aba": 4, "abc": 4, "az": 4}
@@ -80,8 +81,8 @@ def test_it_goes_on_until_no_pair_is_left(student):
     """A pair seen once is joined too; when every word is one token the list ends, however many were asked for."""
     assert_equal(student.train_bpe({"cat": 1}, 2), [("a", "t"), ("c", "at")])
     assert_equal(student.train_bpe({"cat": 1, "i": 5}, 50), [("a", "t"), ("c", "at")])
-    assert_equal(student.train_bpe({"i": 3, "a": 2}, 5) + student.train_bpe({"no": 3}, 0), [])
-    assert_equal(student.train_bpe({"no": 1}, 1), [("n", "o")])
+    assert_equal(student.train_bpe({"i": 3, "a": 2}, 5), [])
+    assert_equal(student.train_bpe({"no": 3}, 0), [])
 
 
 @points(0.5)

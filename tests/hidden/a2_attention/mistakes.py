@@ -454,7 +454,7 @@ def context_is_the_mean(states, s0, targets, params):
 )
 def attends_to_decoder_states_too(states, s0, targets, params):
     _check_decode(states, s0, targets, params)
-    s, hidden, weights, seen, length = s0, [], [], states, states.shape[1]
+    s, hidden, weights, seen = s0, [], [], states
     for t in range(targets.shape[1]):
         c, a = _look(s, seen, params)
         s = _next(_shifted(targets)[:, t], c, s, params)
@@ -467,7 +467,7 @@ def attends_to_decoder_states_too(states, s0, targets, params):
 
 @mistake(
     "seq2seq_decode",
-    hint="Row t of your weights is made with the state after step t. The decoder looks first, with the state before it.",
+    hint="Row t of your weights is made with the state after step t. The decoder looks first, with the one before.",
 )
 def scores_with_the_new_state(states, s0, targets, params):
     hidden, _ = _decode(states, s0, targets, params)

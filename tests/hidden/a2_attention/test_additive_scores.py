@@ -63,10 +63,10 @@ def test_gradients_reach_every_argument(student, reference):
 
 
 @points(0.5)
-def test_all_positions_are_scored_at_once(student, reference):
+def test_all_positions_are_scored_at_once(student):
     """Count torch operations at two lengths: a loop over positions needs more of them for a longer source."""
     short, long = inputs(t=3), inputs(t=29)
-    assert_close(student.additive_scores(*long), reference.additive_scores(*long))
+    assert student.additive_scores(*long).std() > 1e-3, "All scores are the same."
     few, many = (student.cost("additive_scores", *a).operations for a in (short, long))
     assert many <= few, f"3 positions take {few} torch operations and 29 take {many}: is there a loop over positions?"
 

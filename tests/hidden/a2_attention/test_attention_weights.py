@@ -13,24 +13,37 @@ pytestmark = [
 ]
 
 
-@points(3)
+@points(2.5)
 def test_each_query_distributes_over_the_keys(student, reference):
     """Row i belongs to query i and sums to 1. Check which axis your softmax normalizes and what you divide by."""
     q, k = randn(2, 5, 7), randn(2, 6, 7)
     assert_close(call_twice(student.attention_weights, q, k), reference.attention_weights(q, k))
 
 
+@points(1.5)
+def test_rows_are_distributions_that_follow_the_scores(student):
+    """Every row is positive, sums to 1, and gives most weight to the key with the largest dot product, and so on down.
+    (The scale has a test of its own.)"""
+    q, k = randn(2, 3, 5), randn(2, 4, 5)
+    weights = student.attention_weights(q, k)
+    assert_close(weights.sum(dim=-1), torch.ones(2, 3), same_dtype=False, what="the sum of each row")
+    assert weights.min() > 0, "Some weights are not positive."
+    assert weights.argsort(dim=-1).equal((q @ k.mT).argsort(dim=-1)), (
+        "The weights of a query are not in the order of its scores q · k_j."
+    )
+
+
 @points(1)
 def test_a_single_sequence_without_batch(student, reference):
-    """q [N_q, d] and k [N_k, d] with nothing in front: count axes from the end."""
-    q, k = randn(3, 5), randn(7, 5)
+    """q [N_q, d] and k [N_k, d] with nothing in front: count axes from the end. (d = 1 here.)"""
+    q, k = randn(3, 1), randn(7, 1)
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
 @points(1)
 def test_two_leading_axes(student, reference):
-    """Any number of leading axes may stand in front; later these are batch and heads."""
-    q, k = randn(2, 3, 5, 6), randn(2, 3, 4, 6)
+    """Any number of leading axes may stand in front; later these are batch and heads. (d = 1 here.)"""
+    q, k = randn(2, 3, 5, 1), randn(2, 3, 4, 1)
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
@@ -41,7 +54,7 @@ def test_as_many_queries_as_keys(student, reference):
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
-@points(1.5)
+@points(1)
 def test_the_scale_is_the_root_of_the_width(student):
     """d = 49: the query (1, 0, …) against keys that start with 7 ln 3, 7 ln 5, 7 ln 2 must give 0.3, 0.5, 0.2."""
     q, k = zeros(1, 49), randn(3, 49)
@@ -76,7 +89,7 @@ def test_gradients_reach_queries_and_keys(student, reference):
 @points(0.5)
 def test_transposed_views_are_welcome(student, reference):
     """q and k may be views of other tensors (not contiguous): `view` refuses them, `reshape` does not."""
-    q, k = randn(5, 2, 3).transpose(0, 1), randn(3, 6, 2).permute(2, 1, 0)
+    q, k = randn(4, 5, 2, 1).permute(2, 0, 1, 3), randn(4, 1, 6, 2).permute(3, 0, 2, 1)
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
@@ -88,11 +101,11 @@ def test_half_precision_in_half_precision_out(student):
     assert_close(student.attention_weights(q, k), torch.full((1, 2), 0.5).half(), atol=1e-3)
 
 
-@points(1)
-def test_no_loop_over_queries_or_keys(student, reference):
+@points(0.5)
+def test_no_loop_over_queries_or_keys(student):
     """Count torch operations at two lengths: one matrix product serves all queries and keys."""
     q, k = randn(2, 31, 5), randn(2, 37, 5)
-    assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
+    assert student.attention_weights(q, k).std() > 1e-3, "All weights are the same."
     few = student.cost("attention_weights", q[:, :3], k[:, :2]).operations
     many = student.cost("attention_weights", q, k).operations
     assert many <= few, f"3 queries take {few} torch operations and 31 take {many}: is there a Python loop?"

@@ -2,7 +2,7 @@
 
 import math
 
-from autograder.suite import assert_close, assert_refused, points
+from autograder.suite import assert_refused, points
 
 PLANT = """
 def plant():
@@ -58,9 +58,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
     plant()
     undisturbed = peek()
     plant()
-    measured = student.score_std(9, 3000, 1)
+    first = float(student.score_std(9, 300, 1))
     assert peek() == undisturbed, "After score_std the global random state is another one."
-    assert_close(float(measured), 3.0, atol=0.4)
+    assert abs(first - float(student.score_std(9, 300, 2))) > 1e-9, "Two seeds give one number: is anything drawn?"
 
 
 @points(0.5)

@@ -41,7 +41,12 @@ def simple_by_exponentials_of_the_lower_triangle(x):
 
 
 def _refuse(x_q, x_kv, w_q, w_k, w_v):
-    sizes = (x_q.size(-1), w_q.size(0)), (x_kv.size(-1), w_k.size(0)), (x_kv.size(-1), w_v.size(0)), (w_q.size(1), w_k.size(1))
+    sizes = (
+        (x_q.size(-1), w_q.size(0)),
+        (x_kv.size(-1), w_k.size(0)),
+        (x_kv.size(-1), w_v.size(0)),
+        (w_q.size(1), w_k.size(1)),
+    )
     for left, right in sizes:
         if left != right:
             raise ValueError(f"{left} != {right}")
@@ -254,6 +259,13 @@ def by_an_additive_mask_and_a_safe_row(scores, mask):
 
 
 @alternate("masked_softmax")
+def by_filling_in_and_replacing_empty_rows(scores, mask):
+    mask = _fits(scores, mask)
+    weights = torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1)  # masked_fill stops the gradient
+    return torch.where(mask.any(dim=-1, keepdim=True), weights, 0.0).to(scores.dtype)
+
+
+@alternate("masked_softmax")
 def by_logsumexp(scores, mask):
     mask = _fits(scores, mask)
     alive = mask.any(-1, keepdim=True)
@@ -310,6 +322,15 @@ def masked_attention_that_goes_back_to_plain_attention(q, k, v, mask=None):
     _refuse_qkv(q, k, v)
     half = q / q.shape[-1] ** 0.25, k / q.shape[-1] ** 0.25
     return (masked_softmax(widen(half[0]) @ widen(half[1]).mT, mask) @ widen(v)).to(q.dtype)
+
+
+@alternate("masked_attention")
+def masked_attention_one_query_at_a_time(q, k, v, mask=None):
+    _refuse_qkv(q, k, v)
+    scores = widen(q) @ widen(k).mT / math.sqrt(q.size(-1))
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else _fits(scores, mask)
+    rows = [masked_softmax(scores[..., i, :], mask[..., i, :]).unsqueeze(-2) @ widen(v) for i in range(q.size(-2))]
+    return torch.cat(rows, dim=-2).to(q.dtype)
 
 
 # --- sinusoidal_positions ----------------------------------------------------------------------------------------

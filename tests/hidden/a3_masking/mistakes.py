@@ -18,7 +18,9 @@ def _simple_weights(x):
     return softmax((wide @ wide.transpose(-1, -2)).masked_fill(_future(x.shape[-2]), -math.inf))
 
 
-@mistake("simple_self_attention", hint="The first form has no projections and no scale either: compare row 2 with paper.")
+@mistake(
+    "simple_self_attention", hint="The first form has no projections and no scale either: compare row 2 with paper."
+)
 def divides_by_root_d(x):
     wide = widen(x)
     scores = wide @ wide.transpose(-1, -2) / math.sqrt(x.shape[-1])
@@ -58,7 +60,10 @@ def softmax_over_the_queries(x):
     return (softmax(scores, dim=-2) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="exp(89) is too much for float32 and exp(710) for float64; softmax may subtract anything first.")
+@mistake(
+    "simple_self_attention",
+    hint="exp(89) is too much for float32 and exp(710) for float64; softmax may subtract anything first.",
+)
 def exponentials_without_subtracting_the_maximum(x):
     wide = widen(x)
     e = torch.exp(wide @ wide.transpose(-1, -2)).masked_fill(_future(x.shape[-2]), 0.0)
@@ -72,7 +77,10 @@ def keeps_the_upper_triangle(x):
     return (softmax((wide @ wide.transpose(-1, -2)).masked_fill(past, -math.inf)) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="The number of operations grows with N. Can one matrix product make all scores at once?")
+@mistake(
+    "simple_self_attention",
+    hint="The number of operations grows with N. Can one matrix product make all scores at once?",
+)
 def loops_over_the_tokens(x):
     wide = widen(x)
     rows = []
@@ -83,7 +91,9 @@ def loops_over_the_tokens(x):
     return torch.stack(rows, dim=-2).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="The scores are computed in float32, and the answer is still given in the dtype of x.")
+@mistake(
+    "simple_self_attention", hint="The scores are computed in float32, and the answer is still given in the dtype of x."
+)
 def half_precision_comes_back_as_float32(x):
     return _simple_weights(x) @ widen(x)
 
@@ -146,19 +156,27 @@ def softmax_over_axis_one(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_q.shape[1] ** -0.5, dim=1)
 
 
-@mistake("self_attention", hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear.")
+@mistake(
+    "self_attention", hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear."
+)
 def weights_as_nn_linear_has_them(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q.T, x @ w_k.T, x @ w_v.T, w_q.shape[1] ** -0.5)
 
 
-@mistake("self_attention", hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or their values?")
+@mistake(
+    "self_attention",
+    hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or their values?",
+)
 def mixes_the_tokens_themselves(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x, w_q.shape[1] ** -0.5)
 
 
-@mistake("self_attention", hint="One of keys and values decides the weights, the other is mixed. Use three different weights to test.")
+@mistake(
+    "self_attention",
+    hint="One of keys and values decides the weights, the other is mixed. Use three different weights to test.",
+)
 def values_from_the_key_matrix(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_k, w_q.shape[1] ** -0.5)
@@ -179,7 +197,10 @@ def scores_in_half_precision(x, w_q, w_k, w_v):
     return softmax(scores) @ (x @ w_v)
 
 
-@mistake("self_attention", hint="Which sizes can't be right together? Say so before torch says something else, and name them.")
+@mistake(
+    "self_attention",
+    hint="Which sizes can't be right together? Say so before torch says something else, and name them.",
+)
 def leaves_the_sizes_unchecked(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_q.shape[1] ** -0.5)
 
@@ -191,7 +212,9 @@ def leaves_the_sizes_unchecked(x, w_q, w_k, w_v):
 def queries_from_the_source(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     # The weights fit the other way round only where the two widths are equal; the shapes tell in any case.
-    w_q, w_k, w_v = (w_q, w_k, w_v) if x_q.shape[-1] == x_kv.shape[-1] else (w_k, w_q, x_q.new_ones(x_q.shape[-1], w_v.shape[1]))
+    w_q, w_k, w_v = (
+        (w_q, w_k, w_v) if x_q.shape[-1] == x_kv.shape[-1] else (w_k, w_q, x_q.new_ones(x_q.shape[-1], w_v.shape[1]))
+    )
     return scaled_dot_product_attention(x_kv @ w_q, x_q @ w_k, x_q @ w_v)
 
 
@@ -205,7 +228,10 @@ def values_from_the_asking_sequence(x_q, x_kv, w_q, w_k, w_v):
     return scaled_dot_product_attention(x_q @ w_q, x_kv @ w_k, values)
 
 
-@mistake("cross_attention", hint="The source isn't used at all: change it, and your output stays. Where do keys and values come from?")
+@mistake(
+    "cross_attention",
+    hint="The source isn't used at all: change it, and your output stays. Where do keys and values come from?",
+)
 def attends_to_itself(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     if x_q.shape[-1] != x_kv.shape[-1]:
@@ -213,20 +239,28 @@ def attends_to_itself(x_q, x_kv, w_q, w_k, w_v):
     return scaled_dot_product_attention(x_q @ w_q, x_q @ w_k, x_q @ w_v)
 
 
-@mistake("cross_attention", hint="Let one key dominate the search and look at what is mixed: is it that token's key or its value?")
+@mistake(
+    "cross_attention",
+    hint="Let one key dominate the search and look at what is mixed: is it that token's key or its value?",
+)
 def values_and_keys_are_the_same(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     keys = x_kv @ w_k
     return scaled_dot_product_attention(x_q @ w_q, keys, keys)
 
 
-@mistake("cross_attention", hint="The scale keeps the spread of a dot product near 1: how many terms does that product have?")
+@mistake(
+    "cross_attention", hint="The scale keeps the spread of a dot product near 1: how many terms does that product have?"
+)
 def cross_attention_without_scale(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     return _attend(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, 1.0)
 
 
-@mistake("cross_attention", hint="The scale has to do with the vectors inside the dot product, not with the input of the layer.")
+@mistake(
+    "cross_attention",
+    hint="The scale has to do with the vectors inside the dot product, not with the input of the layer.",
+)
 def scales_by_the_input_width(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     return _attend(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, x_q.shape[-1] ** -0.5)
@@ -252,7 +286,9 @@ def cross_attention_returns_float32(x_q, x_kv, w_q, w_k, w_v):
     return scaled_dot_product_attention(widen(x_q) @ widen(w_q), widen(x_kv) @ widen(w_k), widen(x_kv) @ widen(w_v))
 
 
-@mistake("cross_attention", hint="Name the two sizes that disagree in a ValueError, before the matrix product stumbles.")
+@mistake(
+    "cross_attention", hint="Name the two sizes that disagree in a ValueError, before the matrix product stumbles."
+)
 def leaves_the_sizes_of_both_inputs_unchecked(x_q, x_kv, w_q, w_k, w_v):
     return scaled_dot_product_attention(x_q @ w_q, x_kv @ w_k, x_kv @ w_v)
 
@@ -267,7 +303,10 @@ def _mask_sizes(n_q, n_k):
     return n_q, n_k
 
 
-@mistake("causal_mask", hint="With two queries and five keys the queries are the last two positions: which corner is the triangle in?")
+@mistake(
+    "causal_mask",
+    hint="With two queries and five keys the queries are the last two positions: which corner is the triangle in?",
+)
 def aligned_to_the_top_left(n_q, n_k=None):
     return torch.ones(*_mask_sizes(n_q, n_k)).tril().bool()
 
@@ -347,7 +386,9 @@ def _check_lengths(lengths, n):
             raise ValueError(f"a sequence of length {length} does not fit into {n} places")
 
 
-@mistake("padding_mask", hint="[B, N] is read as [N_q, N_k] when it meets the scores. Which axis is missing, and where?")
+@mistake(
+    "padding_mask", hint="[B, N] is read as [N_q, N_k] when it meets the scores. Which axis is missing, and where?"
+)
 def no_axis_for_the_queries(lengths, n):
     _check_lengths(lengths, n)
     return torch.arange(n) < lengths[:, None]
@@ -452,7 +493,9 @@ def the_last_mask_wins(*masks):
     return masks[-1].expand(torch.broadcast_shapes(*(mask.shape for mask in masks)))
 
 
-@mistake("combine_masks", hint="`&=` writes into the caller's mask. Call your function twice, and print the first mask.")
+@mistake(
+    "combine_masks", hint="`&=` writes into the caller's mask. Call your function twice, and print the first mask."
+)
 def writes_into_the_first_mask(*masks):
     _check_masks(masks)
     allowed = masks[0]
@@ -505,7 +548,9 @@ def no_mask_gives_none(*masks):
     return allowed
 
 
-@mistake("combine_masks", hint="torch complains in its own words. The course asks for a ValueError that names the sizes.")
+@mistake(
+    "combine_masks", hint="torch complains in its own words. The course asks for a ValueError that names the sizes."
+)
 def leaves_the_shapes_unchecked(*masks):
     if not masks:
         raise ValueError("0 masks cannot be combined")
@@ -543,7 +588,10 @@ def scores_times_mask(scores, mask):
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should a forbidden score become, whatever it was?")
+@mistake(
+    "masked_softmax",
+    hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should any forbidden score become?",
+)
 def scores_times_minus_infinity(scores, mask):
     mask = _expanded(scores, mask)
     wide = widen(scores)
@@ -557,7 +605,10 @@ def mask_after_the_softmax(scores, mask):
     return softmax(scores) * mask
 
 
-@mistake("masked_softmax", hint="The same in exact arithmetic. Now give a forbidden key the score 100000: what is left to divide by?")
+@mistake(
+    "masked_softmax",
+    hint="The same in exact arithmetic. Now give a forbidden key the score 100000: what is left to divide by?",
+)
 def mask_after_the_softmax_and_renormalized(scores, mask):
     mask = _expanded(scores, mask)
     weights = softmax(widen(scores)) * mask
@@ -565,7 +616,10 @@ def mask_after_the_softmax_and_renormalized(scores, mask):
     return (weights / total).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="Fine until a row has no allowed key: then all keys are equally large, and each gets its share.")
+@mistake(
+    "masked_softmax",
+    hint="Fine until a row has no allowed key: then all keys are equally large, and each gets its share.",
+)
 def fills_with_minus_a_billion(scores, mask):
     mask = _expanded(scores, mask)
     return softmax(widen(scores).masked_fill(~mask, -1e9)).to(scores.dtype)
@@ -578,20 +632,30 @@ def fills_with_minus_ten_thousand(scores, mask):
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="A row of −inf has the maximum −inf, and −inf − (−inf) is NaN. Ask the mask which rows are empty.")
+@mistake(
+    "masked_softmax",
+    hint="A row of −inf has the maximum −inf, and −inf − (−inf) is NaN. Ask the mask which rows are empty.",
+)
 def empty_rows_are_nan(scores, mask):
     mask = _expanded(scores, mask)
     return torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="The forward pass looks right; print the gradient. A NaN that was replaced afterwards has gone backwards already.")
+@mistake(
+    "masked_softmax",
+    hint="The forward pass looks right; print the gradient. You added −inf, and a NaN goes backwards through a sum.",
+)
 def empty_rows_replaced_too_late(scores, mask):
     mask = _expanded(scores, mask)
-    weights = torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1)
+    bias = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+    weights = torch.softmax(widen(scores) + bias, dim=-1)
     return torch.where(mask.any(-1, keepdim=True), weights, 0.0).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="Washing away every NaN also hides the real ones, and the backward pass still has them. Only empty rows become 0.")
+@mistake(
+    "masked_softmax",
+    hint="Washing away every NaN also hides the ones that come from a bug. Only rows that the mask empties become 0.",
+)
 def nan_to_num_over_everything(scores, mask):
     mask = _expanded(scores, mask)
     return torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1).nan_to_num(0.0).to(scores.dtype)
@@ -618,14 +682,18 @@ def masked_fill_not_assigned(scores, mask):
     return softmax(scores).masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
-@mistake("masked_softmax", hint="A function with a trailing underscore writes in place: you turned the caller's mask round.")
+@mistake(
+    "masked_softmax", hint="A function with a trailing underscore writes in place: you turned the caller's mask round."
+)
 def turns_the_callers_mask_round(scores, mask):
     _expanded(scores, mask)
     blocked = mask.logical_not_()
     return softmax(widen(scores).masked_fill(blocked, -math.inf)).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="masked_fill_ writes into the caller's scores. Call your function twice and print them.")
+@mistake(
+    "masked_softmax", hint="masked_fill_ writes into the caller's scores. Call your function twice and print them."
+)
 def fills_the_callers_scores(scores, mask):
     mask = _expanded(scores, mask)
     with torch.no_grad():
@@ -646,7 +714,10 @@ def masked_softmax_over_queries(scores, mask):
     return softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-2).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="The maximum is taken over forbidden keys too: with a huge one among them everything else underflows.")
+@mistake(
+    "masked_softmax",
+    hint="The maximum is taken over forbidden keys too: with a huge one among them everything else underflows.",
+)
 def maximum_over_all_keys(scores, mask):
     mask = _expanded(scores, mask)
     wide = widen(scores)
@@ -655,14 +726,20 @@ def maximum_over_all_keys(scores, mask):
     return (e / e.sum(-1, keepdim=True).masked_fill(~mask.any(-1, keepdim=True), 1.0)).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="exp(89) is too large for float32. The softmax stays the same if you subtract something from the row first.")
+@mistake(
+    "masked_softmax",
+    hint="exp(89) is too large for float32. The softmax stays the same if you subtract something from the row first.",
+)
 def no_maximum_subtracted(scores, mask):
     mask = _expanded(scores, mask)
     e = torch.exp(widen(scores)).masked_fill(~mask, 0.0)
     return (e / e.sum(-1, keepdim=True).masked_fill(~mask.any(-1, keepdim=True), 1.0)).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="Added so that nothing is divided by zero, this small number also takes its share of small sums.")
+@mistake(
+    "masked_softmax",
+    hint="Added so that nothing is divided by zero, this small number also takes its share of small sums.",
+)
 def small_number_under_the_fraction(scores, mask):
     mask = _expanded(scores, mask)
     visible = widen(scores).masked_fill(~mask, -math.inf)
@@ -676,7 +753,10 @@ def masked_softmax_returns_float32(scores, mask):
     return _over_allowed(widen(scores), mask)
 
 
-@mistake("masked_softmax", hint="torch complains in its own words, or doesn't. The course asks for a ValueError with both sizes.")
+@mistake(
+    "masked_softmax",
+    hint="torch complains in its own words, or doesn't. The course asks for a ValueError with both sizes.",
+)
 def leaves_the_mask_unchecked(scores, mask):
     return _over_allowed(scores, mask)
 
@@ -735,7 +815,10 @@ def hides_what_is_allowed(q, k, v, mask=None):
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else ~mask), q, v)
 
 
-@mistake("masked_attention", hint="A query that is cut off still has softmax over everything: the mask must act before the weights are shared out.")
+@mistake(
+    "masked_attention",
+    hint="Add up the weights of one query: the mask has to act before the 1 is shared out.",
+)
 def zeroes_the_weights_afterwards(q, k, v, mask=None):
     scores = _checked_scores(q, k, v)
     weights = masked_softmax(scores, _everything(scores))
@@ -762,7 +845,9 @@ def mask_of_the_first_sequence(q, k, v, mask=None):
     return _mix(masked_softmax(scores, mask[0] if mask.ndim > 2 else mask), q, v)
 
 
-@mistake("masked_attention", hint="One of keys and values decides, the other is mixed. Test with three different tensors.")
+@mistake(
+    "masked_attention", hint="One of keys and values decides, the other is mixed. Test with three different tensors."
+)
 def mixes_the_keys(q, k, v, mask=None):
     scores = _checked_scores(q, k, v)
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else mask), q, k)
@@ -789,15 +874,10 @@ def masked_attention_returns_float32(q, k, v, mask=None):
     return masked_softmax(scores, _everything(scores) if mask is None else mask) @ widen(v)
 
 
-@mistake("masked_attention", hint="The number of operations grows with the number of queries. One product makes all the scores.")
-def one_query_at_a_time(q, k, v, mask=None):
-    scores = _checked_scores(q, k, v)
-    mask = (_everything(scores) if mask is None else mask).expand(*mask.shape[:-2], *scores.shape[-2:]) if mask is not None else _everything(scores)
-    rows = [masked_softmax(scores[..., i : i + 1, :], mask[..., i : i + 1, :]) for i in range(q.shape[-2])]
-    return _mix(torch.cat(rows, dim=-2), q, v)
-
-
-@mistake("masked_attention", hint="Queries and keys are compared, keys and values come in pairs: name the sizes that disagree in a ValueError.")
+@mistake(
+    "masked_attention",
+    hint="Queries and keys are compared, keys and values come in pairs: name the sizes that disagree in a ValueError.",
+)
 def leaves_q_k_and_v_unchecked(q, k, v, mask=None):
     scores = widen(q) @ widen(k).transpose(-1, -2) * q.shape[-1] ** -0.5
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else mask), q, v)
@@ -819,7 +899,9 @@ def _table(n, d, exponent, start=0, base=10000.0, first=torch.sin, second=torch.
     return table.to(torch.get_default_dtype())
 
 
-@mistake("sinusoidal_positions", hint="i counts pairs. The exponent is the even column over D: is it doubled once too often?")
+@mistake(
+    "sinusoidal_positions", hint="i counts pairs. The exponent is the even column over D: is it doubled once too often?"
+)
 def exponent_doubled(n, d):
     return _table(n, d, lambda even: 2 * even / d)
 
@@ -842,7 +924,10 @@ def all_sines_first(n, d):
     return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 
 
-@mistake("sinusoidal_positions", hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds fall or rise?")
+@mistake(
+    "sinusoidal_positions",
+    hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds fall or rise?",
+)
 def speeds_rise(n, d):
     return _table(n, d, lambda even: -even / d)
 
@@ -852,7 +937,10 @@ def sine_and_cosine_swapped(n, d):
     return _table(n, d, lambda even: even / d, first=torch.cos, second=torch.sin)
 
 
-@mistake("sinusoidal_positions", hint="With an odd D there is one sine more than there are cosines. How many angles does each need?")
+@mistake(
+    "sinusoidal_positions",
+    hint="With an odd D there is one sine more than there are cosines. How many angles does each need?",
+)
 def odd_width_crashes(n, d):
     if n < 0 or d < 1:
         raise ValueError(f"no position vectors for n = {n} and d = {d}")
@@ -862,7 +950,10 @@ def odd_width_crashes(n, d):
     return table
 
 
-@mistake("sinusoidal_positions", hint="The exponent has the D that was asked for. Did you round an odd D up and cut the last column off?")
+@mistake(
+    "sinusoidal_positions",
+    hint="The exponent has the D that was asked for. Did you round an odd D up and cut the last column off?",
+)
 def odd_width_rounded_up(n, d):
     return _table(n, d, lambda even: even / (d + d % 2))
 
@@ -880,7 +971,9 @@ def positions_from_one(n, d):
     return _table(n, d, lambda even: even / d, start=1)
 
 
-@mistake("sinusoidal_positions", hint="The slowest hand takes about 10000 · 2π positions for one turn. What is your base?")
+@mistake(
+    "sinusoidal_positions", hint="The slowest hand takes about 10000 · 2π positions for one turn. What is your base?"
+)
 def base_of_one_thousand(n, d):
     return _table(n, d, lambda even: even / d, base=1000.0)
 
@@ -890,12 +983,17 @@ def exponent_in_whole_numbers(n, d):
     return _table(n, d, lambda even: even // d)
 
 
-@mistake("sinusoidal_positions", hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are spread too far.")
+@mistake(
+    "sinusoidal_positions",
+    hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are spread too far.",
+)
 def exponent_reaches_one(n, d):
     return _table(n, d, lambda even: even / max(1, d - 2))
 
 
-@mistake("sinusoidal_positions", hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?")
+@mistake(
+    "sinusoidal_positions", hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?"
+)
 def positions_in_float64(n, d):
     return _table(n, d, lambda even: even / d).double()
 
@@ -917,31 +1015,46 @@ def _near(a, b, tolerance=1e-6):
     return bool((a - b).abs().max() <= tolerance * b.abs().max())
 
 
-@mistake("is_permutation_equivariant", hint="That is invariance: the same output in the same order. Attention gives the same outputs, shuffled.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="That is invariance: the same output in the same order. Attention gives the same outputs, shuffled.",
+)
 def tests_invariance(fn, x, perm):
     _check_perm(x, perm)
     return _near(fn(x[perm]), fn(x))
 
 
-@mistake("is_permutation_equivariant", hint="A swap is its own inverse, a cycle is not. Which way round do you shuffle the outputs?")
+@mistake(
+    "is_permutation_equivariant",
+    hint="A swap is its own inverse, a cycle is not. Which way round do you shuffle the outputs?",
+)
 def shuffles_the_outputs_the_wrong_way(fn, x, perm):
     _check_perm(x, perm)
     return _near(fn(x[perm]), fn(x)[perm.argsort()])
 
 
-@mistake("is_permutation_equivariant", hint="The same numbers summed in another order differ in the last digits. Allow for that.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="The same numbers summed in another order differ in the last digits. Allow for that.",
+)
 def expects_equality_to_the_last_bit(fn, x, perm):
     _check_perm(x, perm)
     return torch.equal(fn(x[perm]), fn(x)[perm])
 
 
-@mistake("is_permutation_equivariant", hint="A difference of one part in a thousand of the output is a difference. How generous is your tolerance?")
+@mistake(
+    "is_permutation_equivariant",
+    hint="A difference of one part in a thousand of the output is a difference. How generous is your tolerance?",
+)
 def far_too_generous(fn, x, perm):
     _check_perm(x, perm)
     return _near(fn(x[perm]), fn(x)[perm], tolerance=0.1)
 
 
-@mistake("is_permutation_equivariant", hint="If all outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with their size.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="If all outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with their size.",
+)
 def tolerance_of_a_fixed_size(fn, x, perm):
     _check_perm(x, perm)
     return bool(torch.allclose(fn(x[perm]), fn(x)[perm], rtol=1e-5, atol=1e-8))
@@ -954,21 +1067,29 @@ def shuffles_the_features(fn, x, perm):
     return _near(fn(x[:, perm]), fn(x)[:, perm])
 
 
-@mistake("is_permutation_equivariant", hint="The question is about the shuffle that you are given, not about one of your own.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="The question is about the shuffle that you are given, not about one of your own.",
+)
 def uses_a_shuffle_of_its_own(fn, x, perm):
     _check_perm(x, perm)
     own = torch.randperm(x.shape[0], generator=torch.Generator().manual_seed(1))
     return _near(fn(x[own]), fn(x)[own])
 
 
-@mistake("is_permutation_equivariant", hint="Sorted, the two sides may hold the same numbers in the wrong places. Compare row by row.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="Sorted, the two sides may hold the same numbers in the wrong places. Compare row by row.",
+)
 def compares_the_sums_only(fn, x, perm):
     _check_perm(x, perm)
     a, b = fn(x[perm]).sum(0), fn(x)[perm].sum(0)
     return bool((a - b).abs().max() <= 1e-6 * fn(x).abs().max())
 
 
-@mistake("is_permutation_equivariant", hint="`x[:] = …` shuffles the caller's tokens. And what does fn(x) see afterwards?")
+@mistake(
+    "is_permutation_equivariant", hint="`x[:] = …` shuffles the caller's tokens. And what does fn(x) see afterwards?"
+)
 def shuffles_x_in_place(fn, x, perm):
     _check_perm(x, perm)
     after = fn(x)[perm]
@@ -976,7 +1097,10 @@ def shuffles_x_in_place(fn, x, perm):
     return _near(fn(x), after)
 
 
-@mistake("is_permutation_equivariant", hint="Does your function depend on fn at all? A constant answer is wrong half of the time.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="Does your function depend on fn at all? A constant answer is wrong half of the time.",
+)
 def always_yes(fn, x, perm):
     _check_perm(x, perm)
     return True
@@ -988,7 +1112,10 @@ def answers_with_a_tensor(fn, x, perm):
     return (fn(x[perm]) - fn(x)[perm]).abs().max() <= 1e-6 * fn(x).abs().max()
 
 
-@mistake("is_permutation_equivariant", hint="Three indices into seven tokens are no shuffle, and indexing does not mind. Refuse it.")
+@mistake(
+    "is_permutation_equivariant",
+    hint="Three indices into seven tokens are no shuffle, and indexing does not mind. Refuse it.",
+)
 def accepts_a_short_permutation(fn, x, perm):
     return _near(fn(x[perm]), fn(x)[perm])
 
@@ -1039,12 +1166,18 @@ def changes_the_next_token_only(fn, x):
     return _search(fn, x, lambda old, new: torch.cat([new[:1], old[1:]]))
 
 
-@mistake("first_leak", hint="A leak through rounding does not notice a change of a millionth. Tokens are of size 1: change them by as much.")
+@mistake(
+    "first_leak",
+    hint="A leak through rounding does not notice a millionth. Tokens are of size 1: change them by as much.",
+)
 def changes_by_a_millionth(fn, x):
     return _search(fn, x, lambda old, new: old + 1e-6 * new, tolerance=1e-10)
 
 
-@mistake("first_leak", hint="A gradient is zero where a function is flat, and a rounded token leaks all the same. Change the tokens instead.")
+@mistake(
+    "first_leak",
+    hint="A gradient is 0 where a function is flat, and a rounded token leaks all the same. Change the tokens.",
+)
 def asks_for_the_gradient(fn, x):
     tokens = x.clone().requires_grad_()
     y = fn(tokens)
@@ -1057,7 +1190,9 @@ def asks_for_the_gradient(fn, x):
     return None
 
 
-@mistake("first_leak", hint="A clean function may differ in its last digit when other tokens change. Allow for rounding.")
+@mistake(
+    "first_leak", hint="A clean function may differ in its last digit when other tokens change. Allow for rounding."
+)
 def expects_equality_to_the_last_bit_of_each_row(fn, x):
     return _search(fn, x, lambda old, new: new, tolerance=0.0)
 
@@ -1067,7 +1202,10 @@ def overlooks_small_leaks(fn, x):
     return _search(fn, x, lambda old, new: new, tolerance=0.2)
 
 
-@mistake("first_leak", hint="If the outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with the size of the row.")
+@mistake(
+    "first_leak",
+    hint="If the outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with the size of the row.",
+)
 def tolerance_that_ignores_the_size(fn, x):
     before = fn(x)
     for i in range(x.shape[0] - 1):
@@ -1077,7 +1215,10 @@ def tolerance_that_ignores_the_size(fn, x):
     return None
 
 
-@mistake("first_leak", hint="If you add the same number to all features, a leak through differences of features does not notice.")
+@mistake(
+    "first_leak",
+    hint="If you add the same number to all features, a leak through differences of features does not notice.",
+)
 def adds_a_constant(fn, x):
     return _search(fn, x, lambda old, new: old + 1.0)
 
@@ -1097,7 +1238,10 @@ def reorders_later_tokens(fn, x):
     return _search(fn, x, lambda old, new: old.flip(0))
 
 
-@mistake("first_leak", hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you accuse the innocent.")
+@mistake(
+    "first_leak",
+    hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you accuse the innocent.",
+)
 def marks_later_tokens_with_nan(fn, x):
     for i in range(x.shape[0] - 1):
         if fn(torch.cat([x[: i + 1], torch.full_like(x[i + 1 :], math.nan)]))[i].isnan().any():
@@ -1105,7 +1249,10 @@ def marks_later_tokens_with_nan(fn, x):
     return None
 
 
-@mistake("first_leak", hint="fn takes this N only: it may own a table of that size. Change the later tokens instead of cutting them off.")
+@mistake(
+    "first_leak",
+    hint="fn takes this N only: it may own a table of that size. Change the later tokens instead of cutting them off.",
+)
 def cuts_the_sequence(fn, x):
     before = fn(x)
     for i in range(x.shape[0] - 1):
@@ -1123,7 +1270,10 @@ def changes_the_token_itself(fn, x):
     return None
 
 
-@mistake("first_leak", hint="Which comes first: the row that you happen to find first, or the smallest row? Go through the rows in order.")
+@mistake(
+    "first_leak",
+    hint="Which comes first: the row that you happen to find first, or the smallest row? Go through the rows in order.",
+)
 def the_row_found_first(fn, x):
     before = fn(x)
     for j in range(1, x.shape[0]):
@@ -1175,7 +1325,9 @@ def writes_into_x(fn, x):
     return None
 
 
-@mistake("first_leak", hint="A change in an earlier token may of course move a later row. That is no leak, it is memory.")
+@mistake(
+    "first_leak", hint="A change in an earlier token may of course move a later row. That is no leak, it is memory."
+)
 def looks_the_wrong_way(fn, x):
     before = fn(x)
     for i in range(1, x.shape[0]):
@@ -1187,7 +1339,10 @@ def looks_the_wrong_way(fn, x):
 # --- product_mask_evidence ---------------------------------------------------------------------------------------
 
 
-@mistake("product_mask_evidence", hint="A positive score times −inf is −inf, as it should be. Which sign is the harmless one?")
+@mistake(
+    "product_mask_evidence",
+    hint="A positive score times −inf is −inf, as it should be. Which sign is the harmless one?",
+)
 def signs_the_wrong_way_round(n):
     return -torch.ones(n, n), torch.ones(n, n), torch.zeros(n, n)
 
@@ -1197,17 +1352,24 @@ def always_three_tokens(n):
     return torch.ones(3, 3), -torch.ones(3, 3), torch.zeros(3, 3)
 
 
-@mistake("product_mask_evidence", hint="The notes multiply by −inf above the diagonal only. Where are your telling scores?")
+@mistake(
+    "product_mask_evidence", hint="The notes multiply by −inf above the diagonal only. Where are your telling scores?"
+)
 def scores_in_the_past(n):
     return torch.ones(n, n), torch.ones(n, n) - 2 * torch.ones(n, n).tril(), torch.ones(n, n).triu(1)
 
 
-@mistake("product_mask_evidence", hint="The scores themselves are finite: it is the product that makes infinities of them.")
+@mistake(
+    "product_mask_evidence", hint="The scores themselves are finite: it is the product that makes infinities of them."
+)
 def infinite_scores(n):
     return torch.ones(n, n), torch.full((n, n), -math.inf), torch.full((n, n), math.nan)
 
 
-@mistake("product_mask_evidence", hint="One matrix shows one thing. Does the second hold a zero, or the third a negative number, in the future?")
+@mistake(
+    "product_mask_evidence",
+    hint="One matrix shows one thing. Does the second hold a zero, or the third a negative number, in the future?",
+)
 def both_ways_in_one(n):
     mixed = -torch.ones(n, n)
     mixed[0, -1] = 0.0
@@ -1225,6 +1387,9 @@ def fine_by_luck(n):
     return torch.randn(n, n, generator=random), -torch.ones(n, n), torch.zeros(n, n)
 
 
-@mistake("product_mask_evidence", hint="Three matrices were asked for: where it works, and the two ways in which it does not.")
+@mistake(
+    "product_mask_evidence",
+    hint="Three matrices were asked for: where it works, and the two ways in which it does not.",
+)
 def only_the_failures(n):
     return -torch.ones(n, n), torch.zeros(n, n)

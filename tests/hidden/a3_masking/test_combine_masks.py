@@ -7,7 +7,7 @@ from autograder.suite import assert_close, assert_refused, call_twice, points, r
 
 @points(1.5)
 def test_a_key_must_be_allowed_by_causality_and_by_padding(student):
-    """A [5, 5] triangle and a [3, 1, 5] padding mask: what gets a padded key in the past, what a real one in the future?"""
+    """A [5, 5] triangle and a [3, 1, 5] padding mask: what does a padded key in the past get?"""
     triangle = torch.ones(5, 5).tril().bool()
     real = tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool().unsqueeze(1)
     assert_close(student.combine_masks(triangle, real), torch.stack([triangle & row for row in real]))

@@ -45,7 +45,7 @@ def test_it_looks_at_near_and_far_tokens(student):
 
 @points(1)
 def test_it_reports_the_smallest_output_row(student):
-    """Row 3 sees token 4 and row 1 sees token 6. The answer is the row of the output, not the token that was changed."""
+    """Row 3 sees token 4 and row 1 sees token 6. The answer is the row of the output, not the token."""
     x = randn(7, 5)
     assert_equal(leak(student, edited("y[3] += x[4]; y[1] += x[6]"), x), 1)
     assert_equal(leak(student, edited("y[2] += x[5]; y[4] += x[5]"), x), 2)
@@ -63,7 +63,7 @@ def test_it_looks_at_the_first_row_and_at_the_last_that_can_leak(student):
 
 @points(1.5)
 def test_it_is_not_fooled_by_a_special_change(student):
-    """Leaks through differences, squares, sums, and tokens that happen to be zero: change them to something unrelated."""
+    """Leaks through differences, squares, sums, and tokens that are zero: change them to something unrelated."""
     x = randn(7, 5)
     assert_equal(leak(student, edited("y[3] += x[4] - x[4].mean()"), x), 3)
     assert_equal(leak(student, edited("y[1] += x[5] ** 2"), x), 1)
@@ -76,7 +76,9 @@ def test_it_is_not_fooled_by_a_special_change(student):
 @points(1)
 def test_it_sees_leaks_that_have_no_gradient(student):
     """A token that is rounded before it is used leaks as well: the change has to be of ordinary size."""
-    x = tensor([[0.3, -1.2, 2.1, 0.4], [1.4, 0.7, -0.6, -2.2], [-0.8, 1.1, 0.2, 0.9], [2.3, -0.4, 1.2, -1.3], [0.6] * 4])
+    x = tensor(
+        [[0.3, -1.2, 2.1, 0.4], [1.4, 0.7, -0.6, -2.2], [-0.8, 1.1, 0.2, 0.9], [2.3, -0.4, 1.2, -1.3], [0.6] * 4]
+    )
     assert_equal(leak(student, edited("y[1] += x[3].round()"), x), 1)
     assert_equal(leak(student, edited("y[3] += x[2].round()"), x), None)
 

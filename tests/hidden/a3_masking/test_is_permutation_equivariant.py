@@ -54,7 +54,7 @@ def test_tokens_are_shuffled_and_not_features(student):
 
 @points(1)
 def test_rounding_is_not_a_difference(student):
-    """A sum of shuffled numbers differs in its last digits; a real difference is a thousandth of the output and more."""
+    """A sum of shuffled numbers differs in its last digits; a real difference is at least a thousandth of it."""
     x, perm = randn(23, 5), [*range(1, 23, 2), *range(0, 23, 2)]
     assert_equal(verdict(student, CENTRED, 1e3 * x, perm), True)
     assert_equal(verdict(student, ATTENTION, x, perm), True)

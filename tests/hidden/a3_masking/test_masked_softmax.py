@@ -20,11 +20,13 @@ def test_with_everything_allowed_it_is_softmax(student):
 
 @points(1.5)
 def test_allowed_keys_share_as_if_the_others_did_not_exist(student):
-    """Take the allowed scores of a row alone and compute their softmax by hand: that is the row, with zeros in between."""
+    """Compute the softmax of the allowed scores of a row alone: that is the row, with zeros in between."""
     scores = 2 * randn(5, 5)
     weights = student.masked_softmax(scores, TRIANGLE)
     for i in range(5):
-        assert_close(weights[i, : i + 1], torch.softmax(scores[i, : i + 1], dim=-1), what=f"the allowed part of row {i}")
+        assert_close(
+            weights[i, : i + 1], torch.softmax(scores[i, : i + 1], dim=-1), what=f"the allowed part of row {i}"
+        )
 
 
 @points(1)
@@ -92,9 +94,10 @@ def test_a_huge_forbidden_score_changes_nothing(student):
 @points(1)
 def test_very_negative_allowed_scores_still_win(student):
     """All allowed scores are below −100000. Whatever stands in for "forbidden" must be smaller than that."""
-    scores = tensor([[-1e5, 3.0, -1e5], [-2e5, -2e5, -1e5]]).float()
+    scores = tensor([[-1e5, 3.0, -1e5], [-2e5, -1e5, -1e3]]).float()
     mask = tensor([[1, 0, 1], [1, 1, 0]]).bool()
-    assert_close(student.masked_softmax(scores, mask), tensor([[0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]).float())
+    expected = tensor([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]).float()
+    assert_close(student.masked_softmax(scores, mask), expected, atol=1e-2)  # float32 is this coarse near -1e5
 
 
 @points(0.5)

@@ -10,7 +10,8 @@ from autograder.suite import points
 def products(student, n):
     """The student's three matrices, checked, and each multiplied by the notes' mask."""
     answer = student.product_mask_evidence(n)
-    assert isinstance(answer, tuple) and len(answer) == 3, "three matrices are wanted: (fine, one_way, other_way)"
+    assert isinstance(answer, (tuple, list)), "three matrices are wanted: (fine, one_way, other_way)"
+    assert len(answer) == 3, f"three matrices are wanted, (fine, one_way, other_way), and there are {len(answer)}"
     for name, scores in zip(("fine", "one_way", "other_way"), answer, strict=True):
         assert isinstance(scores, torch.Tensor), f"{name} should be a tensor"
         assert list(scores.shape) == [n, n], f"{name} has shape {list(scores.shape)}, and should be [{n}, {n}]"
@@ -30,7 +31,9 @@ def test_some_scores_hide_the_error(student):
         scores, product, _, _ = products(student, n)
         meant = torch.softmax(scores.masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf), dim=-1)
         got = torch.softmax(product, dim=-1)
-        assert torch.allclose(got, meant), f"with n = {n} the product gives other weights than causal attention on `fine`"
+        assert torch.allclose(got, meant), (
+            f"with n = {n} the product gives other weights than causal attention on `fine`"
+        )
 
 
 @points(1.5)

@@ -11,13 +11,13 @@ TOLERANCE = {"atol": 1e-4, "rtol": 0.0}
 
 @points(2)
 def test_columns_are_sine_and_cosine_of_one_angle(student, reference):
-    """Work out position 1 with D = 10: the angles are 1, 10000^(-2/10), 10000^(-4/10), …, a sine and a cosine of each."""
+    """Work out row 1 with D = 10: the angles are 1, 10000^(-2/10), 10000^(-4/10), …, a sine and a cosine of each."""
     assert_close(student.sinusoidal_positions(7, 10), reference.sinusoidal_positions(7, 10), **TOLERANCE)
 
 
 @points(1)
 def test_speeds_fall_from_one_towards_one_in_ten_thousand(student):
-    """The angle at position 1 is the speed of a pair: divide neighbouring speeds, and you get the same factor each time."""
+    """The angle at position 1 is the speed of a pair: neighbouring speeds differ by the same factor each time."""
     row = student.sinusoidal_positions(2, 14)[1].double()
     speeds = torch.atan2(row[0::2], row[1::2])
     expected = torch.tensor([10000 ** (-pair / 7) for pair in range(7)], dtype=torch.float64)
@@ -27,7 +27,9 @@ def test_speeds_fall_from_one_towards_one_in_ten_thousand(student):
 @points(1.5)
 def test_odd_width_has_one_sine_more(student):
     """D = 9: five sines, four cosines, and the exponent is 2i/9, since the D given is 9."""
-    expected = [[trig(p / 10000 ** (2 * (c // 2) / 9)) for c, trig in zip(range(9), TRIGS, strict=False)] for p in range(6)]
+    expected = [
+        [trig(p / 10000 ** (2 * (c // 2) / 9)) for c, trig in zip(range(9), TRIGS, strict=False)] for p in range(6)
+    ]
     assert_close(student.sinusoidal_positions(6, 9), torch.tensor(expected), **TOLERANCE)
 
 

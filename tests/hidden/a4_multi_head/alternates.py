@@ -46,6 +46,13 @@ def transposes_the_columns_first(x, num_heads):
     return x.transpose(1, 2).reshape(x.shape[0], num_heads, -1, x.shape[1]).transpose(2, 3)
 
 
+@alternate("split_heads")
+def views_the_columns_as_two_axes(x, num_heads):
+    if num_heads < 1 or x.shape[2] % num_heads:
+        raise ValueError(f"cannot make {num_heads} heads of {x.shape[2]} columns")
+    return x.view(x.shape[0], x.shape[1], num_heads, -1).transpose(1, 2)  # cutting one axis works for all strides
+
+
 # ── merge_heads ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -160,11 +167,7 @@ def batched_products_over_batch_times_heads(x, w_q, w_k, w_v, w_o, num_heads, ma
 def adds_what_the_heads_write(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _, d_v = _sizes(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
-    q, k, v = (
-        split_heads(x @ w_q, num_heads),
-        split_heads(source @ w_k, num_heads),
-        split_heads(source @ w_v, num_heads),
-    )
+    q, k, v = (split_heads(t @ w, num_heads) for t, w in ((x, w_q), (source, w_k), (source, w_v)))
     y = masked_attention(q, k, v, _four_axes(mask))
     return (y @ w_o.reshape(num_heads, d_v, -1)).sum(dim=1)
 

@@ -17,8 +17,8 @@ def _head_size(x, num_heads):
 
 @mistake(
     "split_heads",
-    hint="A reshape re-reads the numbers in memory order: it moves no axis past another. Split arange(24) as "
-    "[1, 4, 6] into two heads and look at which tokens are in head 0.",
+    hint="A reshape re-reads the numbers in memory order: it moves no axis past another. Split arange(24) as [1, 4, "
+    "6] into two heads and look at which tokens are in head 0.",
 )
 def reshapes_straight_to_the_final_shape(x, num_heads):
     return x.reshape(x.shape[0], num_heads, x.shape[1], _head_size(x, num_heads))
@@ -26,9 +26,8 @@ def reshapes_straight_to_the_final_shape(x, num_heads):
 
 @mistake(
     "split_heads",
-    hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - 1: which of the "
-    "two new "
-    "axes should run slowly?",
+    hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - 1: which of the two "
+    "new axes should run slowly?",
 )
 def deals_columns_out_in_turn(x, num_heads):
     return x.reshape(x.shape[0], x.shape[1], _head_size(x, num_heads), num_heads).permute(0, 3, 1, 2)
@@ -59,12 +58,12 @@ def merges_batch_and_heads(x, num_heads):
 
 @mistake(
     "split_heads",
-    hint="`view` works only where the memory lies in the order of the axes. Callers may pass a transposed "
-    "tensor: which "
-    "function copies where it has to?",
+    hint="You read the memory with strides of a contiguous tensor. A transposed x lies in memory in another order.",
 )
-def views_what_may_be_transposed(x, num_heads):
-    return x.view(x.shape[0], x.shape[1], num_heads, _head_size(x, num_heads)).transpose(1, 2)
+def reads_memory_with_fixed_strides(x, num_heads):
+    batch, n, width = x.shape
+    d_head = _head_size(x, num_heads)
+    return torch.as_strided(x, (batch, num_heads, n, d_head), (n * width, d_head, width, 1))
 
 
 @mistake(
@@ -116,9 +115,8 @@ def splits_the_first_sentence_only(x, num_heads):
 
 @mistake(
     "merge_heads",
-    hint="Your rows hold several tokens of one head. Before the last two axes can be joined, the heads must "
-    "stand next to "
-    "d. (A round trip with a split of the same kind hides this.)",
+    hint="Your rows hold several tokens of one head. Before the last two axes can be joined, the heads must stand "
+    "next to d. (A round trip with a split of the same kind hides this.)",
 )
 def reshapes_without_moving_the_heads_back(x):
     return x.reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
@@ -184,8 +182,8 @@ def _thirds(x, w_qkv, num_heads, order=(0, 1, 2)):
 
 @mistake(
     "fused_qkv",
-    hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: the matrix is "
-    "[W_Q, W_K, W_V], and each of them holds all heads.",
+    hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: the matrix is [W_Q, "
+    "W_K, W_V], and each of them holds all heads.",
 )
 def cuts_into_heads_first(x, w_qkv, num_heads):
     _check_fused(w_qkv, num_heads)
@@ -212,9 +210,8 @@ def takes_every_third_column(x, w_qkv, num_heads):
 
 @mistake(
     "fused_qkv",
-    hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut the columns "
-    "only, then "
-    "move axes.",
+    hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut the columns only, "
+    "then move axes.",
 )
 def reshapes_the_fused_product_at_once(x, w_qkv, num_heads):
     _check_fused(w_qkv, num_heads)
@@ -242,6 +239,13 @@ def assumes_the_width_is_heads_times_head_size(x, w_qkv, num_heads):
 def multiplies_by_the_transpose(x, w_qkv, num_heads):
     _check_fused(w_qkv, num_heads)
     return _thirds(x, w_qkv.T, num_heads)
+
+
+@mistake("fused_qkv", hint="`view` joins axes only where the memory lies in their order: x may be transposed.")
+def views_the_tokens_as_one_list(x, w_qkv, num_heads):
+    _check_fused(w_qkv, num_heads)
+    tokens = x.view(x.shape[0] * x.shape[1], x.shape[2])
+    return _thirds(tokens.view(x.shape), w_qkv, num_heads)
 
 
 @mistake("fused_qkv", hint="The three parts are right, but they are not cut into heads: [B, H, N, d] is asked for.")
@@ -344,11 +348,7 @@ def forgets_the_output_matrix(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 def _without_output(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv):
     _check_layer(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
-    q, k, v = (
-        split_heads(x @ w_q, num_heads),
-        split_heads(source @ w_k, num_heads),
-        split_heads(source @ w_v, num_heads),
-    )
+    q, k, v = (split_heads(t @ w, num_heads) for t, w in ((x, w_q), (source, w_k), (source, w_v)))
     return merge_heads(masked_attention(q, k, v, _head_axis(mask)))
 
 
@@ -379,8 +379,8 @@ def takes_the_head_size_from_the_width(x, w_q, w_k, w_v, w_o, num_heads, mask=No
 
 @mistake(
     "multi_head_attention",
-    hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each query should distribute "
-    "over the keys, so which sum must be 1?",
+    hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each query should "
+    "distribute over the keys, so which sum must be 1?",
 )
 def normalizes_over_the_queries(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
@@ -396,9 +396,8 @@ def normalizes_over_the_queries(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_k
 
 @mistake(
     "multi_head_attention",
-    hint="You cut the tokens into pieces before the projection, so each head reads a part of the token. Every "
-    "head reads "
-    "the whole token; its columns of the weights make it different.",
+    hint="You cut the tokens into pieces before the projection, so each head reads a part of the token. Every head "
+    "reads the whole token; its columns of the weights make it different.",
 )
 def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _check_layer(w_q, w_k, w_v, w_o, num_heads)
@@ -427,9 +426,8 @@ def splits_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 
 @mistake(
     "multi_head_attention",
-    hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged in: tokens of "
-    "one sentence "
-    "become heads. Move the heads first.",
+    hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged in: tokens of one "
+    "sentence become heads. Move the heads first.",
 )
 def merges_batch_and_heads_by_reshaping(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def flat(y, num_heads):
@@ -458,8 +456,8 @@ def merges_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 
 @mistake(
     "multi_head_attention",
-    hint="After the transpose the memory is not in the order of the axes: `view` refuses. reshape copies where "
-    "it must.",
+    hint="After the transpose the memory is not in the order of the axes: `view` refuses. reshape copies where it "
+    "must.",
 )
 def merges_with_view(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def merge(y):
@@ -470,12 +468,22 @@ def merges_with_view(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
 
 @mistake(
     "multi_head_attention",
-    hint="The axes of a [B, N, N] mask meet [B, H, N, N] from the right, so the sentences meet the heads. Where "
-    "does the "
-    "missing axis belong?",
+    hint="The axes of a [B, N, N] mask meet [B, H, N, N] from the right, so the sentences meet the heads. Where does "
+    "the missing axis belong?",
 )
 def lets_sentence_masks_meet_heads(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     mask = mask.unsqueeze(0) if mask is not None and mask.dim() == 3 else mask
+    return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv)
+
+
+@mistake(
+    "multi_head_attention",
+    hint="The sentences' masks are repeated for the heads in the wrong order: a b a b, where sentence a needs a a. An "
+    "axis of size 1 saves the repeating.",
+)
+def repeats_the_masks_in_the_wrong_order(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    if mask is not None and mask.dim() == 3:
+        mask = mask.repeat(num_heads, 1, 1).reshape(x.shape[0], num_heads, *mask.shape[1:])
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv)
 
 
@@ -492,8 +500,8 @@ def uses_the_first_mask_for_all(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_k
 
 @mistake(
     "multi_head_attention",
-    hint="An axis is inserted into every mask, whatever its number of axes. A mask of four axes has its head "
-    "axis already.",
+    hint="An axis is inserted into every mask, whatever its number of axes. A mask of four axes has its head axis "
+    "already.",
 )
 def inserts_a_head_axis_always(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     if mask is not None and mask.dim() == 4:
@@ -527,8 +535,8 @@ def multiplies_the_scores_by_the_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=Non
 
 @mistake(
     "multi_head_attention",
-    hint="The weights are masked after the softmax, so the rows no longer sum to 1: forbidden keys have taken "
-    "their share.",
+    hint="The weights are masked after the softmax, so the rows no longer sum to 1: forbidden keys have taken their "
+    "share.",
 )
 def masks_after_the_softmax(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
@@ -540,8 +548,8 @@ def masks_after_the_softmax(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=No
 
 @mistake(
     "multi_head_attention",
-    hint="A query with no key gets NaN: a row of minus infinities is 0/0. Such a row is zero here; "
-    "masked_attention knows.",
+    hint="A query with no key gets NaN: a row of minus infinities is 0/0. Such a row is zero here; masked_attention "
+    "knows.",
 )
 def leaves_nan_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
@@ -553,8 +561,8 @@ def leaves_nan_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=No
 
 @mistake(
     "multi_head_attention",
-    hint="A query with no key gets the average of all values: with -1e9 everywhere the softmax is uniform. The "
-    "row is zero.",
+    hint="A query with no key gets the average of all values: with -1e9 everywhere the softmax is uniform. The row is "
+    "zero.",
 )
 def averages_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
@@ -592,8 +600,8 @@ def exchanges_keys_and_values(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 
 @mistake(
     "multi_head_attention",
-    hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A V; else W_V "
-    "does nothing.",
+    hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A V; else W_V does "
+    "nothing.",
 )
 def mixes_the_inputs_instead_of_the_values(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _check_layer(w_q, w_k, w_v, w_o, num_heads)
@@ -616,17 +624,12 @@ def attends_with_one_wide_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv
 @mistake(
     "multi_head_attention",
     hint="Right numbers, but the heads are computed one after the other in Python. They are a batch axis: the "
-    "products take "
-    "all of them at once.",
+    "products take all of them at once.",
 )
 def loops_over_the_heads(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _check_layer(w_q, w_k, w_v, w_o, num_heads)
     source = x if x_kv is None else x_kv
-    q, k, v = (
-        split_heads(x @ w_q, num_heads),
-        split_heads(source @ w_k, num_heads),
-        split_heads(source @ w_v, num_heads),
-    )
+    q, k, v = (split_heads(t @ w, num_heads) for t, w in ((x, w_q), (source, w_k), (source, w_v)))
     mask = _head_axis(mask)
     heads = []
     for h in range(num_heads):
@@ -665,9 +668,17 @@ def checks_nothing(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
 
 
 @mistake(
+    "multi_head_attention", hint="`view` joins axes only where the memory lies in their order: x may be transposed."
+)
+def views_all_tokens_as_one_list(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    tokens = x.view(x.shape[0] * x.shape[1], x.shape[2])
+    return _layer(tokens.view(x.shape), w_q, w_k, w_v, w_o, num_heads, mask, x_kv)
+
+
+@mistake(
     "multi_head_attention",
-    hint="The attention weights are cut off from the graph, so W_Q and W_K get no gradient: nothing would ever "
-    "learn them.",
+    hint="The attention weights are cut off from the graph, so W_Q and W_K get no gradient: nothing would ever learn "
+    "them.",
 )
 def detaches_the_weights(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     return _layer(
@@ -700,8 +711,8 @@ def _answers(x, w_q, w_k, w_v, w_heads, num_heads, mask):
 
 @mistake(
     "multi_head_sum",
-    hint='Your answer is the mean over the heads. The notes\' word "weighted average" misleads: the weights are matrices, '
-    "and the heads are added.",
+    hint="Your answer is the mean over the heads. The notes' words, a weighted average, mislead: the weights are "
+    "matrices, and the heads are added.",
 )
 def averages_the_heads(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     return (_answers(x, w_q, w_k, w_v, w_heads, num_heads, mask) @ w_heads).mean(dim=1)
@@ -722,8 +733,8 @@ def writes_with_one_matrix(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
 
 @mistake(
     "multi_head_sum",
-    hint="The heads are added before their matrices are applied. Then head 0's answer goes through head 1's "
-    "matrix too.",
+    hint="The heads are added before their matrices are applied. Then head 0's answer goes through head 1's matrix "
+    "too.",
 )
 def adds_before_projecting(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     return _answers(x, w_q, w_k, w_v, w_heads, num_heads, mask).sum(dim=1) @ w_heads.sum(dim=0)
@@ -773,6 +784,12 @@ def sums_scaled_by_the_model_width(x, w_q, w_k, w_v, w_heads, num_heads, mask=No
 def accepts_any_number_of_matrices(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     w_heads = w_heads[:num_heads]
     return (_answers(x, w_q, w_k, w_v, w_heads, num_heads, mask) @ w_heads).sum(dim=1)
+
+
+@mistake("multi_head_sum", hint="Half precision comes back as float32: the dtype that comes in goes out.")
+def sums_in_float32(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
+    y = _answers(x, w_q, w_k, w_v, w_heads, num_heads, mask)
+    return (y.float() @ w_heads.float()).sum(dim=1) if y.dtype == torch.float16 else (y @ w_heads).sum(dim=1)
 
 
 # ── grouped_query_attention ──────────────────────────────────────────────────────────────────────────────────
@@ -855,8 +872,8 @@ def groups_without_a_scale(q, k, v, mask=None):
 
 @mistake(
     "grouped_query_attention",
-    hint="Heads that cannot be shared evenly are given out somehow. The docstring asks for a ValueError with "
-    "both numbers.",
+    hint="Heads that cannot be shared evenly are given out somehow. The docstring asks for a ValueError with both "
+    "numbers.",
 )
 def shares_unevenly(q, k, v, mask=None):
     num_heads = q.shape[1]
@@ -880,6 +897,19 @@ def groups_distant_query_heads(q, k, v, mask=None):
     k, v = _shared(q, k, v)
     grouped = q.unflatten(1, (group, -1)).transpose(1, 2).flatten(1, 2)
     return masked_attention(grouped, k, v, _head_axis(mask))
+
+
+@mistake("grouped_query_attention", hint="Half precision comes back as float32: the dtype that comes in goes out.")
+def groups_in_float32(q, k, v, mask=None):
+    k, v = _shared(q, k, v)
+    answer = masked_attention(q, k, v, _head_axis(mask))
+    return answer.float() if answer.dtype == torch.float16 else answer
+
+
+@mistake("grouped_query_attention", hint="All heads of a sentence wear the mask of head 0; four axes are one a head.")
+def wears_the_mask_of_head_zero(q, k, v, mask=None):
+    k, v = _shared(q, k, v)
+    return masked_attention(q, k, v, mask[:, :1] if mask is not None and mask.dim() == 4 else _head_axis(mask))
 
 
 # ── attention_flops ──────────────────────────────────────────────────────────────────────────────────────────

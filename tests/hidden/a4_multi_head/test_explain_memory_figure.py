@@ -11,9 +11,8 @@ pytestmark = [uses("attention_matrix_bytes")]
 def _check(student, n, num_heads, claimed):
     """The evidence for a figure: valid, and it gives the figure."""
     evidence = student.explain_memory_figure(n, num_heads, claimed)
-    assert isinstance(evidence, (tuple, list)) and len(evidence) == 2, (
-        f"For N = {n}, H = {num_heads}, {claimed}: expected a pair of element size and number of divisions by 1024."
-    )
+    is_pair = isinstance(evidence, (tuple, list)) and len(evidence) == 2
+    assert is_pair, f"For N = {n}, H = {num_heads} and {claimed:.3f} the answer should be a pair, and is {evidence!r}."
     element, binary = evidence
     assert element in (1, 2, 4, 8), f"Elements of {element} bytes? The choices are 1, 2, 4 and 8."
     assert binary in (0, 1, 2, 3, 4), f"{binary} divisions by 1024? There are four divisions in all."

@@ -34,7 +34,7 @@ def test_one_head_and_heads_of_one_column(student):
 
 @points(1)
 def test_a_transposed_tensor_is_split_too(student, reference):
-    """A caller may pass a tensor whose memory is not in the order of its axes. `view` cannot read that."""
+    """A caller may pass a tensor whose memory is not in the order of its axes: cut the axes, not the memory."""
     x = randn(2, 6, 5).transpose(1, 2)
     assert_close(student.split_heads(x, 2), reference.split_heads(x, 2))
 

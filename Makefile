@@ -1,0 +1,50 @@
+# Two commands set everything up on a fresh machine: `make grade` grades a class, `make test` runs the tests.
+
+PYTHON ?= python3
+ASSIGNMENT ?= a2_attention
+VENV := .venv
+AUTOGRADER := $(VENV)/bin/autograder
+
+.PHONY: grade test check build verify lint venv clean help
+
+help:            ## what there is
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+
+grade: $(VENV)/ready   ## grade what lies in submitted/ (a demo class where it is empty), fill the gradebook, write the reports
+	$(AUTOGRADER) build
+	$(AUTOGRADER) demo $(ASSIGNMENT) --if-empty
+	$(AUTOGRADER) grade $(ASSIGNMENT) || [ $$? -eq 1 ]
+	$(AUTOGRADER) export $(ASSIGNMENT) --format gradebook
+	$(AUTOGRADER) report $(ASSIGNMENT)
+
+test: $(VENV)/ready    ## run the kit's own tests
+	$(VENV)/bin/python -m pytest
+
+check: lint build-check verify test   ## everything that CI checks
+
+lint: $(VENV)/ready    ## style and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+build: $(VENV)/ready   ## make assignments/ and solutions/ from source/
+	$(AUTOGRADER) build
+
+build-check: $(VENV)/ready
+	$(AUTOGRADER) build --check
+
+verify: $(VENV)/ready  ## prove the hidden suites
+	$(AUTOGRADER) verify
+
+venv: $(VENV)/ready    ## only set up the environment
+
+$(VENV)/ready: pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or later, or run make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11: run make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv module is missing: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:           ## remove working data and the environment; submitted/ stays
+	rm -rf $(VENV) results autograded feedback gradebook.db .autograder

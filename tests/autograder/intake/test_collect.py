@@ -1,0 +1,332 @@
+"""From the downloads of course systems to submitted/, whatever is in them."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from autograder.course import Assignment, Course
+from autograder.errors import KitError, NothingToGrade
+from autograder.intake import archives
+from autograder.intake.collect import collect
+from autograder.intake.origins import Origin, parse_time
+
+
+@pytest.fixture
+def zipped(tmp_path: Path) -> Path:
+    return tmp_path / "download.zip"
+
+
+def write_zip(path: Path, files: Mapping[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def collected(course: Course) -> dict[str, str]:
+    """Every file below submitted/ and its content."""
+    folder = course.root / "submitted"
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("origin", "files", "expected"),
+    [
+        (
+            "canvas",
+            {"doejane_12345_67890_m1.ipynb": "a", "roerichard_LATE_23456_67891_my_work-2.ipynb": "b"},
+            {"doejane_12345/m1/m1.ipynb": "a", "roerichard_23456/m1/m1.ipynb": "b"},
+        ),
+        (
+            "moodle",
+            {"Jane Doe_12345_assignsubmission_file_/m1.ipynb": "a", "Max_O Neil_2_assignsubmission_file_w.ipynb": "b",
+             "Li_3_assignsubmission_file/m1.ipynb": "c"},
+            {"Jane Doe_12345/m1/m1.ipynb": "a", "Max_O Neil_2/m1/m1.ipynb": "b", "Li_3/m1/m1.ipynb": "c"},
+        ),
+        (
+            "github",
+            {"m1-submissions/m1-jane-doe/m1.ipynb": "a", "m1-submissions/m1-bob/work/mine.ipynb": "b"},
+            {"jane-doe/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b"},
+        ),
+        (
+            "github",
+            {"clones/homework-one-jane/m1.ipynb": "a", "clones/homework-one-bob/m1.ipynb": "b"},
+            {"jane/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b"},
+        ),
+        (
+            "folder",
+            {"alice/m1/m1.ipynb": "a", "bob/my work.ipynb": "b", "carol.ipynb": "c", "dave/m1/timestamp.txt": "",
+             "alice/m1/previous/1/m1.ipynb": "old", "alice/m1/.ipynb_checkpoints/m1-checkpoint.ipynb": "x"},
+            {"alice/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b", "carol/m1/m1.ipynb": "c"},
+        ),
+    ],
+)  # fmt: skip
+def test_each_systems_names_are_known(
+    course: Course,
+    assignment: Assignment,
+    zipped: Path,
+    origin: Origin,
+    files: dict[str, str],
+    expected: dict[str, str],
+) -> None:
+    report = collect(course, assignment, write_zip(zipped, files), origin)
+    assert collected(course) == expected
+    assert report[0] == f"{len(expected)} submissions of m1: {len(expected)} new, 0 replaced, 0 unchanged"
+
+
+GRADESCOPE = """---
+submission_101:
+  :submitters:
+  - :name: Jane Doe
+    :sid: '1001'
+    :email: jane@example.org
+  - :name: "Max \\"M\\""
+    :sid:
+    :email: max@example.org
+  :created_at: 2026-03-01 23:30:00.250000000 -08:00
+  :score: 10.0
+  :results:
+    output: |
+      submission_999:
+        :submitters:
+        - :sid: '6666'
+  :history:
+  - :id: 55
+    :created_at: 2026-02-01 10:00:00.000000000 Z
+submission_102:
+  :submitters:
+  - :name: Bob
+    :sid: '1002'
+  :created_at: !ruby/object:ActiveSupport::TimeWithZone
+    utc: 2026-03-02 08:00:00.000000000 Z
+    time: 2026-03-02 09:00:00.000000000 Z
+"""
+
+
+def test_gradescope_gives_people_and_times(course: Course, assignment: Assignment, zipped: Path) -> None:
+    files = {
+        "assignment_7_export/submission_metadata.yml": GRADESCOPE,
+        "assignment_7_export/submission_101/m1.ipynb": "a",
+        "assignment_7_export/submission_101/submission_metadata.yml": "submission_101:\n  :submitters:\n  - :sid: 9\n",
+        "assignment_7_export/submission_102/work.ipynb": "b",
+    }
+    collect(course, assignment, write_zip(zipped, files), "gradescope")
+    assert collected(course) == {
+        "1001/m1/m1.ipynb": "a", "1001/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
+        "max@example.org/m1/m1.ipynb": "a", "max@example.org/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
+        "1002/m1/m1.ipynb": "b", "1002/m1/timestamp.txt": "2026-03-02 08:00:00.000000 UTC",
+    }  # fmt: skip
+
+
+def test_times_are_read_with_their_zones() -> None:
+    from datetime import UTC, datetime
+
+    assert parse_time("2026-03-01 23:30:00 -08:00") == datetime(2026, 3, 2, 7, 30, tzinfo=UTC)
+    assert parse_time("2026-03-01T10:00:00.5+0130") == datetime(2026, 3, 1, 8, 30, 0, 500_000, tzinfo=UTC)
+    assert parse_time("2026-03-01 10:00:00 UTC") == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert parse_time("2026-99-01 10:00:00 UTC") is None
+    assert parse_time("soon") is None
+
+
+# Attempts
+
+
+def test_the_latest_canvas_upload_wins_and_it_is_said(course: Course, assignment: Assignment, zipped: Path) -> None:
+    files = {"doe_1_30_m1-1.ipynb": "new", "doe_1_9_m1.ipynb": "old"}
+    report = collect(course, assignment, write_zip(zipped, files), "canvas")
+    assert collected(course) == {"doe_1/m1/m1.ipynb": "new"}
+    assert report[1] == "doe_1: 2 notebooks; took doe_1_30_m1-1.ipynb, left doe_1_9_m1.ipynb"
+
+
+def test_in_one_attempt_the_notebook_named_like_the_assignment_is_taken(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
+    files = {"doe_1_10_m1.ipynb": "work", "doe_1_11_scratch.ipynb": "scratch"}
+    collect(course, assignment, write_zip(zipped, files), "canvas")
+    assert collected(course) == {"doe_1/m1/m1.ipynb": "work"}
+
+
+def test_the_latest_gradescope_attempt_wins_whatever_its_file_is_called(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
+    listed = "".join(
+        f"submission_{n}:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} 10:00:00 Z\n"
+        for n, day in ((2, 1), (1, 4))
+    )
+    files = {"submission_metadata.yml": listed, "submission_2/m1.ipynb": "old", "submission_1/final.ipynb": "new"}
+    collect(course, assignment, write_zip(zipped, files), "gradescope")
+    assert collected(course) == {"7/m1/m1.ipynb": "new", "7/m1/timestamp.txt": "2026-03-04 10:00:00.000000 UTC"}
+
+
+def test_an_earlier_submission_is_kept(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+    for number, content in enumerate(("one", "two", "two", "three")):
+        files = {"doe_1_10_m1.ipynb": content}
+        report = collect(course, assignment, write_zip(tmp_path / f"{number}.zip", files), "canvas")
+    assert collected(course) == {
+        "doe_1/m1/m1.ipynb": "three",
+        "doe_1/m1/previous/1/m1.ipynb": "one",
+        "doe_1/m1/previous/2/m1.ipynb": "two",
+    }
+    assert report == [
+        "1 submissions of m1: 0 new, 1 replaced, 0 unchanged",
+        "doe_1: the earlier submission is kept in previous/2",
+    ]
+
+
+def test_an_earlier_submission_is_kept_under_its_time(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+    def export(day: int, content: str) -> Path:
+        listed = f"submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} 10:00:00 Z\n"
+        files = {"submission_metadata.yml": listed, "submission_1/m1.ipynb": content}
+        return write_zip(tmp_path / f"{day}.zip", files)
+
+    collect(course, assignment, export(2, "second"), "gradescope")
+    collect(course, assignment, export(3, "third"), "gradescope")
+    report = collect(course, assignment, export(1, "first"), "gradescope")
+    assert collected(course)["7/m1/m1.ipynb"] == "third"
+    assert collected(course)["7/m1/previous/2026-03-02T100000Z/m1.ipynb"] == "second"
+    assert report[1] == "7: what is collected already is newer; kept it"
+
+
+# What does not fit
+
+
+def test_what_does_not_match_is_listed_with_the_reason(course: Course, assignment: Assignment, zipped: Path) -> None:
+    files = {
+        "doe_1_10_m1.ipynb": "a", "notes.ipynb": "b", "roe_2_11_m1.pdf": "c", "poe_3_12_all.zip": "d",
+        "big_4_13_m1.ipynb": "x" * (2**20 + 1), "__MACOSX/._doe_1_10_m1.ipynb": "e", ".DS_Store": "f",
+    }  # fmt: skip
+    report = collect(course, assignment, write_zip(zipped, files), "canvas")
+    assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
+    assert report[1:] == [
+        "notes.ipynb: not named like a canvas download (lastfirst_12345_67890_name.ipynb)",
+        "poe_3_12_all.zip: an archive in the upload is not unpacked",
+        "big_4_13_m1.ipynb: larger than 1 MB",
+        "roe_2_11_m1.pdf: not a notebook",
+    ]
+
+
+def test_files_that_come_with_a_notebook_are_counted_only(course: Course, assignment: Assignment, zipped: Path) -> None:
+    files = {
+        "m1-ann/m1.ipynb": "a", "m1-ann/README.md": "", "m1-ann/figures/x.svg": "", "m1-ann/.github/w.yml": "",
+        "m1-bob/work.pdf": "",
+    }  # fmt: skip
+    report = collect(course, assignment, write_zip(zipped, files), "github")
+    assert report[1:] == ["m1-bob/work.pdf: not a notebook", "2 other files beside the notebooks were left"]
+
+
+def test_nothing_that_matches_says_what_was_expected(course: Course, assignment: Assignment, zipped: Path) -> None:
+    write_zip(zipped, {"alice/m1.ipynb": "a"})
+    with pytest.raises(NothingToGrade, match=r"lastfirst_12345_67890_name\.ipynb; there is, for example, alice/m1"):
+        collect(course, assignment, zipped, "canvas")
+    assert collected(course) == {}
+
+
+def test_a_source_that_is_missing_or_no_archive_is_named(course: Course, assignment: Assignment, zipped: Path) -> None:
+    with pytest.raises(KitError, match=r"download\.zip does not exist"):
+        collect(course, assignment, zipped, "canvas")
+    zipped.write_text("<html>please log in</html>")
+    with pytest.raises(KitError, match=r"download\.zip is no archive"):
+        collect(course, assignment, zipped, "canvas")
+
+
+# Hostile archives
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil_1_2_m1.ipynb", "/etc/evil_1_2_m1.ipynb", "C:\\evil_1_2_m1.ipynb", "a\\..\\..\\e_1_2_m1.ipynb"]
+)
+def test_no_path_leads_out(course: Course, assignment: Assignment, zipped: Path, name: str) -> None:
+    report = collect(course, assignment, write_zip(zipped, {name: "x", "doe_1_10_m1.ipynb": "a"}), "canvas")
+    assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
+    assert report[-1].endswith("its path leads out of the upload")
+
+
+def test_links_and_devices_are_left_out(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+    zipped, taped = tmp_path / "links.zip", tmp_path / "links.tar.gz"
+    with zipfile.ZipFile(zipped, "w") as archive:
+        link = zipfile.ZipInfo("eve_2_3_m1.ipynb")
+        link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("doe_1_10_m1.ipynb", "a")
+    with tarfile.open(taped, "w:gz") as tape:
+        for name, kind in (("a_2_3_m1.ipynb", tarfile.SYMTYPE), ("b_2_4_m1.ipynb", tarfile.LNKTYPE),
+                           ("c_2_5_m1.ipynb", tarfile.CHRTYPE)):  # fmt: skip
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            tape.addfile(info)
+        info = tarfile.TarInfo("doe_1_10_m1.ipynb")
+        info.size = 1
+        tape.addfile(info, io.BytesIO(b"a"))
+    for source, refused in ((zipped, 1), (taped, 3)):
+        report = collect(course, assignment, source, "canvas")
+        assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
+        assert len([line for line in report if "a link or a device" in line]) == refused
+
+
+def test_links_in_a_folder_are_not_followed(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+    secret = tmp_path / "secret" / "mallory.ipynb"
+    secret.parent.mkdir()
+    secret.write_text("secret")
+    upload = tmp_path / "upload"
+    upload.mkdir()
+    (upload / "alice.ipynb").write_text("a")
+    (upload / "eve.ipynb").symlink_to(secret)
+    (upload / "all").symlink_to(secret.parent)
+    report = collect(course, assignment, upload, "folder")
+    assert collected(course) == {"alice/m1/m1.ipynb": "a"}
+    assert len([line for line in report if "link" in line]) == 2
+
+
+def test_a_member_that_is_larger_than_it_says_is_left_out(course: Course, assignment: Assignment, zipped: Path) -> None:
+    write_zip(zipped, {"eve_2_3_m1.ipynb": "x" * 5000, "doe_1_10_m1.ipynb": "a"})
+    data = zipped.read_bytes()
+    said = (5000).to_bytes(4, "little")
+    assert data.count(said) >= 2
+    zipped.write_bytes(data.replace(said, (10).to_bytes(4, "little")))
+    report = collect(course, assignment, zipped, "canvas")
+    assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
+    assert report[-1] == "eve_2_3_m1.ipynb: encrypted, damaged, or larger than it says"
+
+
+def test_too_many_entries_and_too_much_in_all_are_refused(
+    course: Course, assignment: Assignment, zipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_zip(zipped, {f"s{n}_1_{n}_m1.ipynb": "x" * 100 for n in range(10)})
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 9)
+    with pytest.raises(KitError, match="more than 9 files"):
+        collect(course, assignment, zipped, "canvas")
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(archives, "MAX_TOTAL", 999)
+    with pytest.raises(KitError, match="of notebooks"):
+        collect(course, assignment, zipped, "canvas")
+    assert collected(course) == {}
+
+
+def test_odd_names_become_safe_folders(course: Course, assignment: Assignment, zipped: Path) -> None:
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("..._1_2_m1.ipynb", "a")
+        archive.writestr("=cmd|x_3_4_m1.ipynb", "b")
+        archive.writestr("josé_5_6_m1.ipynb", "c")
+    collect(course, assignment, zipped, "canvas")
+    students = [path.name for path in sorted((course.root / "submitted").iterdir())]
+    assert len(students) == 3
+    assert "josé_5" in students
+    assert not any(name.startswith((".", "=")) or "|" in name for name in students)
+
+
+def test_a_students_folder_that_is_a_link_is_not_written_to(
+    course: Course, assignment: Assignment, zipped: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted" / "doe_1").symlink_to(tmp_path / "elsewhere")
+    report = collect(course, assignment, write_zip(zipped, {"doe_1_10_m1.ipynb": "a"}), "canvas")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert "is a link; nothing was written there" in report[1]
