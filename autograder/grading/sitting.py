@@ -10,6 +10,7 @@ from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentMissing, StudentTimeout
 from autograder.grading.outcomes import Verdict, judge
 from autograder.grading.suite_session import SuiteSession
+from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.student import Student, reference_answers
@@ -104,7 +105,9 @@ class Sitting:
     # workers
 
     def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
-        sources = {cell.id: cell.source for cell in self._submission.cells if cell.role == "question"}
+        sources: dict[str, str] = {}
+        if (cell := cell_of(self._submission, question.name)) is not None:
+            sources[question.name] = cell.source
 
         def worker() -> Worker:
             if self._worker is None or not self._worker.alive:
@@ -172,7 +175,8 @@ class Sitting:
 def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:
     error = answer.get("error")
     if answer.get("ok") is True or not isinstance(error, dict):
-        return CellOutcome(cell.id, "ok", cell.note)
+        restored = cell.role == "given" and bool(cell.note)
+        return CellOutcome(cell.id, "restored" if restored else "ok", cell.note)
     raised = f"{plain(str(error.get('type')), 100)}: {plain(str(error.get('message', '')), 400)}"
     frames = error.get("frames")
     last = f"\n  {plain(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""

@@ -33,22 +33,21 @@ class SuiteSession:
         self.assignment = assignment
         self._config = _prepareconfig(pytest_arguments(assignment.suite))
         self._session: pytest.Session | None = None
-        self.questions: tuple[SuiteQuestion, ...] = ()
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                self._collect()
+                questions = self._collect()
         except BaseException:
             self.close()
             raise
         self.bench: Bench = self._config.stash[bench_key]
         self.bench.reference = reference
-        unknown = [q.name for q in self.questions if q.name not in order]
+        unknown = [question.name for question in questions if question.name not in order]
         if unknown:
             self.close()
             raise BadSuite(f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question {unknown[0]!r}")
-        self.questions = tuple(sorted(self.questions, key=lambda question: order.index(question.name)))
+        self.questions = tuple(sorted(questions, key=lambda question: order.index(question.name)))
 
-    def _collect(self) -> None:
+    def _collect(self) -> tuple[SuiteQuestion, ...]:
         forget_modules(self.assignment.suite)
         self._config._do_configure()
         session = pytest.Session.from_config(self._config)
@@ -69,8 +68,8 @@ class SuiteSession:
             raise BadSuite(
                 f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question"
             )
-        self.questions = describe_items(session.items)
         self._items: dict[tuple[str, str], pytest.Item] = {(question_of(i), i.name): i for i in session.items}
+        return describe_items(session.items)
 
     @property
     def max_score(self) -> float:

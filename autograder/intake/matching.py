@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from autograder.errors import UnreadableSubmission
-from autograder.intake import text
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import defined_functions, defined_names, plain
+from autograder.intake.text import Looked, defined_names, only_additions
 from autograder.intake.written import match_written
 from autograder.model import Cell, CellOutcome, Role, Submission
 
-LOST = "recognised by its content; the notebook's metadata was lost"
+LOST = "recognised by its content, since its nbgrader metadata is gone"
 DROPPED = "dropped"
 ALIKE = 0.6
 """Share of a released cell's lines that must stand in a cell without metadata for it to be a copy."""
@@ -33,7 +33,7 @@ class Matched:
     notices: tuple[CellOutcome, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Piece:
     """A code cell on its way: where it stands, and what it has been recognised as."""
 
@@ -43,6 +43,10 @@ class _Piece:
     id: str = ""  # what it was recognised as; "" for a cell of the student's own
     role: Role = "extra"
     note: str = ""
+
+    @cached_property
+    def look(self) -> Looked:
+        return Looked(self.source)
 
 
 def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
@@ -73,8 +77,12 @@ class _Matching:
             for place, cell in enumerate(cells)
             if cell.kind == "code" and cell.source.strip()
         ]
+        self.claims: dict[str, list[_Piece]] = {}
+        for piece in self.pieces:
+            self.claims.setdefault(piece.claim, []).append(piece)
         self.running: list[_Piece] = []
         self.locked: dict[str, _Piece] = {}
+        self.asked = frozenset[str]().union(*release.functions.values())
 
     def run(self) -> Matched:
         for released in self.release.cells:
@@ -106,7 +114,7 @@ class _Matching:
     # Given, check and demo cells
 
     def _match_locked(self, released: ReleaseCell) -> None:
-        claimed = [piece for piece in self.pieces if piece.claim == released.id]
+        claimed = self.claims.get(released.id, [])
         note = ""
         if not claimed:
             claimed = self._copies(released)
@@ -115,10 +123,10 @@ class _Matching:
             piece.id, piece.role = released.id, released.role
             self._keep_additions(piece, released)
         if claimed:
-            first = next((p for p in claimed if plain(p.source) == plain(released.source)), claimed[0])
+            first = next((p for p in claimed if p.look.plain == released.look.plain), claimed[0])
             self.locked[released.id] = first
             first.note = note
-            if plain(first.source) != plain(released.source):
+            if first.look.plain != released.look.plain:
                 first.note = "you changed this locked cell; it ran as released"
         if len(claimed) > 1:
             self._tell(released.id, "skipped", f"this cell is there {len(claimed)} times; it counts once")
@@ -128,18 +136,20 @@ class _Matching:
     def _copies(self, released: ReleaseCell) -> list[_Piece]:
         """Cells without metadata that hold the released text, or most of it."""
         free = [piece for piece in self.pieces if not piece.claim and not piece.id]
-        exact = [piece for piece in free if plain(piece.source) == plain(released.source)]
+        exact = [piece for piece in free if piece.look.plain == released.look.plain]
         if exact:
             return exact
-        shares = [(text.share_kept(released.source, piece.source), piece) for piece in free]
+        # A cell that answers a question is the student's, even where a given cell or a check was merged into it.
+        free = [piece for piece in free if not self.asked & piece.look.functions]
+        shares = [(released.look.share_kept_in(piece.look), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
     def _keep_additions(self, piece: _Piece, released: ReleaseCell) -> None:
         """Imports and functions that a student wrote into a locked cell are the student's own, and run."""
-        if plain(piece.source) == plain(released.source):
+        if piece.look.plain == released.look.plain:
             return
-        added = text.only_additions(piece.source, released.source)
+        added = only_additions(piece.source, released.source, assignments=released.role == "given")
         if added:
             note = f"the imports and functions that you added to the locked cell {released.id}"
             self.pieces.append(_Piece(piece.place + 0.5, added, note=note))
@@ -147,21 +157,21 @@ class _Matching:
     def _tell_about_check(self, released: ReleaseCell, claimed: list[_Piece]) -> None:
         if not claimed:
             self._tell(released.id, "missing", "this check was deleted; grading does not need it")
-        elif plain(self.locked[released.id].source) != plain(released.source):
+        elif self.locked[released.id].look.plain != released.look.plain:
             self._tell(released.id, "skipped", "you changed this check; grading does not use it, nothing is lost")
 
     # Questions
 
     def _match_question(self, question: ReleaseCell) -> None:
         names = self.release.functions[question.id]
-        claimed = [piece for piece in self.pieces if piece.claim == question.id]
-        others = [p for p in self.pieces if p.claim != question.id and names & defined_functions(p.source)]
+        claimed = self.claims.get(question.id, [])
+        others = [p for p in self.pieces if p.claim != question.id and names & p.look.functions]
         elsewhere = [p for p in others if not p.claim and not p.id]
         hosts = [p for p in others if p.claim in self.release.functions]
-        answered = [p for p in elsewhere if not text.unfinished(p.source, question.source)]
+        answered = [p for p in elsewhere if not p.look.is_unfinished(question.look)]
         if not claimed:
             claimed = elsewhere or self._alike(question)
-            _remark(claimed, LOST)
+            _remark([piece for piece in claimed if not piece.note], LOST)
         elif (answered or hosts) and all(self._untouched(piece, question) for piece in claimed):
             # The answer stands in another cell: the stub must not run after it and take its place.
             _drop(claimed)
@@ -179,20 +189,20 @@ class _Matching:
                 self._set_aside(piece, winner, question)
 
     def _untouched(self, piece: _Piece, question: ReleaseCell) -> bool:
-        return plain(piece.source) == plain(question.source)
+        return piece.look.plain == question.look.plain
 
     def _rank(self, piece: _Piece, question: ReleaseCell, names: frozenset[str]) -> tuple[int, bool, float]:
         """Which of several cells is the answer: one that defines the functions, is no stub, and comes last."""
         return (
-            1 if names & defined_names(piece.source) else 0,
-            not text.unfinished(piece.source, question.source),
+            1 if names & piece.look.names else 0,
+            not piece.look.is_unfinished(question.look),
             piece.place,
         )
 
     def _set_aside(self, piece: _Piece, winner: _Piece, question: ReleaseCell) -> None:
         """A second cell of one question: a copy is left out, a part (a helper in a cell of its own) runs."""
-        new = defined_names(piece.source) - defined_names(winner.source)
-        if new and not text.unfinished(piece.source, question.source):
+        new = piece.look.names - winner.look.names
+        if new and not piece.look.is_unfinished(question.look):
             piece.id, piece.note = "", _and(piece.note, f"a second cell of {question.id}; it ran too")
             return
         piece.id = DROPPED
@@ -202,12 +212,12 @@ class _Matching:
     def _alike(self, question: ReleaseCell) -> list[_Piece]:
         """The cell whose text is closest to the stub's: its function may have been renamed."""
         free = [p for p in self.pieces if not p.claim and not p.id and not self._of_another(p, question)]
-        shares = [(text.share_kept(question.source, piece.source), piece) for piece in free]
+        shares = [(question.look.share_kept_in(piece.look), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
     def _of_another(self, piece: _Piece, question: ReleaseCell) -> bool:
-        found = defined_functions(piece.source)
+        found = piece.look.functions
         return any(found & names for id_, names in self.release.functions.items() if id_ != question.id)
 
     def _say_where(self, question: ReleaseCell) -> None:
@@ -215,7 +225,7 @@ class _Matching:
         if any(piece.id == question.id for piece in self.running):
             return
         names = self.release.functions[question.id]
-        host = next((p for p in reversed(self.running) if names & defined_functions(p.source)), None)
+        host = next((p for p in reversed(self.running) if names & p.look.functions), None)
         if host is not None:
             where = f"in the cell of {host.id}" if host.id else "in a cell of your own"
             self._tell(question.id, "ok", f"{question.name} was found {where}")
@@ -234,9 +244,8 @@ class _Matching:
             # Another assignment may give as code what this one asks for: its functions are no answers.
             others = ", ".join(name for name in foreign[:3] if name.isidentifier())
             raise UnreadableSubmission(f"has the cells of another assignment ({others or 'other names'})")
-        names: set[str] = set().union(*self.release.functions.values())
         named = {cell.grade_id for cell in self.raw} & known
-        if not (named or self.locked or any(names & defined_functions(piece.source) for piece in self.pieces)):
+        if not (named or self.locked or any(self.asked & piece.look.functions for piece in self.pieces)):
             raise UnreadableSubmission("has none of the assignment's cells")
 
     def _place_given(self) -> None:

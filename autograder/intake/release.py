@@ -9,13 +9,13 @@ from typing import get_args
 from autograder.course import Assignment
 from autograder.errors import BadSource, UnreadableSubmission
 from autograder.intake.reading import NotebookCell, parse_notebook
-from autograder.intake.text import defined_functions
+from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
 
 _ROLES = frozenset(get_args(Role)) - {"extra"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReleaseCell:
     """One cell of the released notebook.
 
@@ -32,6 +32,10 @@ class ReleaseCell:
     name: str
     source: str
     kind: str
+
+    @cached_property
+    def look(self) -> Looked:
+        return Looked(self.source)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ lines and by what stands in the first column.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 _DEFINITION = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=(?!=)", re.MULTILINE)
@@ -35,32 +36,54 @@ def code_lines(source: str) -> frozenset[str]:
     return frozenset(line.strip() for line in source.split("\n") if line.strip() and not _COMMENT.match(line))
 
 
-def share_kept(original: str, candidate: str) -> float:
-    """How much of `original` stands in `candidate`: the share of its lines, 0 to 1."""
-    lines = code_lines(original)
-    return len(lines & code_lines(candidate)) / len(lines) if lines else 0.0
+class Looked:
+    """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with many."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    @cached_property
+    def plain(self) -> str:
+        return plain(self.source)
+
+    @cached_property
+    def lines(self) -> frozenset[str]:
+        return code_lines(self.source)
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        return defined_functions(self.source)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return defined_names(self.source)
+
+    @cached_property
+    def raised(self) -> frozenset[str]:
+        """The lines that say that an answer is yet to be written."""
+        return frozenset(line.strip() for line in _STUB.findall(self.source))
+
+    def share_kept_in(self, other: Looked) -> float:
+        """How much of this text stands in another: the share of its lines, 0 to 1."""
+        return len(self.lines & other.lines) / len(self.lines) if self.lines else 0.0
+
+    def is_unfinished(self, stub: Looked) -> bool:
+        """It is the untouched stub, or still raises what the stub raises."""
+        return self.plain == stub.plain or bool(self.raised & stub.raised)
 
 
-def unfinished(source: str, stub: str) -> bool:
-    """The cell is the untouched stub, or still raises what the stub raises."""
-    if plain(source) == plain(stub):
-        return True
-    raised = {line.strip() for line in _STUB.findall(stub)}
-    return bool(raised & {line.strip() for line in _STUB.findall(source)})
-
-
-def only_additions(source: str, original: str) -> str:
-    """What a student added to a locked cell: new imports and new definitions, all else blank lines.
+def only_additions(source: str, original: str, assignments: bool) -> str:
+    """What a student added to a locked cell: new imports and definitions (and variables), all else blank lines.
 
     Line numbers stay. "" where nothing of the kind was added.
     """
-    lines, known = source.split("\n"), defined_functions(original)
+    lines, known = source.split("\n"), defined_names(original)
     old_lines = {line.rstrip() for line in original.split("\n")}
     kept = [""] * len(lines)
     for block in _blocks(lines):
         head = next((lines[i] for i in block if not lines[i].startswith("@")), "")
-        definition = _DEFINITION.match(head)
-        new = definition[1] not in known if definition else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
+        defined = _DEFINITION.match(head) or (_ASSIGNMENT.match(head) if assignments else None)
+        new = defined[1] not in known if defined else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
         for i in block if new else ():
             kept[i] = lines[i]
     return "\n".join(kept) if any(kept) else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import plain, share_kept
+from autograder.intake.text import Looked, plain
 from autograder.model import CellOutcome
 
 ALIKE = 0.5
@@ -41,14 +41,14 @@ def _by_content(
     cells: Sequence[NotebookCell], released: ReleaseCell, release: Release, number: int
 ) -> NotebookCell | None:
     """Where the metadata is lost: the text cell that keeps the prompt, or that follows the same cell as there."""
-    free = [cell for cell in cells if cell.kind == "markdown" and not cell.grade_id and not cell.role]
-    shares = [(share_kept(released.source, cell.source), cell) for cell in free]
-    best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
-    if best[0] >= ALIKE:
-        return best[1]
-    known = {plain(cell.source) for cell in release.cells}
-    before = plain(release.cells[number - 1].source) if number else None
+    free = {place for place, cell in enumerate(cells) if cell.kind == "markdown" and not (cell.grade_id or cell.role)}
+    shares = [(released.look.share_kept_in(Looked(cells[place].source)), -place) for place in free]
+    best, nearest = max(shares, default=(0.0, 0))
+    if best >= ALIKE:
+        return cells[-nearest]
+    known = {cell.look.plain for cell in release.cells}
+    before = release.cells[number - 1].look.plain if number else None
     for place, cell in enumerate(cells[1:], start=1):
-        if cell in free and plain(cells[place - 1].source) == before and plain(cell.source) not in known:
+        if place in free and plain(cells[place - 1].source) == before and plain(cell.source) not in known:
             return cell
     return None

@@ -300,7 +300,8 @@ expect(
 # otherwise; and a diagonal moved by one either lets each token see its successor or forbids it to see itself, and then
 # row 0 is empty.
 #
-# **Predict first.** Write down the $2\times5$ mask and the $5\times2$ one. Which rows of the second have no True?
+# **Predict first.** Write down the mask of five queries and two keys, $5\times2$. Which of its rows have no True? (This
+# happens where a long question meets a short past.)
 
 
 # %% question="causal_mask"
@@ -943,10 +944,11 @@ for n in (4, 16, 64):
 # and everything else in the layer works on each position alone. So row $i$, computed as part of the whole text, is the
 # same as if the text had ended after token $i$. In training the whole text is known, so each row can predict its next
 # token from the *true* tokens before it, and all $N$ predictions are one pass of matrix products that do not wait for
-# each other. Without the mask row $i$ would see the token that it has to predict, and the loss would reward copying. When the
-# model generates, the input of step $i+1$ is the token sampled at step $i$, which does not exist before that step is
-# done. The dependence is in the data and not in the layer, so the steps have to be taken one after the other. (The
-# same property says that earlier rows do not change when a token is added, so that their keys and values can be kept.)
+# each other. Without the mask row $i$ would see the token that it has to predict, and the loss would reward copying.
+# When the model generates, the input of step $i+1$ is the token sampled at step $i$, which does not exist before that
+# step is done. The dependence is in the data and not in the layer, so the steps have to be taken one after the other.
+# (The same property says that earlier rows do not change when a token is added, so that their keys and values can be
+# kept.)
 #
 # 2 points: row $i$ depends on tokens up to $i$ only, and equals what a shorter text would give. 2 points: the true
 # tokens are known in training, the sampled ones are not known at generation. 1 point: what goes wrong without the mask.

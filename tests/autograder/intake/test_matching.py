@@ -90,12 +90,12 @@ def test_an_edited_given_cell_runs_as_released(read: Read) -> None:
     assert ids(submission) == IN_ORDER
 
 
-def test_imports_and_functions_added_to_a_given_cell_still_run(read: Read) -> None:
+def test_what_is_added_to_a_given_cell_still_run(read: Read) -> None:
     cells = sheet(ANSWERS)
-    cells[AT["imports"]]["source"] = IMPORTS + "\nimport random\nprint('hi')\ndef helper():\n    return 3\ntorch = None"
+    cells[AT["imports"]]["source"] = IMPORTS + "\nimport random\nprint('hi')\ndef helper():\n    return 3\nlimit = 4"
     submission = read(cells)
     assert ids(submission)[:2] == ["given_imports", "extra-1"]
-    assert source(submission, "extra-1") == "\n\nimport random\n\ndef helper():\n    return 3\n"
+    assert source(submission, "extra-1") == "\n\nimport random\n\ndef helper():\n    return 3\nlimit = 4"
 
 
 def test_a_given_cell_moved_to_the_end_runs_before_the_questions(read: Read) -> None:
@@ -239,7 +239,7 @@ def test_without_any_metadata_the_same_cells_run(read: Read) -> None:
     without = read([{**cell, "metadata": {}} for cell in sheet(ANSWERS)])
     assert [(c.id, c.role, c.source) for c in without.cells] == [(c.id, c.role, c.source) for c in with_it.cells]
     assert without.written == with_it.written
-    assert all("metadata was lost" in cell.note for cell in without.cells)
+    assert all("metadata is gone" in cell.note for cell in without.cells)
 
 
 def test_without_metadata_a_stub_below_the_answer_is_dropped(read: Read) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
+from nbgrader_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
 
 from autograder.course import About, Course
 from autograder.model import FoundSubmission, Graded

@@ -8,9 +8,9 @@ from typing import Any
 import nbformat
 import pytest
 from nbgrader.converters.base import NbGraderException
+from nbgrader_course import HALF_ANSWERED, TinyCourse, cell, release_cells, result_for
 from sqlalchemy import event
 from sqlalchemy.orm import Session
-from tiny_course import HALF_ANSWERED, TinyCourse, cell, release_cells, result_for
 
 from autograder.errors import HostFailed, IsolationUnavailable
 from autograder.model import CellOutcome, Graded

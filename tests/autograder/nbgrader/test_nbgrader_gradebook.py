@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_course import REPOSITORY, TinyCourse, cell, notebook, release_cells, result_for, write
+from nbgrader_course import REPOSITORY, TinyCourse, cell, notebook, release_cells, result_for, write
 
 from autograder.course import Late
 from autograder.model import Result

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbgrader.apps import ExportApp
 from nbgrader.coursedir import CourseDirectory
-from tiny_course import TinyCourse, release_cells, result_for
+from nbgrader_course import TinyCourse, release_cells, result_for
 from traitlets.config import Config
 
 from autograder.model import FoundSubmission

@@ -203,10 +203,10 @@ def one_row_at_a_time(z, dim=-1):
 
 
 @alternate("softmax")
-def single_precision_of_shifted_scores(z, dim=-1):
-    wide = z if z.dtype == torch.float64 else z.float()
+def everything_in_single_precision(z, dim=-1):
+    wide = z.float()
     top = wide.detach().amax(dim, keepdim=True).nan_to_num(nan=math.nan, neginf=0.0)
-    powers = (wide - top).float().exp()
+    powers = (wide - top).exp()
     total = powers.sum(dim, keepdim=True)
     return (powers / (total + (total == 0))).to(z.dtype)
 
@@ -235,6 +235,13 @@ def written_out(center, context_table):
     scores = (context_table.double() * center.double()).sum(dim=1)
     powers = torch.exp(scores - scores.max())
     return (powers / powers.sum()).to(center.dtype)
+
+
+@alternate("skip_gram_probabilities")
+def probabilities_in_single_precision(center, context_table):
+    if center.shape[0] != context_table.shape[1]:
+        raise ValueError(f"{center.shape[0]} and {context_table.shape[1]} features")
+    return softmax(context_table.float() @ center.float()).to(center.dtype)
 
 
 # --- skip_gram_loss

@@ -602,7 +602,7 @@ def one_maximum_for_all_rows(z, dim=-1):
 
 @mistake(
     "softmax",
-    hint="Scores of 1000 no longer overflow, but rows around −60000 do not share 1. Clipping changes scores, "
+    hint="Scores of 1000 no longer overflow, but rows around −5000 do not share 1. Clipping changes scores, "
     "a shift does not.",
 )
 def clips_the_scores(z, dim=-1):
@@ -695,7 +695,7 @@ def chooses_zero_too_late(z, dim=-1):
 
 @mistake(
     "softmax",
-    hint="−inf was replaced by −10000 in your answer. Other scores can be lower than that, and then the "
+    hint="−inf was replaced by a number in your answer. Other scores can be lower than that, and then the "
     "impossible word wins.",
 )
 def minus_infinity_is_a_large_number(z, dim=-1):

@@ -32,10 +32,14 @@ def test_lengths_cancel_and_signs_stay(student):
     u, v = randn(5, 3), randn(5, 3)
     plain = student.cosine_similarity(u, v)
     stretch = tensor([[3.0], [250.0], [-0.02], [-7.0], [1.0]])
-    assert_close(student.cosine_similarity(u * stretch, v), plain * stretch[:, 0].sign(), what="after u was stretched,")
-    assert_close(student.cosine_similarity(u, v * stretch), plain * stretch[:, 0].sign(), what="after v was stretched,")
+    assert_close(
+        student.cosine_similarity(u * stretch, v), plain * stretch[:, 0].sign(), what="the result with u stretched"
+    )
+    assert_close(
+        student.cosine_similarity(u, v * stretch), plain * stretch[:, 0].sign(), what="the result with v stretched"
+    )
     parallel = student.cosine_similarity(u, 4 * u)
-    assert_close(parallel, torch.ones(5).double(), what="for parallel vectors, the result")
+    assert_close(parallel, torch.ones(5).double(), what="the result for parallel vectors")
 
 
 @points(1)

@@ -45,25 +45,24 @@ def test_dim_says_what_sums_to_one(student, reference):
 @points(2)
 def test_large_scores_do_not_overflow(student, reference):
     """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without any change?"""
-    z = 1000 + randn(3, 5)
-    assert_close(student.softmax(z), reference.softmax(z))
-    z = (1000 + randn(3, 5)).float()
-    assert_close(student.softmax(z), reference.softmax(z), atol=2e-4)
+    for size in (100, 1000, 5000):
+        z = (size + randn(3, 5)).float()
+        assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
 
 
 @points(0.5)
 def test_very_negative_scores_do_not_vanish(student, reference):
     """exp(−1200) is 0 in every float, and 0/0 is NaN. The scores may all lie far below 0."""
-    z = randn(3, 5) + tensor([[-1200.0], [-60000.0], [-800.0]])
-    assert_close(student.softmax(z), reference.softmax(z))
+    z = (randn(3, 5) + tensor([[-1200.0], [-5000.0], [-800.0]])).float()
+    assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
 
 
 @points(1)
 def test_rows_of_unequal_size_do_not_disturb_each_other(student, reference):
     """A row near +900 and one near −900 in one call: each row has its own largest score."""
-    z = randn(3, 5) + tensor([[900.0], [-900.0], [0.0]])
-    assert_close(student.softmax(z), reference.softmax(z))
-    assert_close(student.softmax(z.T, dim=0), reference.softmax(z.T, dim=0))
+    z = (randn(3, 5) + tensor([[900.0], [-900.0], [0.0]])).float()
+    assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
+    assert_close(student.softmax(z.T, dim=0), reference.softmax(z.T, dim=0), atol=1e-3)
 
 
 @points(1)

@@ -127,6 +127,7 @@ def test_the_dtype_is_that_of_the_input(student, reference):
         mine, theirs = student.seq2seq_decode(*given, weights), reference.seq2seq_decode(*given, weights)
         assert_close(mine[0], theirs[0], atol=9, what="hidden")
         assert_close(mine[1], theirs[1], atol=9, what="weights")
+        assert mine[0].std() > 1e-3, "All entries of the hidden states are the same."
 
 
 @points(1.5)

@@ -211,21 +211,13 @@ def leaves_the_sizes_unchecked(x, w_q, w_k, w_v):
 @mistake("cross_attention", hint="There is one output for each token that asks. Who asks, and who is asked?")
 def queries_from_the_source(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
-    # The weights fit the other way round only where the two widths are equal; the shapes tell in any case.
-    w_q, w_k, w_v = (
-        (w_q, w_k, w_v) if x_q.shape[-1] == x_kv.shape[-1] else (w_k, w_q, x_q.new_ones(x_q.shape[-1], w_v.shape[1]))
-    )
     return scaled_dot_product_attention(x_kv @ w_q, x_q @ w_k, x_q @ w_v)
 
 
 @mistake("cross_attention", hint="The values are what the source hands over. Which input do yours come from?")
 def values_from_the_asking_sequence(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
-    n = min(x_q.shape[-2], x_kv.shape[-2])
-    values = x_q.new_zeros(*x_kv.shape[:-1], w_v.shape[1])
-    if x_q.shape[-1] == w_v.shape[0]:
-        values[..., :n, :] = (x_q @ w_v)[..., :n, :]
-    return scaled_dot_product_attention(x_q @ w_q, x_kv @ w_k, values)
+    return scaled_dot_product_attention(x_q @ w_q, x_kv @ w_k, x_q @ w_v)
 
 
 @mistake(
@@ -234,8 +226,6 @@ def values_from_the_asking_sequence(x_q, x_kv, w_q, w_k, w_v):
 )
 def attends_to_itself(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
-    if x_q.shape[-1] != x_kv.shape[-1]:
-        return scaled_dot_product_attention(x_q @ w_q, x_q @ w_q, (x_q @ w_q).sum(-1, keepdim=True) * w_v.sum(0))
     return scaled_dot_product_attention(x_q @ w_q, x_q @ w_k, x_q @ w_v)
 
 

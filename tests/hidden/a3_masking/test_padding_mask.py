@@ -13,7 +13,7 @@ def test_the_first_length_keys_are_real(student):
     assert_close(mask.reshape(-1, 7), expected, what="the mask, one row a sequence,")
 
 
-@points(1)
+@points(0.5)
 def test_there_is_an_axis_for_the_queries(student):
     """[B, 1, N]: the axis in the middle lets the mask broadcast over the queries. Boolean, inputs untouched."""
     mask = call_twice(student.padding_mask, tensor([2, 5, 3]), 7)
@@ -21,7 +21,7 @@ def test_there_is_an_axis_for_the_queries(student):
     assert list(mask.shape) == [3, 1, 7], f"the shape is {list(mask.shape)}, and should be [B, 1, N] = [3, 1, 7]"
 
 
-@points(1)
+@points(1.5)
 def test_it_hides_keys_from_every_query_of_its_own_sequence(student):
     """Five sequences, five queries, five keys: with equal sizes a wrong axis broadcasts without a word."""
     lengths = [1, 4, 2, 5, 3]

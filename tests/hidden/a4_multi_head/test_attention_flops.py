@@ -1,8 +1,23 @@
 """attention_flops: the four products, each counted, and equal to what a counter counts."""
 
-from torch.utils.flop_counter import FlopCounterMode
+from torch.overrides import TorchFunctionMode
 
 from autograder.suite import assert_equal, assert_refused, points, randn
+
+
+class _Counter(TorchFunctionMode):
+    """Counts the operations of every matrix product that runs under it.
+
+    Not torch's FlopCounterMode: entering that imports torch's compiler, which takes seconds.
+    """
+
+    flops = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.__name__ in ("matmul", "__matmul__"):
+            self.flops += 2 * out.numel() * args[0].shape[-1]  # each element is a sum over the inner axis
+        return out
 
 
 def _flops(student, *sizes, keys=("qkv", "scores", "values", "output", "total")):
@@ -39,14 +54,14 @@ def test_scores_and_values(student):
 
 @points(2)
 def test_the_total_is_what_a_counter_counts(student, reference):
-    """torch's own FLOP counter watched a whole multi-head attention: your total should be its number."""
+    """A counter watched every matrix product of a whole multi-head attention: your total should be its number."""
     for b, n, d_model, num_heads, d_head in ((1, 7, 6, 2, 3), (3, 11, 10, 5, 7), (2, 1, 3, 1, 5)):
         width = num_heads * d_head
         weights = [randn(d_model, width) for _ in range(3)] + [randn(width, d_model)]
-        with FlopCounterMode(display=False) as counter:
+        with _Counter() as counter:
             reference.multi_head_attention(randn(b, n, d_model), *weights, num_heads)
         answer = _flops(student, b, n, d_model, num_heads, d_head, keys=("total",))
-        _assert_count(answer, "total", counter.get_total_flops())
+        _assert_count(answer, "total", counter.flops)
 
 
 @points(1)

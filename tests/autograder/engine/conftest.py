@@ -1,0 +1,56 @@
+"""One small course, built and with a running bench, for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from small_course import ANSWERS, notebook, write_course
+
+from autograder.authoring.commands import build_command
+from autograder.course import Course, load_course
+from autograder.grading.batch import Bench
+from autograder.model import FoundSubmission, Graded, Result
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    root = tmp_path_factory.mktemp("course")
+    write_course(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
+    made = load_course(root)
+    build_command(made, [], check=False)
+    return made
+
+
+@pytest.fixture(scope="session")
+def bench(course: Course) -> Iterator[Bench]:
+    with Bench(course, course.assignment("small")) as started:
+        yield started
+
+
+@pytest.fixture
+def hand_in(bench: Bench, tmp_path: Path) -> Callable[..., Graded]:
+    """Grade a notebook made of right answers with some cells exchanged, and extra cells."""
+
+    def grade(*extra: str, **cells: str | None) -> Graded:
+        answers = {name: source for name, source in {**ANSWERS, **cells}.items() if source is not None}
+        path = tmp_path / "student-001.ipynb"
+        path.write_text(notebook(answers, extra), encoding="utf-8")
+        return bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
+
+    return grade
+
+
+@pytest.fixture
+def grade(hand_in: Callable[..., Graded]) -> Callable[..., Result]:
+    """As `hand_in`, for submissions that can be graded."""
+
+    def result(*extra: str, **cells: str | None) -> Result:
+        graded = hand_in(*extra, **cells)
+        assert graded.result is not None, graded.problem
+        return graded.result
+
+    return result

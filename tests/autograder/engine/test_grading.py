@@ -1,0 +1,185 @@
+"""What a submission is worth: right, wrong, broken and hostile, each costs what it must and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from autograder.model import QuestionResult, Result
+
+Grade = Callable[..., Result]
+
+
+def question(result: Result, name: str) -> QuestionResult:
+    return next(q for q in result.questions if q.name == name)
+
+
+def outcomes(result: Result, name: str) -> list[str]:
+    return [test.outcome for test in question(result, name).tests]
+
+
+def cell(result: Result, name: str) -> tuple[str, str]:
+    return next((c.outcome, c.message) for c in result.cells if c.id == name)
+
+
+def test_right_answers_get_full_marks(grade: Grade) -> None:
+    result = grade()
+    assert (result.score, result.max_score) == (11.0, 11.0)
+    assert [(q.name, q.score, q.max_score) for q in result.questions] == [
+        ("softmax", 4.0, 4.0),
+        ("attention", 6.0, 6.0),
+        ("counter", 1.0, 1.0),
+    ]
+
+
+def test_the_same_submission_gives_the_same_bytes(grade: Grade) -> None:
+    wrong = "def softmax(z, dim=-1):\n    return torch.exp(z) * torch.rand(1)\n"
+    assert grade(softmax=wrong).to_json() == grade(softmax=wrong).to_json()
+
+
+def test_a_known_mistake_is_named_and_charged_once(grade: Grade) -> None:
+    result = grade(softmax="def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n")
+    softmax, attention = question(result, "softmax"), question(result, "attention")
+    assert softmax.diagnosis is not None
+    assert (softmax.diagnosis.mistake, softmax.diagnosis.hint) == ("over_the_rows", "Each row should sum to 1.")
+    assert softmax.score == 0.0
+    # attention is right but for the softmax that it calls: with a stand-in it gets its 3 + 2 points back
+    assert (attention.score, attention.carried) == (6.0, 5.0)
+    assert result.score == 7.0
+
+
+def test_a_mistake_that_nobody_knows_has_no_diagnosis(grade: Grade) -> None:
+    result = grade(softmax="def softmax(z, dim=-1):\n    return torch.zeros_like(z)\n")
+    assert question(result, "softmax").diagnosis is None
+    assert question(result, "softmax").score == 0.0
+
+
+def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:
+    wrong = "def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"
+    result = grade(softmax="def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n", attention=wrong)
+    assert question(result, "attention").score == 0.0
+    assert result.score == 1.0
+
+
+def test_a_mistake_beside_a_missing_check_is_still_named(grade: Grade) -> None:
+    result = grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n")
+    attention = question(result, "attention")
+    assert outcomes(result, "attention") == ["failed", "failed", "failed"]
+    assert attention.diagnosis is not None
+    assert attention.diagnosis.mistake == "no_scale"
+
+
+def test_what_is_not_written_yet_says_so(grade: Grade) -> None:
+    result = grade(counter="class Counter:\n    def __init__(self, start):\n        raise NotImplementedError('x')\n")
+    test = question(result, "counter").tests[0]
+    assert (test.outcome, test.message) == ("error", "`Counter(start=3)` is not written yet.")
+
+
+def test_an_exception_names_the_students_own_line(grade: Grade) -> None:
+    result = grade(softmax="def softmax(z, dim=-1):\n    return z / undefined_name\n")
+    message = question(result, "softmax").tests[0].message
+    assert message == (
+        "`softmax(z[3, 5])` raised NameError: name 'undefined_name' is not defined\n"
+        "  cell softmax, line 2, in softmax:     return z / undefined_name\n"
+        "Which axis do you sum over?"
+    ).replace("    return", "return")
+
+
+def test_a_syntax_error_costs_its_cell(grade: Grade) -> None:
+    result = grade(counter="class Counter(:\n    pass\n")
+    assert result.score == 10.0
+    assert cell(result, "counter") == ("error", "SyntaxError: invalid syntax (line 1)")
+    assert outcomes(result, "counter") == ["missing"]
+
+
+def test_a_missing_cell_costs_its_question(grade: Grade) -> None:
+    result = grade(counter=None)
+    assert result.score == 10.0
+    assert result.max_score == 11.0
+    assert outcomes(result, "counter") == ["missing"]
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        ("while True:\n    pass\n", "timeout"),
+        ("import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass\n", "timeout"),
+        ("import os\nos._exit(0)\n", "crashed"),
+        ("import sys\nsys.exit(0)\n", "error"),
+        ("raise KeyboardInterrupt\n", "error"),
+        ("x = [0] * 10**12\n", "error"),
+        ("x = torch.zeros(10**11)\n", "error"),
+        ("import ctypes\nctypes.string_at(0)\n", "crashed"),
+        ("y = input('name? ')\n", "error"),
+        ("import os\nos.fork()\n", "error"),
+        ("for i in range(100000):\n    print('x' * 100)\n", "ok"),
+        ("!pip install nothing\n%matplotlib inline\n%timeit 1 + 1\n", "ok"),
+        ("from google.colab import drive\ndrive.mount('/content/drive')\n", "ok"),
+    ],
+)
+def test_a_bad_cell_costs_itself(grade: Grade, source: str, outcome: str) -> None:
+    result = grade(source)
+    assert result.score == 11.0
+    assert [c.outcome for c in result.cells if c.id.startswith("extra")] == [outcome]
+
+
+def test_a_call_that_hangs_costs_its_test_and_a_question_hangs_twice_at_most(grade: Grade) -> None:
+    result = grade(attention="def attention(q, k, v):\n    while True:\n        pass\n")
+    assert outcomes(result, "attention") == ["timeout", "timeout", "timeout"]
+    assert question(result, "attention").tests[2].message == "Not run: two tests of this question hung."
+    assert result.score == 5.0
+
+
+def test_a_call_that_ends_the_process_costs_its_test(grade: Grade) -> None:
+    result = grade(softmax="import os\ndef softmax(z, dim=-1):\n    os._exit(0)\n")
+    assert outcomes(result, "softmax") == ["crashed", "crashed"]
+    assert question(result, "counter").score == 1.0
+
+
+def test_a_forbidden_function_is_caught_under_any_name(grade: Grade) -> None:
+    for call in ("torch.softmax(z, dim)", "z.softmax(dim)", "torch.nn.Softmax(dim)(z)", "getattr(torch, 'soft' + 'max')(z, dim)",
+                 "torch.ops.aten.softmax(z, dim)", "torch.special.softmax(z, dim)"):  # fmt: skip
+        result = grade(softmax=f"def softmax(z, dim=-1):\n    return {call}\n")
+        assert outcomes(result, "softmax") == ["forbidden", "forbidden"], call
+
+
+def test_a_swallowed_refusal_is_still_forbidden(grade: Grade) -> None:
+    swallow = "def softmax(z, dim=-1):\n    try:\n        return torch.softmax(z, dim)\n    except Exception:\n        return z\n"
+    assert outcomes(grade(softmax=swallow), "softmax") == ["forbidden", "forbidden"]
+
+
+def test_an_argument_changed_in_place_is_noticed(grade: Grade) -> None:
+    result = grade(softmax="def softmax(z, dim=-1):\n    z -= z.max()\n    return z.exp() / z.exp().sum(dim, keepdim=True)\n")
+    tests = question(result, "softmax").tests
+    assert [test.outcome for test in tests] == ["passed", "failed"]
+    assert tests[1].message.startswith("`softmax(z[3, 5])` changed its argument z in place")
+
+
+def test_state_does_not_leak_from_question_to_question(grade: Grade) -> None:
+    breaks = "def softmax(z, dim=-1):\n    torch.exp = None\n    e = z.exp()\n    return e / e.sum(dim, keepdim=True)\n"
+    assert grade(softmax=breaks, counter="class Counter:\n    def __init__(self, s):\n        torch.exp(torch.ones(1))\n"
+                 "        self.value = s\n    def add(self, n):\n        self.value += n\n").score == 11.0  # fmt: skip
+
+
+def test_what_comes_back_must_be_data(grade: Grade) -> None:
+    for value in ("lambda: 0", "object()", "torch.sparse_coo_tensor([[0]], [1.0], (3,))", "[[]] * 10**6", "None", "'text'"):
+        result = grade(softmax=f"def softmax(z, dim=-1):\n    return {value}\n")
+        assert question(result, "softmax").score == 0.0, value
+        assert question(result, "counter").score == 1.0, value
+
+
+def test_a_handle_is_no_tensor(grade: Grade) -> None:
+    always = "class Yes:\n    def __eq__(self, other):\n        return True\n    def sum(self, *a):\n        return self\n"
+    result = grade(softmax=always + "def softmax(z, dim=-1):\n    return Yes()\n")
+    assert question(result, "softmax").score == 0.0
+
+
+def test_what_is_no_notebook_is_named_and_graded_not(hand_in: Callable[..., object], bench, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from autograder.model import FoundSubmission
+
+    path = tmp_path / "student-009.ipynb"
+    path.write_text("this is not JSON", encoding="utf-8")
+    graded = bench.suite.grade(bench.host.clients[0], "strict", FoundSubmission("student-009", path))
+    assert graded.result is None
+    assert "student-009.ipynb" in graded.problem

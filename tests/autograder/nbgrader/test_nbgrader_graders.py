@@ -1,0 +1,79 @@
+"""One grader for a batch, another when the suite changes, none left open."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_course import TinyCourse, result_for
+
+from autograder.errors import HostFailed
+from autograder.model import FoundSubmission, Graded
+from autograder.nbgrader import graders
+
+
+class FakeGrader:
+    opened = 0
+    closed = 0
+
+    def __init__(self, course: Any, assignment: Any, isolation: str = "auto") -> None:
+        pass
+
+    def __enter__(self) -> FakeGrader:
+        FakeGrader.opened += 1
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        FakeGrader.closed += 1
+
+    def grade(self, found: FoundSubmission) -> Graded:
+        if found.student == "dead host":
+            raise HostFailed("gone")
+        return Graded(found.student, found.path, result_for(found.student))
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    FakeGrader.opened = FakeGrader.closed = 0
+    module = types.ModuleType("autograder.grading.batch")
+    module.Grader = FakeGrader  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "autograder.grading.batch", module)
+    fresh = graders._Warm()
+    monkeypatch.setattr(graders, "_warm", fresh)
+    yield fresh
+    fresh.close()
+
+
+def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, warm: Any) -> None:
+    course, assignment = tiny.course, tiny.course.assignment("tiny")
+    graders.warm_up(course, assignment)
+    for student in ("ada", "ben"):
+        assert graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student == student
+    assert (FakeGrader.opened, FakeGrader.closed) == (1, 0)
+
+    (assignment.suite / "test_half.py").write_text("# corrected\n", encoding="utf-8")
+    graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
+    assert (FakeGrader.opened, FakeGrader.closed) == (2, 1)
+
+    warm.close()
+    assert (FakeGrader.opened, FakeGrader.closed) == (2, 2)
+
+
+def test_a_grader_that_failed_is_not_used_again(tiny: TinyCourse, warm: Any) -> None:
+    course, assignment = tiny.course, tiny.course.assignment("tiny")
+    with pytest.raises(HostFailed):
+        graders.grade(course, assignment, FoundSubmission("dead host", Path("x")))
+    assert (FakeGrader.opened, FakeGrader.closed) == (1, 1)
+    graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
+    assert (FakeGrader.opened, FakeGrader.closed) == (2, 1)
+
+
+def test_a_grader_that_nobody_needs_is_closed(tiny: TinyCourse, warm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graders, "IDLE_SECONDS", 0.01)
+    graders.warm_up(tiny.course, tiny.course.assignment("tiny"))
+    warm._timer.join(timeout=30)
+    assert (FakeGrader.opened, FakeGrader.closed) == (1, 1)
