@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from nbgrader.api import Gradebook, SubmittedNotebook
 from nbgrader.plugins import LateSubmissionPlugin
 
 from autograder.course import Late, find_course
-
-DAY = 24 * 60 * 60
+from autograder.outputs.late import apply_late
+from autograder.points import total
 
 
 def late_penalty(late: Late, score: float, max_score: float, seconds_late: float) -> float:
-    """Points taken off, never more than the score. Days count from the end of the grace period."""
-    seconds = seconds_late - 60 * late.grace_minutes
-    if seconds <= 0 or late.policy == "none":
-        return 0.0
-    if late.policy == "zero":
-        return score
-    days = math.ceil(seconds / DAY)
-    return max(0.0, min(score, days * late.penalty_per_day * max_score))
+    """Points taken off by the course's policy, never more than the score."""
+    return total((score, -apply_late(score, max_score, seconds_late / 60, late)))
 
 
 class CourseLatePolicy(LateSubmissionPlugin):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_course import TinyCourse, result_for
+from nbgrader_course import TinyCourse, result_for
 
 from autograder.errors import HostFailed
 from autograder.model import FoundSubmission, Graded

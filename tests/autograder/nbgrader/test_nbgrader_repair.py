@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tiny_course import HALF_ANSWERED, cell, notebook, release_cells, result_for
+from nbgrader_course import HALF_ANSWERED, cell, notebook, release_cells, result_for
 
 from autograder.model import CellOutcome, Diagnosis, QuestionResult, TestOutcome
 from autograder.nbgrader.repair import grade_id, repair

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback, GenerateSolution
-from tiny_course import TinyCourse, cell, notebook, write
+from nbgrader_course import TinyCourse, cell, notebook, write
 
 from autograder.authoring.build import build_assignment
 from autograder.nbgrader import source

@@ -1,0 +1,90 @@
+"""mlp: two linear maps with an activation between them, token by token."""
+
+import torch
+
+from autograder.suite import arange, assert_close, assert_refused, call_twice, eye, points, randn, zeros
+
+
+def _weights(d, f, biases=True):
+    """w1, b1, w2, b2."""
+    return randn(d, f), randn(f) if biases else zeros(f), randn(f, d), randn(d) if biases else zeros(d)
+
+
+@points(2)
+def test_relu_between_two_linear_maps(student, reference):
+    """No biases: negative hidden values become 0 before the second matrix, and only there."""
+    x, weights = randn(2, 5, 3), _weights(3, 7, biases=False)
+    assert_close(call_twice(student.mlp, x, *weights), reference.mlp(x, *weights))
+
+
+@points(1)
+def test_both_biases_count_where_they_stand(student, reference):
+    """b1 moves what the activation sees; b2 is added last."""
+    x, weights = randn(2, 5, 3), _weights(3, 7)
+    assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
+
+
+@points(1.5)
+def test_gelu_is_the_exact_one(student, reference):
+    """Hidden values from −4 to 4: z · Φ(z) with the error function. An approximation is off by up to 5e-4."""
+    x = torch.linspace(-4, 4, 33, dtype=torch.float64).view(-1, 1)
+    weights = (eye(1), zeros(1), eye(1), zeros(1))
+    assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
+    x, weights = randn(4, 3), _weights(3, 5)
+    assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
+
+
+@points(0.5)
+def test_width_and_hidden_width_may_coincide(student, reference):
+    """B = N = D = F: no transpose can hide behind a size. (No biases.)"""
+    x, weights = randn(3, 3, 3), _weights(3, 3, biases=False)
+    assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
+
+
+@points(0.5)
+def test_each_token_goes_alone(student):
+    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] is a token too. (No biases.)"""
+    x, weights = randn(2, 5, 3), _weights(3, 7, biases=False)
+    y = student.mlp(x, *weights)
+    assert y.abs().sum() > 1e-3, "The answer is zero."
+    assert_close(student.mlp(x[1, 2], *weights), y[1, 2])
+
+
+@points(1)
+def test_gradients_reach_the_input_and_all_four_weights(student, reference):
+    """All five are compared; relu lets a gradient through where its argument is positive."""
+    inputs, up = [randn(4, 3), *_weights(3, 7)], randn(4, 3)
+    mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
+    y = student.mlp(*mine)
+    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    (y * up).sum().backward()
+    (reference.mlp(*theirs) * up).sum().backward()
+    for name, a, b in zip(("x", "w1", "b1", "w2", "b2"), mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at {name}."
+        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+
+
+@points(0.5)
+def test_half_precision_stays_half_precision(student, reference):
+    """float16 in, float16 out, for both activations."""
+    inputs = [(t / 3).half() for t in (randn(2, 4, 3), *_weights(3, 5))]
+    for activation in ("relu", "gelu"):
+        expected = reference.mlp(*(t.double() for t in inputs), activation).half()
+        assert_close(student.mlp(*inputs, activation), expected, atol=4e-3, rtol=4e-3)
+
+
+@points(0.5)
+def test_another_activation_is_refused(student):
+    """Only "relu" and "gelu": a ValueError, with the name that was asked for in its message."""
+    inputs = (arange(6).view(2, 3), *_weights(3, 5))
+    for name in ("tanh7", "GELU2"):
+        assert_refused(student.mlp, *inputs, activation=name, sizes=(int(name[-1]),))
+
+
+@points(0.5)
+def test_sizes_that_cannot_match_are_refused(student):
+    """Widths of x, w1, w2 and the biases belong together, also where they would broadcast or multiply."""
+    w1, b1, w2, b2 = _weights(3, 7)
+    assert_refused(student.mlp, randn(2, 5), w1, b1, w2, b2, sizes=(5, 3, 7))
+    assert_refused(student.mlp, randn(2, 3), w1, b1, randn(6, 3), b2, sizes=(7, 6))
+    assert_refused(student.mlp, randn(2, 3), w1, b1, randn(7, 4), randn(4), sizes=(3, 4))
