@@ -44,10 +44,6 @@ class Release:
     kernelspec: str
     cells: tuple[ReleaseCell, ...]
 
-    def question_of(self, solution_id: str) -> str:
-        """The question that a solution cell answers: its own name where a grade cell asks for it, else ""."""
-        return solution_id if any(cell.question == solution_id for cell in self.cells) else ""
-
 
 def read_release(path: Path) -> Release:
     """Read a built release notebook.

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 
 from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.cells import cell_file, describe_error, run_cell
 from autograder.worker.costs import CostCounter
@@ -107,19 +108,12 @@ class Loop:
     def _do_backward(self, frame: Frame) -> None:
         inputs, outputs = self._links[frame.header["call"]]
         given = Decoder(frame.tensors).decode(frame.header["value"])
-        pairs = [(output, gradient) for output, gradient in zip(outputs, given, strict=True) if gradient is not None]
         try:
-            gradients = torch.autograd.grad(
-                [output for output, _ in pairs],
-                inputs,
-                [gradient for _, gradient in pairs],
-                retain_graph=True,
-                allow_unused=True,
-            )
+            gradients = pull(outputs, inputs, given)
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error)})
             return
-        self._answer(list(gradients), [])
+        self._answer(gradients, [])
 
     # answers
 

@@ -887,7 +887,7 @@ expect(torch.tensor(effect), torch.tensor([1.0986123, 0.25]), hint="The largest 
 
 # %% [markdown]
 # And the proof, with weights drawn at random. The bar of no height is the error in the notes (the
-# $10^{-8}$ or so that remain are rounding).
+# $10^{-7}$ or so that remain are rounding).
 
 # %% demo="query_matters"
 import matplotlib.pyplot as plt

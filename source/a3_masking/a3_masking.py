@@ -437,8 +437,8 @@ expect(
 )
 
 # %% [markdown]
-# **See your masks.** Yellow is "may attend". Which row of the right-hand picture would be empty if the length of the
-# sequence were 0?
+# **See your masks.** Yellow is "may attend". How many rows of the right-hand picture would be empty if the length of
+# the sequence were 0?
 
 # %% demo="masks"
 import matplotlib.pyplot as plt

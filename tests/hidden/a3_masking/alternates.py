@@ -254,7 +254,7 @@ def by_an_additive_mask_and_a_safe_row(scores, mask):
     mask = _fits(scores, mask)
     alive = mask.any(dim=-1, keepdim=True)
     wide = scores.double()
-    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)  # an empty row keeps its scores for now
+    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)  # an empty row keeps its scores
     return ((wide + bias).softmax(dim=-1) * alive).to(scores.dtype)
 
 
