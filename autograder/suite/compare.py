@@ -160,17 +160,24 @@ def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
     if _finite(value) and not _finite(wanted):
         return f"is {value:.6g} {where}, where {wanted} is expected. {_how_many(close)}"
     text = f"differs from the expected value first {where}: yours is {value:.6g}"
-    nonzero = theirs.abs() > ATOL
-    ratios = (mine / theirs)[nonzero]
-    if bool(nonzero.any()) and bool(ratios.isfinite().all()):
-        ratio = ratios[0].item()
-        if mine.numel() > 1 and bool(torch.isclose(ratios, ratios[0].expand_as(ratios), rtol=1e-4, atol=1e-6).all()):
-            return f"{text}, {ratio:.4g} times the expected value, and so everywhere."
+    if (factor := _common_factor(mine, theirs)) is not None:
+        return f"{text}, {factor:.4g} times the expected value, and so everywhere."
     if mine.ndim >= 2 and mine.shape[-1] == mine.shape[-2]:
         flipped = mine.transpose(-1, -2)
         if bool(torch.isclose(flipped, theirs, atol=ATOL, rtol=RTOL, equal_nan=True).all()):
             return f"{text}. It is the expected matrix transposed."
     return f"{text}, {'too large' if value > wanted else 'too small'} by {abs(value - wanted):.3g}. {_how_many(close)}"
+
+
+def _common_factor(mine: Tensor, theirs: Tensor) -> float | None:
+    """The number that turns every expected element into the student's, where there is one worth telling."""
+    nonzero = theirs.abs() > ATOL
+    ratios = (mine / theirs)[nonzero]
+    if ratios.numel() < 2 or not bool(ratios.isfinite().all()) or bool((mine[~nonzero].abs() > ATOL).any()):
+        return None
+    factor = float(ratios[0])
+    everywhere = bool(torch.isclose(ratios, ratios[0].expand_as(ratios), rtol=1e-4, atol=1e-6).all())
+    return factor if everywhere and abs(factor) > 1e-3 and abs(factor - 1) > 1e-3 else None
 
 
 def _how_many(close: Tensor) -> str:
