@@ -1,0 +1,149 @@
+"""What a comparison says: the call, the place, and in which way the answer differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autograder.errors import StudentError
+from autograder.suite import assert_close, assert_equal, assert_refused, assert_unchanged, call_twice
+from autograder.suite.calls import Call, current_log, start_log
+from autograder.suite.compare import same
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> None:
+    """Gives the arguments of the recorded call their names."""
+
+
+@pytest.fixture(autouse=True)
+def log() -> None:
+    start_log({"layer_norm": layer_norm}).calls.append(
+        Call("layer_norm", (torch.zeros(4, 6), torch.zeros(6), torch.zeros(6)), {"eps": 0.1})
+    )
+
+
+CALL = "`layer_norm(x[4, 6], gamma[6], beta[6], eps=0.1)`"
+
+
+def said(check: Callable[..., None], *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(AssertionError) as caught:
+        check(*args, **kwargs)
+    return str(caught.value)
+
+
+def test_equal_tensors_pass() -> None:
+    assert_close(torch.tensor([1.0, 2.0 + 1e-7]).double(), torch.tensor([1.0, 2.0]).double())
+    assert_close(torch.tensor([float("nan"), float("inf")]), torch.tensor([float("nan"), float("inf")]))
+    assert_close(1.0, 1.0000001)
+    assert_close(np.array([1.0]), np.array([1.0]))
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "end"),
+    [
+        (None, torch.ones(2), "should be a tensor of shape [2], and is None (is a `return` missing?)."),
+        ([1.0], torch.ones(1), "should be a tensor of shape [1], and is a list."),
+        (torch.ones(2, 3), torch.ones(3, 2), "has shape [2, 3]; it should be [3, 2]."),
+        (torch.ones(2), torch.ones(2).double(), "has dtype float32; it should be float64."),
+        (True, 1.0, "should be a number, and is a bool."),
+        (
+            torch.tensor([2.0, 4.0]),
+            torch.tensor([4.0, 8.0]),
+            "differs from the expected value first at [0]: yours is 2, 0.5 times the expected value, and so everywhere.",
+        ),
+        (
+            torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
+            torch.tensor([[1.0, 3.0], [2.0, 4.0]]),
+            "differs from the expected value first at [0, 1]: yours is 2. It is the expected matrix transposed.",
+        ),
+        (
+            torch.tensor([1.0, 2.5, 0.0]),
+            torch.tensor([1.0, 2.0, 1.0]),
+            "differs from the expected value first at [1]: yours is 2.5, too large by 0.5. 2 of 3 elements differ.",
+        ),
+        (
+            torch.tensor([1.0, float("nan")]),
+            torch.tensor([1.0, 0.0]),
+            "is nan at [1], where a finite number is expected. 1 of 2 elements differ.",
+        ),
+        # an empty row that should be 0: no common factor of the rest is worth telling
+        (
+            torch.tensor([1.0, 2.0, 0.5]),
+            torch.tensor([1.0, 2.0, 0.0]),
+            "differs from the expected value first at [2]: yours is 0.5, too large by 0.5. 1 of 3 elements differ.",
+        ),
+    ],
+)
+def test_the_message_says_how_they_differ(actual: Any, expected: Any, end: str) -> None:
+    assert said(assert_close, actual, expected) == f"{CALL} {end}"
+
+
+def test_a_part_is_named() -> None:
+    message = said(assert_close, torch.ones(1), torch.ones(2), what="the gradient of x")
+    assert message == f"the gradient of x of {CALL} has shape [1]; it should be [2]."
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "end"),
+    [
+        (3, 4, "yours is 3, and that is not right."),
+        (True, 1, "yours is a bool, where an int is expected."),
+        ([1, 2], [1, 2, 3], "yours has 2 entries, not as many as expected (3)."),
+        ({"a": 1}, {"a": 1, "b": 2}, "the key 'b' is missing."),
+        ({"a": 1, "z": 2}, {"a": 1}, "there should be no key 'z'."),
+        ([("a", "b")], [("a", "c")], "yours is 'b' at [0][1], and that is not right."),
+    ],
+)
+def test_equality_names_the_first_difference_and_not_the_answer(actual: Any, expected: Any, end: str) -> None:
+    assert said(assert_equal, actual, expected) == f"{CALL}: {end}"
+
+
+def test_equality_takes_tuples_for_lists_and_whole_floats() -> None:
+    assert_equal((1, [2, 3]), [1, (2, 3)])
+    assert_equal(2.0, 2)
+
+
+def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
+    def refuses(message: str, kind: str = "ValueError", kinds: tuple[str, ...] = ()) -> Callable[..., None]:
+        def call() -> None:
+            raise StudentError(kind, message, (), kinds)
+
+        return call
+
+    assert_refused(refuses("3 is not 5"), sizes=(3, 5))
+    assert_refused(refuses("x", "ShapeError", ("ShapeError", "ValueError")))
+    assert "should name the sizes" in said(assert_refused, refuses("they differ"), sizes=(3, 5))
+    assert "and raises RuntimeError: no" in said(assert_refused, refuses("no", "RuntimeError"))
+    assert "these arguments cannot be right" in said(assert_refused, lambda: None)
+
+
+def test_a_changed_argument_is_named() -> None:
+    current_log().calls[-1].changed = ("x",)
+    assert said(assert_unchanged).startswith(f"{CALL} changed its argument x in place")
+
+
+def test_calling_twice_notices_another_answer() -> None:
+    answers = iter([torch.ones(1), torch.zeros(1)])
+    assert "another answer the second time" in said(call_twice, lambda: next(answers))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "tolerance", "equal"),
+    [
+        (torch.tensor([1.0]), torch.tensor([1.0 + 1e-7]), 1e-6, True),
+        (torch.tensor([1.0]), torch.tensor([1.0]).double(), 1e-6, False),
+        (torch.tensor([float("nan")]), torch.tensor([float("nan")]), 0.0, True),
+        (torch.tensor([float("inf")]), torch.tensor([3.4028234663852886e38]), 0.0, False),
+        ([1, (2.0, "a")], [1, (2.0, "a")], 0.0, True),
+        ({"a": 1.0}, {"a": 1.1}, 0.0, False),
+        (1, True, 0.0, False),
+        (float("nan"), float("nan"), 0.0, True),
+        (None, None, 0.0, True),
+    ],
+)
+def test_sameness_goes_through_and_through(left: Any, right: Any, tolerance: float, equal: bool) -> None:
+    assert same(left, right, tolerance) is equal
