@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from autograder.course import Assignment, Course
+from autograder.course import Assignment, Course, Limits
 from autograder.errors import HostFailed
 from autograder.grading.pool import Pool
+from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient, HostProcess
 from autograder.sandbox.tiers import isolation_name, launch_host, prove_host
@@ -21,7 +22,8 @@ from autograder.sandbox.tiers import isolation_name, launch_host, prove_host
 if TYPE_CHECKING:
     from autograder.grading.grader import SuiteGrader
 
-_EXTRAS = {"matplotlib": ("matplotlib", "plt."), "optim": ("optim",), "triton": ("triton",)}
+EXTRAS = {"matplotlib": "matplotlib", "optim": "optim.", "triton": "triton"}
+"""Names of what the host can load besides torch, and the word that gives it away in a notebook."""
 _STEADY = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -74,7 +76,9 @@ class Grader:
         self._course, self._assignment, self._isolation = course, assignment, isolation
 
     def __enter__(self) -> Grader:
-        self._bench = Bench(self._course, self._assignment, self._isolation)
+        # what comes is not known yet: be ready for plots
+        extras = {*extras_for(self._assignment, (), self._course.limits), "matplotlib"}
+        self._bench = Bench(self._course, self._assignment, self._isolation, extras=tuple(sorted(extras)))
         return self
 
     def grade(self, found: FoundSubmission) -> Graded:
@@ -105,7 +109,7 @@ def grade_batch(
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
     count = processes_for(len(submissions), workers)
-    with Bench(course, assignment, isolation, count, _extras(submissions, course)) as bench:
+    with Bench(course, assignment, isolation, count, extras_for(assignment, submissions, course.limits)) as bench:
 
         def grade(client: HostClient, found: FoundSubmission) -> bytes:
             try:
@@ -137,17 +141,23 @@ def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
     return Graded(found.student, found.path, Result.from_json(result) if result else None, problem, seconds)
 
 
-def _extras(submissions: Sequence[FoundSubmission], course: Course) -> tuple[str, ...]:
-    """Libraries that the host loads besides torch, where some submission mentions them: they cost a worker too much."""
-    wanted: set[str] = set()
+def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:
+    """Libraries that the host loads besides torch, because a worker would pay for them again and again.
+
+    Those that the assignment's own running cells name, and those that some submission names more often than the
+    release does (whose demo cells, which do not run, name them too).
+    """
+    release = assignment.release.read_text(encoding="utf-8")
+    running = "".join(cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question"))
+    wanted = {name for name, word in EXTRAS.items() if word in running}
     for found in submissions:
+        if len(wanted) == len(EXTRAS):
+            break
         try:
-            if found.path.stat().st_size > course.limits.notebook_mb << 20:
+            if found.path.stat().st_size > limits.notebook_mb << 20:
                 continue
             text = found.path.read_text(encoding="utf-8", errors="ignore")
         except OSError:
             continue
-        wanted |= {name for name, words in _EXTRAS.items() if any(word in text for word in words)}
-        if len(wanted) == len(_EXTRAS):
-            break
+        wanted |= {name for name, word in EXTRAS.items() if text.count(word) > release.count(word)}
     return tuple(sorted(wanted))

@@ -1,14 +1,13 @@
 """Names a wrong answer: the known mistake that answered every call of the suite as the student did.
 
-Each mistake of `mistakes.py` is graded once, by the same road as a submission, and what it answered is kept. A
-mistake explains a student's failures where, on every test that the mistake fails, the student failed with the same
-answers to the same calls. Of several that do, the one that explains most is named.
+The mistakes of `mistakes.py` are graded by the same road as a submission, and what they answered is kept. A mistake
+explains a student's failures where, on every test that the mistake fails, the student failed with the same answers to
+the same calls. Of several that do, the one that explains most is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from autograder.errors import StudentError, StudentFault
 from autograder.grading.sitting import TestRun
@@ -21,50 +20,60 @@ TOLERANCE = 1e-6
 """Two ways to compute the same wrong answer differ by rounding; two mistakes by more."""
 
 
-@dataclass(frozen=True, slots=True)
+RunTests = Callable[[KnownAnswer, tuple[str, ...]], dict[str, TestRun]]
+"""Runs the named tests of a known answer's question on it."""
+
+
 class MistakeRecord:
-    """What one known mistake answered: its runs of every test of its question."""
+    """What one known mistake answers to the tests of its question; each test is run when it is first asked for."""
 
-    answer: KnownAnswer
-    runs: dict[str, TestRun]
+    def __init__(self, answer: KnownAnswer, run: RunTests) -> None:
+        self.answer = answer
+        self._run = run
+        self._runs: dict[str, TestRun] = {}
 
-    @property
-    def failed(self) -> list[TestRun]:
-        return [run for run in self.runs.values() if run.verdict.outcome != "passed"]
+    def of(self, tests: Sequence[str]) -> list[TestRun]:
+        """Its runs of these tests."""
+        missing = tuple(test for test in tests if test not in self._runs)
+        if missing:
+            self._runs.update(self._run(self.answer, missing))
+        return [self._runs[test] for test in tests]
+
+    def explains(self, runs: dict[str, TestRun]) -> int:
+        """How many of a student's failures it explains: those it shares, with the same answers.
+
+        0 where it fails a test in another way than the student, or one that the student passes. Most mistakes are
+        ruled out by the first failure, so that is asked for alone.
+        """
+        failed = [name for name, run in runs.items() if run.verdict.outcome != "passed"]
+        passed = [name for name in runs if name not in failed]
+        shared = 0
+        for names in (failed[:1], failed[1:], passed):
+            for known in self.of(names):
+                if known.verdict.outcome == "passed":
+                    continue
+                if known.name in passed or not same_calls(runs[known.name].calls, known.calls):
+                    return 0
+                shared += 1
+        return shared
 
 
 class Diagnostician:
-    """Knows the mistakes of a suite; grades each the first time that its question is failed."""
+    """Knows the mistakes of a suite, and remembers what they answered."""
 
-    def __init__(self, mistakes: Sequence[KnownAnswer], grade: Callable[[KnownAnswer], dict[str, TestRun]]) -> None:
-        self._mistakes = mistakes
-        self._grade = grade
-        self._records: dict[str, list[MistakeRecord]] = {}
+    def __init__(self, mistakes: Sequence[KnownAnswer], run: RunTests) -> None:
+        self._records = [MistakeRecord(answer, run) for answer in mistakes]
 
     def diagnose(self, question: str, runs: dict[str, TestRun]) -> Diagnosis | None:
-        """The mistake that explains the failed tests of a question, or None."""
+        """The mistake that explains most of the failed tests of a question, or None."""
         if all(run.verdict.outcome == "passed" or not run.answered for run in runs.values()):
             return None
         best: MistakeRecord | None = None
-        for record in self._known(question):
-            if record.failed and explains(record, runs) and (best is None or len(record.failed) > len(best.failed)):
-                best = record
+        most = 0
+        for record in self._records:
+            if record.answer.question == question and (explained := record.explains(runs)) > most:
+                best, most = record, explained
         return Diagnosis(best.answer.name, best.answer.hint) if best else None
-
-    def _known(self, question: str) -> list[MistakeRecord]:
-        if question not in self._records:
-            mine = [answer for answer in self._mistakes if answer.question == question]
-            self._records[question] = [MistakeRecord(answer, self._grade(answer)) for answer in mine]
-        return self._records[question]
-
-
-def explains(record: MistakeRecord, runs: dict[str, TestRun]) -> bool:
-    """Whether the student failed wherever the mistake fails, with the same answers."""
-    for known in record.failed:
-        run = runs.get(known.name)
-        if run is None or run.verdict.outcome == "passed" or not same_calls(run.calls, known.calls):
-            return False
-    return True
 
 
 def same_calls(left: Sequence[Call], right: Sequence[Call]) -> bool:

@@ -128,18 +128,20 @@ class SuiteGrader:
         cell = Cell("known_answer", "extra", as_cell(self.assignment.suite / file, answer))
         return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
 
-    def run_known(self, client: HostClient, answer: KnownAnswer, file: str) -> dict[str, TestRun]:
-        """Run the tests of a known answer's question on it."""
+    def run_known(
+        self, client: HostClient, answer: KnownAnswer, file: str, tests: tuple[str, ...] | None = None
+    ) -> dict[str, TestRun]:
+        """Run the tests of a known answer's question on it: all, or those named."""
         sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, file))
-        return sitting.run(self.questions[answer.question])
+        return sitting.run(self.questions[answer.question], tests)
 
     def _diagnostician(self, client: HostClient) -> Diagnostician:
-        def grade(answer: KnownAnswer) -> dict[str, TestRun]:
-            return self.run_known(client, answer, "mistakes.py")
+        def run(answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
+            return self.run_known(client, answer, "mistakes.py", tests)
 
         if id(client) not in self._diagnosticians:
             mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
-            self._diagnosticians[id(client)] = Diagnostician(mistakes, grade)
+            self._diagnosticians[id(client)] = Diagnostician(mistakes, run)
         return self._diagnosticians[id(client)]
 
     def close(self) -> None:

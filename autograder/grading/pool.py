@@ -6,6 +6,7 @@ A process that dies takes one job with it, which is named; another takes its pla
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -76,6 +77,8 @@ class Pool(Generic[Job]):
     def _serve(self, client: HostClient, pipe: Connection, inherited: list[Connection]) -> None:
         for other in inherited:
             other.close()
+        # what a suite prints is for nobody: standard output may be carrying results
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         while True:
             try:
                 number = pipe.recv()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,11 @@ from autograder.suite.calls import Call, current_log
 from autograder.suite.collect import SuiteQuestion
 
 HANGS_BEFORE_GIVING_UP = 2
+SLOW_CELL_SECONDS = 1.0
+_WORDS = re.compile(r"\w+")
+_BOUND = re.compile(
+    r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)|\bimport\s+(.+)$|^\s*([\w.\[\], ]+?)\s*(?::[^=\n]*)?=(?!=)", re.M
+)
 RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 
@@ -65,7 +71,7 @@ class Sitting:
         self._submission = submission
         self._deadline = time.monotonic() + limits.submission_seconds
         self._outcomes: dict[str, CellOutcome] = {}
-        self._killers: set[str] = set()
+        self._left_out: set[str] = set()
         self._worker: Worker | None = None
         self.watch = Stopwatch()
 
@@ -138,24 +144,37 @@ class Sitting:
             self.watch.add("run", started)
 
     def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:
-        """Run the cells in order. False where one killed the worker: it is left out from now on."""
-        cells = [cell for cell in self._runnable() if cell.id not in self._killers]
+        """Run the cells in order. False where one killed the worker: it is left out from now on.
+
+        A slow cell of the student's own that gives no name to the others (an experiment, a plot) runs only once.
+        """
+        cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
         header = {"op": "load", "cells": [[cell.id, cell.source] for cell in cells], "forbid": list(forbidden)}
         what = ["cell " + cell.id for cell in cells]
         answers = worker.stream(header, {}, self._limits.cell_seconds, "the cell")
         for cell, name in zip(cells, what, strict=True):
+            started = time.monotonic()
             try:
                 answer = next(answers).header
             except (StudentTimeout, StudentCrashed) as fault:
-                self._killers.add(cell.id)
+                self._left_out.add(cell.id)
                 text = str(fault).replace("the cell", name, 1)
                 self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)  # type: ignore[arg-type]
                 return False
             self._outcomes.setdefault(cell.id, _outcome(cell, answer))
+            if time.monotonic() - started > SLOW_CELL_SECONDS and self._gives_nothing(cell):
+                self._left_out.add(cell.id)
         return True
 
     def _runnable(self) -> list[Cell]:
         return [cell for cell in self._submission.cells if cell.role in RUNS_WHEN_GRADING]
+
+    def _gives_nothing(self, cell: Cell) -> bool:
+        if cell.role != "extra":
+            return False
+        bound = {word for groups in _BOUND.findall(cell.source) for group in groups for word in _WORDS.findall(group)}
+        elsewhere = {word for other in self._runnable() if other is not cell for word in _WORDS.findall(other.source)}
+        return "import *" not in cell.source and not bound & elsewhere
 
     def _close(self) -> None:
         if self._worker is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NotProven
-from autograder.grading.batch import Bench, processes_for
+from autograder.grading.batch import Bench, extras_for, processes_for
 from autograder.grading.pool import Pool
 from autograder.model import FoundSubmission
 from autograder.sandbox.host import HostClient
@@ -58,7 +58,7 @@ def verify(course: Course, assignment: Assignment, workers: int | None = None) -
     alternates = load_known_answers(assignment.suite / "alternates.py")
     jobs = [_Job("key"), _Job("release")]
     jobs += [_Job("mistakes.py", answer) for answer in mistakes] + [_Job("alternates.py", a) for a in alternates]
-    extras = ("triton",) if "triton" in assignment.solution.read_text(encoding="utf-8") else ()
+    extras = extras_for(assignment, (), course.limits)
     with Bench(course, assignment, "auto", processes_for(len(jobs), workers), extras) as bench:
         problems = [
             *_undeclared(bench),

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
-from autograder.suite.calls import Call, Cost, current_log
+from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
@@ -53,6 +53,14 @@ class Student:
             raise StudentCrashed(f"{name} came back without its cost")
         return cost
 
+    def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
+        """Call `name`, which launches Triton kernels; its result, and what the kernels did."""
+        result, _ = self._call(name, {"name": name, "launch": True}, arguments, keywords)
+        call = last_call()
+        if call is None or call.launch is None:
+            raise StudentCrashed(f"{name} came back without the record of its kernels")
+        return result, call.launch
+
     def define(self, source: str, name: str) -> Handle:
         """Define a function of the suite's own in the worker; it can be passed to the student's functions."""
         header = {"op": "define", "source": source, "name": name}
@@ -79,6 +87,7 @@ class Student:
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
             call.changed = tuple(plain(str(name), 80) for name in _items(frame.header.get("changed", [])))
             call.result, cost = self._value(frame, shown, worker, encoder.grad_tensors)
+            call.launch = _launch(frame.header["launch"], shown) if "launch" in frame.header else None
         except StudentFault as fault:
             call.fault = fault
             raise
@@ -216,6 +225,21 @@ def _cost(raw: Any) -> Cost:
     if not isinstance(raw, list) or len(raw) != 5 or not all(type(n) is int and 0 <= n < 2**62 for n in raw):
         raise WireError("a cost that is none")
     return Cost(*raw)
+
+
+def _launch(raw: Any, shown: str) -> Launch:
+    fields = raw if isinstance(raw, dict) else {}
+    numbers = [fields.get(name) for name in ("kernels", "programs", "dots", "largest")]
+    counts = [fields.get(name) for name in ("loads", "stores")]
+    known = [type(n) is int and 0 <= n < 2**62 for n in numbers]
+    for count in counts:
+        items = list(count.items())[:64] if isinstance(count, dict) else [("", None)]
+        known += [type(n) is int and 0 <= n < 2**62 for _, n in items]
+    if not all(known):
+        raise StudentCrashed(f"{shown} came back with a record of its kernels that is none")
+    loads, stores = ({plain(str(name), 40): n for name, n in list(dict(count or {}).items())[:64]} for count in counts)
+    unfilled, computed = (tuple(plain(str(x), 80) for x in _items(fields.get(k, []))) for k in ("unfilled", "computed"))
+    return Launch(*numbers, loads, stores, unfilled, computed)  # type: ignore[arg-type]  # checked above
 
 
 def _items(raw: Any) -> list[Any]:

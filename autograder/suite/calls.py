@@ -36,6 +36,30 @@ class Cost:
     moved: int
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the Triton kernels of one call did, counted by the worker's strict interpreter.
+
+    Attributes:
+        kernels, programs: how many were launched, and how many programs they had together.
+        dots: calls of `tl.dot`.
+        largest: elements of the largest tile that was loaded, stored or came out of a dot.
+        loads, stores: elements moved, by tensor: the function's parameter (a copy of it counts as it), or the
+            kernel's parameter without `_ptr`.
+        unfilled: tensors of which masked lanes were loaded without `other`.
+        computed: torch operations outside the kernels that compute (allocating, padding and copying do not).
+    """
+
+    kernels: int
+    programs: int
+    dots: int
+    largest: int
+    loads: dict[str, int]
+    stores: dict[str, int]
+    unfilled: tuple[str, ...]
+    computed: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Call:
     """One call: what was asked, and either a result or a fault.
@@ -44,6 +68,7 @@ class Call:
         name: "softmax", or "KVCache.append" for a method of a handle.
         arguments, keywords: as the suite gave them.
         changed: names of the arguments that the call changed in place.
+        launch: what its kernels did, where that was asked for.
     """
 
     name: str
@@ -52,6 +77,7 @@ class Call:
     result: Any = None
     fault: StudentFault | None = None
     changed: tuple[str, ...] = ()
+    launch: Launch | None = None
 
 
 @dataclass(slots=True)

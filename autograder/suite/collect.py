@@ -72,11 +72,20 @@ def _marked(items: list[pytest.Item], mark: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+_IDLE_PLUGINS = (
+    "cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise", "terminal",
+    "threadexception", "unraisableexception",
+)  # fmt: skip
+"""Plugins of pytest that write reports, or watch for what a suite does not do: they cost more than a test."""
+
+
 def pytest_arguments(folder: Path) -> list[str]:
     """How every pytest session of the kit is started: nothing outside the suite's folder has a say in it."""
+    course = folder.parent
+    without = [argument for plugin in _IDLE_PLUGINS for argument in ("-p", f"no:{plugin}")]
     return [
-        str(folder), "--assert=plain", "-p", "no:cacheprovider", "-p", "no:terminal", "--import-mode=importlib",
-        "-c", str(folder.parent / "pytest.ini"), "--rootdir", str(folder.parent), "-p", "autograder.suite.plugin",
+        str(folder), "--assert=plain", "--import-mode=importlib", "--capture=no", "--disable-plugin-autoload",
+        "-c", str(course / "pytest.ini"), "--rootdir", str(course), *without, "-p", "autograder.suite.plugin",
     ]  # fmt: skip
 
 

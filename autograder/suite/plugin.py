@@ -42,7 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def seed(name: str) -> None:
     """Seed every generator that a suite may draw from, by the test's own name."""
     number = zlib.crc32(name.encode())
-    torch.manual_seed(number)
+    # torch.manual_seed also notes a traceback for every accelerator: a millisecond a test
+    torch.default_generator.manual_seed(number)
     np.random.seed(number)
     random.seed(number)
 

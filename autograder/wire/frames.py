@@ -23,6 +23,10 @@ from safetensors.torch import load, save
 _PREFIX = struct.Struct("<IQ")
 MAX_HEADER = 2 << 20
 MAX_TENSORS = 4096
+MAX_NESTING = 100
+"""Levels of lists and objects in a header: a value of the deepest kind takes 80, and `repr` must not overflow."""
+MAX_BODY_HEADER = 1 << 20
+"""Bytes that safetensors' own header may take: more would be a million names, made before they can be counted."""
 _CHUNK = 1 << 20
 
 
@@ -79,15 +83,35 @@ def receive_frame(sock: socket.socket, max_body: int, deadline: float | None = N
         raise WireError("a header that is not JSON") from error
     if type(header) is not dict:
         raise WireError("a header that is not an object")
+    if _is_too_deep(header):
+        raise WireError("a header nested too deeply")
     if not body_length:
         return Frame(header, {})
+    body = bytes(_receive(sock, body_length, deadline))
+    if int.from_bytes(body[:8], "little") > MAX_BODY_HEADER:
+        raise WireError("a block of tensors with too long a list of names")
     try:
-        tensors = load(bytes(_receive(sock, body_length, deadline)))
+        tensors = load(body)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError, AttributeError) as error:
         raise WireError("a block of tensors that cannot be read") from error
     if len(tensors) > MAX_TENSORS:
         raise WireError(f"{len(tensors)} tensors; at most {MAX_TENSORS} may come")
     return Frame(header, tensors)
+
+
+def _is_too_deep(header: dict[str, Any]) -> bool:
+    """Level by level, not by recursion."""
+    level: list[Any] = [header]
+    for _ in range(MAX_NESTING):
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if type(parent) is dict else parent)
+            if type(child) in (dict, list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _separate(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

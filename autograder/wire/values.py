@@ -28,6 +28,11 @@ MAX_DEPTH = 24
 MAX_VALUES = 100_000
 MAX_TEXT = 1 << 20
 MAX_DIGITS = 2000
+MAX_KEYS = 4096
+"""Keys of dicts and elements of sets that are not text, in one frame. Their hashes can be chosen to collide, and a
+dict of n that all do takes n² steps to build; those of text cannot."""
+MAX_EMPTY = 1 << 24
+"""What the dimensions of a tensor without elements may multiply to: a sum over [0, 2^40] would ask for terabytes."""
 
 DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -127,7 +132,10 @@ class Decoder:
     tensors: Mapping[str, Tensor]
     resolve: Callable[[HandleReference], Any] | None = None
     grad_tensors: list[Tensor] = field(default_factory=list)
+    keep_strides: bool = False
+    """Whether a layout is taken over. The trusted side takes none: a small tensor could be laid out over gigabytes."""
     _count: int = 0
+    _keys: int = 0
 
     def decode(self, raw: Any, depth: int = 0) -> Any:
         """Raises: WireError where it is no encoded value."""
@@ -148,10 +156,8 @@ class Decoder:
         return _DECODERS[tag](self, raw, raw[tag], depth + 1)
 
     def _tensor(self, raw: dict[str, Any], key: Any, depth: int) -> Tensor:
-        value = self.tensors[key]
-        if value.dtype not in _CROSSING:
-            raise WireError("a tensor of a dtype that may not cross")
-        if "s" in raw:
+        value = self._taken(key)
+        if "s" in raw and self.keep_strides:
             value = with_strides(value, raw["s"])
         if raw.get("g") is True and value.is_floating_point():
             value = value.detach().requires_grad_(True)
@@ -159,7 +165,16 @@ class Decoder:
         return value
 
     def _array(self, raw: dict[str, Any], key: Any, depth: int) -> Any:
-        return self.tensors[key].numpy()
+        return self._taken(key).numpy()
+
+    def _taken(self, key: Any) -> Tensor:
+        value = self.tensors[key]
+        if value.dtype not in _CROSSING:
+            raise WireError("a tensor of a dtype that may not cross")
+        if not value.numel() and math.prod(max(size, 1) for size in value.shape) > MAX_EMPTY:
+            raise WireError("an empty tensor of a shape too large")
+        # a bool that is neither 0 nor 1 is undefined behaviour in every operation on it
+        return value.view(torch.uint8) != 0 if value.dtype == torch.bool else value
 
     def _large(self, raw: dict[str, Any], digits: Any, depth: int) -> int:
         if len(digits) > MAX_DIGITS:
@@ -182,10 +197,17 @@ class Decoder:
         return tuple(self._decode(value, depth) for value in _listed(values))
 
     def _set(self, raw: dict[str, Any], values: Any, depth: int) -> set[Any]:
-        return {self._decode(value, depth) for value in _listed(values)}
+        return {self._key(value, depth) for value in _listed(values)}
+
+    def _key(self, raw: Any, depth: int) -> Any:
+        key = self._decode(raw, depth)
+        self._keys += type(key) is not str
+        if self._keys > MAX_KEYS:
+            raise WireError(f"more than {MAX_KEYS} keys that are not text")
+        return key
 
     def _dict(self, raw: dict[str, Any], pairs: Any, depth: int) -> dict[Any, Any]:
-        return {self._decode(key, depth): self._decode(value, depth) for key, value in _listed(pairs)}
+        return {self._key(key, depth): self._decode(value, depth) for key, value in _listed(pairs)}
 
     def _object(self, raw: dict[str, Any], pairs: Any, depth: int) -> SimpleNamespace:
         return SimpleNamespace(**{str(name): self._decode(value, depth) for name, value in _listed(pairs)})

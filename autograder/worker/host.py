@@ -29,7 +29,7 @@ _CONTROL, _WORKER_SOCKET = 200, 3
 _EXTRA = {
     "matplotlib": ("matplotlib.pyplot",),
     "optim": ("torch._dynamo", "torch.optim"),
-    "triton": ("triton", "triton.language", "triton.runtime.interpreter"),
+    "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.launches"),
 }
 
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 import socket
+import sys
 from typing import Any
 
 import numpy as np
@@ -86,12 +87,14 @@ class Loop:
             self._ban.called = None
         try:
             with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext():
-                result = target(*args, **kwargs)
+                with _watch(target, args, kwargs) if frame.header.get("launch") else contextlib.nullcontext() as launch:
+                    result = target(*args, **kwargs)
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error), **self._notes(None)})
             return
         changed = _changed(target, before, (args, kwargs))
-        self._answer(result, decoder.grad_tensors, changed=changed, **self._notes(counter))
+        notes = self._notes(counter) | ({"launch": launch.figures()} if launch is not None else {})
+        self._answer(result, decoder.grad_tensors, changed=changed, **notes)
 
     def _do_get(self, frame: Frame) -> None:
         """An attribute of an object here: its value, or the word that it is a method."""
@@ -176,6 +179,13 @@ class Loop:
 
     def _object(self, reference: HandleReference) -> Any:
         return self._objects[reference.number]
+
+
+def _watch(target: Any, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[Any]:
+    launches = sys.modules.get("autograder.worker.launches")  # loaded by the host, with triton, before the walls
+    if launches is None:
+        raise RuntimeError("no Triton here that the strict interpreter knows (3.6 to 3.9): install triton 3.7.1")
+    return launches.watch_launches(target, args, kwargs)  # type: ignore[no-any-return]
 
 
 def _copy(value: Any) -> Any:

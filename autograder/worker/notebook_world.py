@@ -59,4 +59,4 @@ def fresh_seeds() -> None:
 
     random.seed(0)
     np.random.seed(0)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)

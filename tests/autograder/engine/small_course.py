@@ -79,7 +79,7 @@ def test_values_are_those_of_the_answer_key(student, reference):
     z = randn(3, 5)
     assert_close(call_twice(student.softmax, z), reference.softmax(z))
 ''',
-    "test_attention.py": '''\
+    "test_attention.py": """\
 import torch
 
 from autograder.suite import assert_close, assert_refused, points, randn, uses
@@ -105,8 +105,8 @@ def test_gradients_flow(student, reference):
 @points(1)
 def test_refuses_other_widths(student):
     assert_refused(student.attention, randn(2, 3), randn(5, 6), randn(5, 4), sizes=(3, 6))
-''',
-    "test_counter.py": '''\
+""",
+    "test_counter.py": """\
 from autograder.suite import points
 
 
@@ -115,8 +115,8 @@ def test_counts(student):
     counter = student.Counter(3)
     counter.add(4)
     assert counter.value == 7, "3 + 4 is 7"
-''',
-    "mistakes.py": '''\
+""",
+    "mistakes.py": """\
 import torch
 
 from autograder.suite import mistake
@@ -142,8 +142,8 @@ class Forgets:
 
     def add(self, n):
         return self.value + n
-''',
-    "alternates.py": '''\
+""",
+    "alternates.py": """\
 import torch
 
 from autograder.suite import alternate
@@ -198,7 +198,7 @@ class Slots:
     def add(self, n):
         self.value = self.value + n
         return self.value
-''',
+""",
 }
 
 
@@ -212,7 +212,8 @@ def write_course(root: Path, hidden_ini: Path) -> None:
     for name, text in SUITE.items():
         (suite / name).write_text(text, encoding="utf-8")
     (root / "course.toml").write_text(
-        "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = 60.0\nmemory_mb = 600\n", encoding="utf-8"
+        "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = 60.0\nmemory_mb = 600\n",
+        encoding="utf-8",
     )
 
 

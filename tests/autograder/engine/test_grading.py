@@ -104,7 +104,10 @@ def test_a_missing_cell_costs_its_question(grade: Grade) -> None:
     ("source", "outcome"),
     [
         ("while True:\n    pass\n", "timeout"),
-        ("import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass\n", "timeout"),
+        (
+            "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass\n",
+            "timeout",
+        ),
         ("import os\nos._exit(0)\n", "crashed"),
         ("import sys\nsys.exit(0)\n", "error"),
         ("raise KeyboardInterrupt\n", "error"),
@@ -145,12 +148,17 @@ def test_a_forbidden_function_is_caught_under_any_name(grade: Grade) -> None:
 
 
 def test_a_swallowed_refusal_is_still_forbidden(grade: Grade) -> None:
-    swallow = "def softmax(z, dim=-1):\n    try:\n        return torch.softmax(z, dim)\n    except Exception:\n        return z\n"
+    swallow = (
+        "def softmax(z, dim=-1):\n    try:\n        return torch.softmax(z, dim)\n"
+        "    except Exception:\n        return z\n"
+    )
     assert outcomes(grade(softmax=swallow), "softmax") == ["forbidden", "forbidden"]
 
 
 def test_an_argument_changed_in_place_is_noticed(grade: Grade) -> None:
-    result = grade(softmax="def softmax(z, dim=-1):\n    z -= z.max()\n    return z.exp() / z.exp().sum(dim, keepdim=True)\n")
+    result = grade(
+        softmax="def softmax(z, dim=-1):\n    z -= z.max()\n    return z.exp() / z.exp().sum(dim, keepdim=True)\n"
+    )
     tests = question(result, "softmax").tests
     assert [test.outcome for test in tests] == ["passed", "failed"]
     assert tests[1].message.startswith("`softmax(z[3, 5])` changed its argument z in place")
@@ -163,14 +171,23 @@ def test_state_does_not_leak_from_question_to_question(grade: Grade) -> None:
 
 
 def test_what_comes_back_must_be_data(grade: Grade) -> None:
-    for value in ("lambda: 0", "object()", "torch.sparse_coo_tensor([[0]], [1.0], (3,))", "[[]] * 10**6", "None", "'text'"):
+    for value in (
+        "lambda: 0",
+        "object()",
+        "torch.sparse_coo_tensor([[0]], [1.0], (3,))",
+        "[[]] * 10**6",
+        "None",
+        "'text'",
+    ):
         result = grade(softmax=f"def softmax(z, dim=-1):\n    return {value}\n")
         assert question(result, "softmax").score == 0.0, value
         assert question(result, "counter").score == 1.0, value
 
 
 def test_a_handle_is_no_tensor(grade: Grade) -> None:
-    always = "class Yes:\n    def __eq__(self, other):\n        return True\n    def sum(self, *a):\n        return self\n"
+    always = (
+        "class Yes:\n    def __eq__(self, other):\n        return True\n    def sum(self, *a):\n        return self\n"
+    )
     result = grade(softmax=always + "def softmax(z, dim=-1):\n    return Yes()\n")
     assert question(result, "softmax").score == 0.0
 
@@ -183,3 +200,15 @@ def test_what_is_no_notebook_is_named_and_graded_not(hand_in: Callable[..., obje
     graded = bench.suite.grade(bench.host.clients[0], "strict", FoundSubmission("student-009", path))
     assert graded.result is None
     assert "student-009.ipynb" in graded.problem
+
+
+def test_a_slow_cell_that_gives_nothing_runs_once(grade: Grade) -> None:
+    slow = "import time\ntime.sleep(1.2)\nunused = 1\n"
+    result = grade(slow)
+    assert (result.score, cell(result, "extra-1")) == (11.0, ("ok", ""))
+
+
+def test_a_slow_cell_that_others_need_runs_for_each_of_them(grade: Grade) -> None:
+    slow = "import time\ntime.sleep(1.2)\ndef helper(z):\n    return z\n"
+    uses = "def softmax(z, dim=-1):\n    e = helper(torch.exp(z - z.max()))\n    return e / e.sum(dim, keepdim=True)\n"
+    assert grade(slow, softmax=uses).score == 11.0

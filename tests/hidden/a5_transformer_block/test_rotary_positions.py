@@ -29,7 +29,7 @@ def test_later_pairs_turn_more_slowly(student, reference):
         assert_close(student.rotary_positions(x, torch.arange(7)), reference.rotary_positions(x, torch.arange(7)))
 
 
-@points(1)
+@points(1.5)
 def test_the_positions_are_the_callers(student, reference):
     """Positions 5 … 8, then (9, 2, 2, 30): with a cache the first row is not position 0."""
     x = randn(2, 4, 6)

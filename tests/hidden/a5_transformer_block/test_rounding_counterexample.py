@@ -42,7 +42,7 @@ def test_one_unit_at_any_number_of_decimals(student):
         _evidence(student, decimals, 1)
 
 
-@points(1)
+@points(1.5)
 def test_many_units(student):
     """3, 6 and 25 units: what multiplies the error of sigma on its way into the normalized feature?"""
     for decimals, units in ((2, 3), (3, 6), (2, 25)):

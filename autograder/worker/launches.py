@@ -1,0 +1,114 @@
+"""What a function that launches Triton kernels does: the kernels by the strict interpreter, and around them torch.
+
+The wrapper of a kernel may allocate, pad and rearrange; what it computes itself is told. Memory that it leaves
+uninitialized is filled with NaN, so that an element which no program writes shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from autograder.worker import strict_triton
+
+_EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
+_COPIES = {"clone", "copy_", "_to_copy", "constant_pad_nd", "cat", "stack", "index_select", "repeat", "lift_fresh_copy"}
+_MAKES = {
+    *_EMPTY, *_COPIES, "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like",
+    "new_full", "fill_", "zero_", "scalar_tensor", "set_", "resize_", "lift_fresh", "alias", "detach", "view",
+    "_unsafe_view", "_reshape_alias", "as_strided", "expand", "permute", "transpose", "t", "slice", "select", "squeeze",
+    "unsqueeze", "unbind", "split", "split_with_sizes", "diagonal", "unfold", "view_as_real", "is_pinned",
+}  # fmt: skip
+_READS_OUT = {"numpy", "tolist", "item", "__array__"}
+_MAX_NAMES = 16
+
+
+class _Watch(TorchDispatchMode):
+    """Every torch operation of the wrapper: which compute, and whose elements a copy holds."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names = names
+        self.computed: list[str] = []
+        self._kept: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        name = func._overloadpacket.__name__
+        if name not in _MAKES:
+            self.computed.append(name)
+        made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+        self._kept += [tensor.untyped_storage() for tensor in made]  # an address names one tensor while this lasts
+        if name in _EMPTY:
+            for tensor in made:
+                if tensor.is_floating_point() and tensor.device.type != "meta":
+                    tensor.fill_(float("nan"))
+        if name in _COPIES:
+            given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+            origins = [self.names[key] for key in map(_address, given) if key in self.names]
+            for tensor in made if origins else ():
+                self.names.setdefault(_address(tensor), origins[-1] if name == "copy_" else origins[0])
+        return out
+
+
+class _Numpy(TorchFunctionMode):
+    """Elements that leave torch: arithmetic on them would not be seen."""
+
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in _READS_OUT:
+            self._watch.computed.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+class LaunchRecord:
+    """What one call launched and computed; filled while `watch_launches` lasts."""
+
+    def __init__(self, recording: strict_triton.Recording, watch: _Watch) -> None:
+        self._recording, self._watch = recording, watch
+
+    def figures(self) -> dict[str, Any]:
+        """As the trusted side's `Launch` has it."""
+        seen = self._recording
+        return {
+            "kernels": seen.kernels,
+            "programs": seen.programs,
+            "dots": seen.dots,
+            "largest": seen.largest,
+            "loads": _first(seen.loads),
+            "stores": _first(seen.stores),
+            "unfilled": seen.unfilled[:_MAX_NAMES],
+            "computed": list(dict.fromkeys(self._watch.computed))[:_MAX_NAMES],
+        }
+
+
+@contextlib.contextmanager
+def watch_launches(function: Callable[..., Any], args: Any, kwargs: Any) -> Iterator[LaunchRecord]:
+    """Watch one call of `function`; its tensor arguments are named as its parameters are."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        given = {}
+    names = {_address(value): name for name, value in given.items() if isinstance(value, Tensor)}
+    watch = _Watch(names)
+    with strict_triton.install().record(names) as recording, _Numpy(watch), watch:
+        yield LaunchRecord(recording, watch)
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _first(counts: dict[str, int]) -> dict[str, int]:
+    return {name[:40]: int(count) for name, count in list(counts.items())[:_MAX_NAMES]}
