@@ -21,6 +21,11 @@ Kind = Literal["question", "check", "given", "demo", "text", "written"]
 
 CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
 EXPECT_IMPORT = "from autograder.authoring.expect import expect"
+INCLUDED = {
+    EXPECT_IMPORT: "authoring/expect.py",
+    "from autograder.worker.strict_triton import trace": "worker/strict_triton.py",
+}
+"""Imports of a given cell that `build` replaces by the text of our file, so that a notebook stands alone."""
 
 _LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
 _JUPYTEXT_OWN = ("lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker", "comment_questions")
@@ -160,7 +165,7 @@ def _record(cell: RawCell) -> SourceCell:
         what = "text cell" if kind == "text" else f"{kind} cell"
         raise BadSource(f"{cell.place}: a solution region in a {what}; only questions and written answers have one")
     if kind in CODE_TAGS:
-        source = _with_expect(source) if kind == "given" else source
+        source = _with_included(source) if kind == "given" else source
         _check_code(cell, kind, name, source)
     return SourceCell(kind, name, source, str(cell.place), points)
 
@@ -243,20 +248,26 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
             yield node.module or ""
 
 
-def _with_expect(source: str) -> str:
-    """A given cell with the import of `expect` replaced by the function's own text."""
-    lines = [line for line in source.split("\n") if line.split("#")[0].strip() != EXPECT_IMPORT]
-    if len(lines) == len(source.split("\n")):
-        return source
-    rest = "\n".join(lines).strip("\n")
-    return f"{rest}\n\n\n{expect_text()}" if rest else expect_text()
+def _with_included(source: str) -> str:
+    """A given cell with the imports of ours replaced by what they import."""
+    for statement, file in INCLUDED.items():
+        lines = source.split("\n")
+        rest = [line for line in lines if line.split("#")[0].strip() != statement]
+        if len(rest) < len(lines):
+            above = "\n".join(rest).strip("\n")
+            source = f"{above}\n\n\n{included_text(file)}" if above else included_text(file)
+    return source
 
 
 def expect_text() -> str:
-    """The source of `expect` as students read it: its import and the function, without our checker's comments."""
-    text = Path(__file__).with_name("expect.py").read_text(encoding="utf-8")
-    body = ast.parse(text).body
-    start = body[1].lineno - 1  # body[0] is the module's docstring
+    """The source of `expect` as students read it."""
+    return included_text(INCLUDED[EXPECT_IMPORT])
+
+
+def included_text(file: str) -> str:
+    """A file of the kit as students read it: without its docstring and our checker's comments."""
+    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    start = ast.parse(text).body[1].lineno - 1  # body[0] is the module's docstring
     lines = [re.sub(r"\s+# type: ignore.*$", "", line) for line in text.split("\n")[start:]]
     return "\n".join(lines).rstrip("\n")
 

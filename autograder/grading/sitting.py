@@ -13,14 +13,17 @@ from autograder.grading.outcomes import Verdict, judge
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
+from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.student import Student, reference_answers
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
-from autograder.suite.calls import Call, current_log
+from autograder.suite.calls import Call, CallLog, current_log, weight
 from autograder.suite.collect import SuiteQuestion
 
 HANGS_BEFORE_GIVING_UP = 2
+LARGEST_KEPT = 4 << 20
+"""Bytes of an answer that is kept until the submission is graded."""
 SLOW_CELL_SECONDS = 1.0
 _WORDS = re.compile(r"\w+")
 _BOUND = re.compile(
@@ -100,11 +103,12 @@ class Sitting:
                 continue
             self._suite.bench.student = lambda: student
             started = time.monotonic()
-            raised = self._suite.run(question.name, test.name)
+            with memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds):
+                raised = self._suite.run(question.name, test.name)
             log = current_log()
             self.watch.add("tests", started)
             hangs += isinstance(raised, StudentTimeout)
-            runs[test.name] = TestRun(test.name, judge(raised, log, test), tuple(log.calls))
+            runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
         self._close()
         return runs
 
@@ -132,16 +136,20 @@ class Sitting:
                     raise StudentTimeout(
                         f"the time for the whole submission ({self._limits.submission_seconds:g} s) is used up."
                     )
-                worker = Worker(self._client, self._limits)
+                worker = Worker(self._client, self._limits, self._deadline)
                 if self._load(worker, forbidden):
                     break
             if stand_ins:
-                worker.answer_stand_in = reference_answers(dict(self._suite.bench.reference))
+                worker.answer_stand_in = reference_answers(self._stand_ins(stand_ins), self._limits)
                 worker.request({"op": "stand_in", "names": list(stand_ins)}, {}, self._limits.call_seconds, "stand-ins")
             self._worker = worker
             return worker
         finally:
             self.watch.add("run", started)
+
+    def _stand_ins(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """What a worker may ask of the answer key: these functions, and not the one that it is graded for."""
+        return {name: self._suite.bench.reference[name] for name in names if name in self._suite.bench.reference}
 
     def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:
         """Run the cells in order. False where one killed the worker: it is left out from now on.
@@ -189,6 +197,16 @@ class Sitting:
         if bad:
             return f"`{name}` is not defined. Cell {bad[0].id} did not run: {bad[0].message}"
         return f"`{name}` is not defined anywhere in the notebook."
+
+
+def _kept(log: CallLog, raised: BaseException | None) -> tuple[Call, ...]:
+    """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker sends hundreds."""
+    if raised is None:
+        return ()
+    for call in log.calls:
+        if weight(call.result) > LARGEST_KEPT:
+            call.result = None
+    return tuple(log.calls)
 
 
 def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:

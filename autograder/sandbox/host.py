@@ -109,7 +109,7 @@ class HostProcess:
         }
         descriptors = [sock.fileno() for sock in theirs]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_HOST_PROGRAM), json.dumps(descriptors), json.dumps(config)],
+            [sys.executable, "-I", str(_HOST_PROGRAM), json.dumps(descriptors)],
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -119,6 +119,8 @@ class HostProcess:
         )
         for sock in theirs:
             sock.close()
+        # not on the command line, which every process of the machine may read
+        pairs[0][0].send(json.dumps(config).encode())
 
     def wait_until_ready(self) -> None:
         """Wait until every client may ask for workers. Raises as `HostClient.wait_until_ready`."""

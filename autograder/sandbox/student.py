@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,13 +11,18 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
+
+MOST_STAND_INS = 1000
+"""Questions to stand-ins that one worker may ask: each is kept, for its gradients."""
 
 
 class Student:
@@ -228,46 +234,62 @@ def _cost(raw: Any) -> Cost:
 
 
 def _launch(raw: Any, shown: str) -> Launch:
-    fields = raw if isinstance(raw, dict) else {}
-    numbers = [fields.get(name) for name in ("kernels", "programs", "dots", "largest")]
-    counts = [fields.get(name) for name in ("loads", "stores")]
-    known = [type(n) is int and 0 <= n < 2**62 for n in numbers]
-    for count in counts:
-        items = list(count.items())[:64] if isinstance(count, dict) else [("", None)]
-        known += [type(n) is int and 0 <= n < 2**62 for _, n in items]
-    if not all(known):
+    fields: dict[Any, Any] = raw if isinstance(raw, dict) else {}
+    numbers = {name: fields.get(name) for name in ("kernels", "programs", "dots", "largest")}
+    counts = {name: dict(_items(list(_pairs(fields.get(name))))) for name in ("loads", "stores")}
+    known = [*numbers.values(), *(n for count in counts.values() for n in count.values())]
+    if not all(type(n) is int and 0 <= n < 2**62 for n in known):
         raise StudentCrashed(f"{shown} came back with a record of its kernels that is none")
-    loads, stores = ({plain(str(name), 40): n for name, n in list(dict(count or {}).items())[:64]} for count in counts)
-    unfilled, computed = (tuple(plain(str(x), 80) for x in _items(fields.get(k, []))) for k in ("unfilled", "computed"))
-    return Launch(*numbers, loads, stores, unfilled, computed)  # type: ignore[arg-type]  # checked above
+    named = {name: {plain(str(tensor), 40): n for tensor, n in count.items()} for name, count in counts.items()}
+    said = {name: tuple(plain(str(x), 80) for x in _items(fields.get(name))) for name in ("unfilled", "computed")}
+    return Launch(**numbers, **named, **said)  # type: ignore[arg-type]  # checked above
+
+
+def _pairs(raw: Any) -> Any:
+    return raw.items() if isinstance(raw, dict) else ()
 
 
 def _items(raw: Any) -> list[Any]:
     return raw[:64] if isinstance(raw, list) else []
 
 
-def reference_answers(functions: dict[str, Any]) -> Callable[[Frame], Frame]:
-    """Answers stand-ins with the answer key's functions, gradients included."""
+def reference_answers(functions: dict[str, Any], limits: Limits) -> Callable[[Frame], Frame]:
+    """Answers stand-ins with these functions of the answer key, gradients included.
+
+    A hostile worker may ask for anything, as often as it likes: what is not among `functions` is refused, and so is
+    everything once the answers have taken as long as four calls may, or more memory than a worker has.
+    """
     links: list[tuple[list[Tensor], list[Tensor]]] = []
+    left = 4 * limits.call_seconds
 
     def answer(frame: Frame) -> Frame:
+        nonlocal left
+        started = time.monotonic()
+        try:
+            with memory_bound(limits.memory_mb), time_bound(max(left, 0.01)):
+                return bounded(frame)
+        except Exception:
+            # the answer key refuses these arguments: the student's function gave its prerequisite wrong ones
+            return Frame({"id": frame.header["id"], "refused": "these arguments cannot be right"}, {})
+        finally:
+            left -= time.monotonic() - started
+
+    def bounded(frame: Frame) -> Frame:
         header = frame.header
         decoder = Decoder(frame.tensors)
         value = decoder.decode(header.get("value"))
         encoder = Encoder(_reference)
-        try:
-            if "stand_in" in header:
-                arguments, keywords = value
-                with torch.enable_grad():  # we may be inside a backward pass of the test
-                    result = functions[header["stand_in"]](*arguments, **keywords)
-                encoded = encoder.encode(result)
-                links.append((decoder.grad_tensors, encoder.grad_tensors))
-            else:
-                inputs, outputs = links[header["stand_in_backward"]]
-                encoded = encoder.encode(pull(outputs, inputs, value))
-        except Exception:
-            # the answer key refuses these arguments: the student's function gave its prerequisite wrong ones
-            return Frame({"id": header["id"], "refused": "these arguments cannot be right"}, {})
+        if len(links) >= MOST_STAND_INS:
+            raise WireError("too many questions to stand-ins")
+        if "stand_in" in header:
+            arguments, keywords = value
+            with torch.enable_grad():  # we may be inside a backward pass of the test
+                result = functions[header["stand_in"]](*arguments, **keywords)
+            encoded = encoder.encode(result)
+            links.append((decoder.grad_tensors, encoder.grad_tensors))
+        else:
+            inputs, outputs = links[header["stand_in_backward"]]
+            encoded = encoder.encode(pull(outputs, inputs, value))
         return Frame({"id": header["id"], "value": encoded, "number": len(links) - 1}, encoder.tensors)
 
     return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -38,9 +39,14 @@ def _pid_here(pidfd: int) -> int:
 
 
 class Worker:
-    """A walled process that has loaded, or will load, one submission."""
+    """A walled process that has loaded, or will load, one submission.
 
-    def __init__(self, client: HostClient, limits: Limits) -> None:
+    Args:
+        until: when the whole submission must be done (`time.monotonic()`); no request is waited for longer.
+    """
+
+    def __init__(self, client: HostClient, limits: Limits, until: float = math.inf) -> None:
+        self._until = until
         grant = client.fork_worker(limits)
         self._sock, self._pidfd = grant.sock, grant.pidfd
         self._schedule = Path("/proc") / str(_pid_here(grant.pidfd)) / "schedstat"
@@ -77,11 +83,13 @@ class Worker:
         self._requests += 1
         number = self._requests
         try:
-            send_frame(self._sock, Frame({"id": number, **header}, tensors), time.monotonic() + seconds)
+            send_frame(self._sock, Frame({"id": number, **header}, tensors), time.monotonic() + self._left(seconds))
             while True:
-                yield self._answer(number, seconds)
+                yield self._answer(number, self._left(seconds))
         except WireTimeout:
             self.kill()
+            if time.monotonic() > self._until:
+                raise StudentTimeout(f"{what} did not end: the time for the whole submission is used up.") from None
             raise StudentTimeout(f"{what} did not end within {seconds:g} s, the limit for it.") from None
         except WireClosed:
             self.kill()
@@ -91,6 +99,10 @@ class Worker:
         except WireError as error:
             self.kill()
             raise StudentCrashed(f"{what} gave an answer that cannot be taken: {error}.") from None
+
+    def _left(self, seconds: float) -> float:
+        """The time for one answer: its own limit, or what is left of the submission's."""
+        return min(seconds, max(self._until - time.monotonic(), 0.05))
 
     def _answer(self, number: int, seconds: float) -> Frame:
         """The next answer, whose time is the worker's own: waiting for a core, or for a stand-in, is not."""

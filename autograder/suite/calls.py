@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,27 @@ class CallLog:
             parts.append(_show(value, name))
         parts += [_show(value, name) for name, value in call.keywords.items()]
         return f"{call.name}({', '.join(parts)})"
+
+
+def weight(value: Any) -> int:
+    """About how many bytes a value takes: the numbers in its tensors, and a hundred for each part."""
+    total, waiting = 0, [value]
+    while waiting:
+        part = waiting.pop()
+        total += 100
+        if isinstance(part, torch.Tensor):
+            total += part.numel() * part.element_size()
+        elif isinstance(part, np.ndarray):
+            total += part.nbytes
+        elif isinstance(part, str):
+            total += len(part)
+        elif isinstance(part, (list, tuple, set)):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, SimpleNamespace):
+            waiting += vars(part).values()
+    return total
 
 
 _current: ContextVar[CallLog | None] = ContextVar("call_log", default=None)

@@ -1,7 +1,10 @@
 """The host: a warm process that holds nothing of the course and forks a walled worker at every request.
 
-Started by exec with a clean environment, as `python -I host.py CONTROL_FDS CONFIG`. It imports the heavy libraries
-once, warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
+Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy libraries once,
+warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
+
+The first control message says what to be: tier, extras, and the folders that workers must not see, whose names are
+forgotten again before the first worker is forked.
 
 Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS.
 """
@@ -9,6 +12,7 @@ Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptor
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import gc
@@ -105,9 +109,10 @@ class Host:
         self._controls = controls
         self._tier: str = config["tier"]
         self._readable = walls.python_paths(KIT)
-        self._hidden = [os.path.normpath(path) for path in config["hidden"]]
+        self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
         self._processes = -1
-        self._ground = walls.survey()
+        self._ground = walls.survey(self._tier, self._readable)
+        self._forked = os.getpid() * 64  # two hosts of one machine begin with other users
         self._live: set[int] = set()
 
     def raise_walls(self) -> None:
@@ -124,8 +129,9 @@ class Host:
             self._enter_namespaces()
         if self._tier == "landlock":
             rules = kernel.landlock_rules([*self._readable, *walls.DEVICES], [])
-            self._ground = walls.Ground(self._ground.is_root, self._ground.address_space, rules)
+            self._ground = dataclasses.replace(self._ground, landlock=rules)
         kernel.set_dumpable(False)
+        self._hidden = []
 
     def _enter_namespaces(self) -> None:
         kernel = self._kernel
@@ -188,6 +194,7 @@ class Host:
         kernel = self._kernel
         if self._tier == "namespaces":
             kernel.unshare(kernel.NEW_PID)
+        self._forked += 1
         worker = os.fork()
         if not worker:
             self._become_worker(request, sock)
@@ -215,7 +222,7 @@ class Host:
             if rules is not None:
                 os.dup2(rules, first_closed)
                 rules, first_closed = first_closed, first_closed + 1
-            os.closerange(first_closed, 4096)
+            os.closerange(first_closed, 1 << 20)
             connection = socket.socket(fileno=_WORKER_SOCKET)
             home = self._walls.SCRATCH if self._tier == "namespaces" else "/"
             os.environ.clear()
@@ -223,7 +230,8 @@ class Host:
                               OMP_NUM_THREADS="1", MPLBACKEND="Agg", MPLCONFIGDIR=home)  # fmt: skip
             tempfile.tempdir = None
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            ground = self._walls.Ground(self._ground.is_root, self._ground.address_space, rules)
+            user = self._walls.FIRST_USER + self._forked % self._walls.USERS
+            ground = dataclasses.replace(self._ground, landlock=rules, user=user)
             try:
                 self._walls.enter(self._tier, self._walls.WorkerLimits(**request["limits"]), ground)
             except (OSError, ValueError) as error:
@@ -247,11 +255,15 @@ class Host:
 
 
 def main() -> None:
-    descriptors, config = json.loads(sys.argv[1]), json.loads(sys.argv[2])
-    controls = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    controls = [socket.socket(fileno=descriptor) for descriptor in json.loads(sys.argv[1])]
+    config = json.loads(controls[0].recv(1 << 16))
+    with contextlib.suppress(OSError):
+        # where the machine runs out of memory, workers go before whoever grades
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     # only a real folder can be importable: the kit's own stays on the path until its modules are loaded
     sys.path.insert(0, str(KIT))
     from autograder.worker import kernel
+    from autograder.worker.walls import WallRefused
 
     with contextlib.suppress(OSError):
         kernel.die_with_parent(signal.SIGKILL)
@@ -266,12 +278,12 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != KIT]
     gc.collect()
     gc.freeze()
-    host = Host(controls, config)
     try:
+        host = Host(controls, config)
         if len(list(Path("/proc/self/task").iterdir())) != 1:
             raise OSError(errno.EBUSY, "the host has more than one thread, and a fork of it would hang")
         host.raise_walls()
-    except (OSError, ValueError, host._walls.WallRefused) as error:
+    except (OSError, ValueError, WallRefused) as error:
         for control in controls:
             control.send(json.dumps({"error": str(error)}).encode())
         raise SystemExit(3) from None

@@ -66,8 +66,16 @@ def set_dumpable(dumpable: bool) -> None:
     prctl(4, int(dumpable))
 
 
-def drop_capabilities() -> None:
-    """Give up every capability for good: bounding and ambient set too."""
+DAC_READ_SEARCH = 2
+
+
+def keep_capabilities(keep: bool) -> None:
+    """Whether the permitted capabilities outlast the next change of user."""
+    prctl(8, int(keep))
+
+
+def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
+    """Give up every capability but those `kept`, for good: bounding and ambient set too."""
     for capability in range(64):
         try:
             prctl(24, capability)
@@ -80,8 +88,8 @@ def drop_capabilities() -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    header = struct.pack("Ii", 0x20080522, 0)
-    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(b"\0" * 24))
+    header, word = struct.pack("Ii", 0x20080522, 0), sum(1 << capability for capability in kept)
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(struct.pack("6I", word, word, 0, 0, 0, 0)))
 
 
 def unshare(flags: int) -> None:

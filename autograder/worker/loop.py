@@ -79,16 +79,16 @@ class Loop:
         target = self._target(frame.header)
         if target is None:
             return
-        decoder = Decoder(frame.tensors, self._object)
+        decoder = Decoder(frame.tensors, self._object, keep_strides=True)
         args, kwargs = decoder.decode(frame.header["value"])
         before = tree_map(_copy, (args, kwargs))
         counter = CostCounter() if frame.header.get("cost") else None
         if self._ban is not None:
             self._ban.called = None
         try:
-            with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext():
-                with _watch(target, args, kwargs) if frame.header.get("launch") else contextlib.nullcontext() as launch:
-                    result = target(*args, **kwargs)
+            watched = _watch(target, args, kwargs) if frame.header.get("launch") else contextlib.nullcontext()
+            with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext(), watched as launch:
+                result = target(*args, **kwargs)
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error), **self._notes(None)})
             return

@@ -28,7 +28,7 @@ _PLAIN = _words(
     """
     read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range dup dup2 dup3 pipe
     pipe2 lseek fstat newfstatat stat lstat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat
-    getcwd getdents getdents64 chdir fchdir fcntl flock mmap munmap mprotect mremap madvise brk mincore msync
+    getcwd getdents getdents64 chdir fchdir flock mmap munmap mprotect mremap madvise brk mincore msync
     fadvise64 readahead rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait
     sigaltstack restart_syscall pause futex futex_waitv set_robust_list get_robust_list rseq membarrier sched_yield
     sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max sched_get_priority_min
@@ -53,6 +53,10 @@ _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # get-dumpable, thread name, seccomp and capability queries, naming memory
 _PRCTL_ALLOWED = (3, 15, 16, 21, 23, 39, 0x53564D41)
+# duplicate, flags, locks, size of a pipe; never who gets a signal when a file is ready: it could be any process
+_FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
+# connected streams, blocking or not, closed on exec or not: a datagram socket sends to any path that exists
+_SOCKETPAIR_ALLOWED = (1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800)
 # is it a terminal, its size, bytes waiting, blocking, close-on-exec
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 
@@ -81,7 +85,8 @@ class Filter:
             self._only(name, 0, (own_pid,))
         self._only("prlimit64", 0, (0, own_pid))  # another's limits could be lowered until it is killed
         self._only("sched_setaffinity", 0, (0,))
-        self._only("socketpair", 0, (1,))  # asyncio wants a pair of its own
+        self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
+        self._only("fcntl", 1, _FCNTL_ALLOWED, errno.EINVAL)
         self._only("prctl", 0, _PRCTL_ALLOWED)
         self._only("ioctl", 1, _IOCTL_ALLOWED, errno.ENOTTY)
         self.program += [

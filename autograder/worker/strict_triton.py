@@ -6,8 +6,6 @@ own, so that each access can be told apart, checked and counted. The same text s
 (`build` copies it), so it uses nothing but numpy, torch and triton.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import random
@@ -26,6 +24,10 @@ _POISON = {"f": float("nan"), "b": True}
 
 class KernelFault(Exception):
     """What a kernel did, in words: which program, which tensor, which element."""
+
+
+class UnknownTriton(ImportError):
+    """This version of Triton has no interpreter that the strict one could hook into."""
 
 
 class Region:
@@ -290,18 +292,20 @@ def install() -> Strict:
     """The strict interpreter of this process.
 
     Raises:
-        RuntimeError: this version of Triton has no interpreter that it could hook into.
+        UnknownTriton: see there.
     """
     known = getattr(interpreter, "attention_kit_strict", None)
     if known is None:
-        owners = ((interpreter, ("GridExecutor", "InterpreterError", "interpreter_builder", "_implicit_cvt")),)
-        missing = [name for owner, names in owners for name in names if not hasattr(owner, name)]
-        missing += [name for name in _HOOKED if not missing and not hasattr(interpreter.interpreter_builder, name)]
-        if missing or not hasattr(interpreter.GridExecutor, "_init_args_hst"):
-            lacks = ", ".join(missing or ["_init_args_hst"])
-            raise RuntimeError(
+        owners = {
+            interpreter: ("GridExecutor", "InterpreterError", "InterpretedFunction", "_implicit_cvt", "_get_np_dtype"),
+            getattr(interpreter, "interpreter_builder", None): _HOOKED,
+            getattr(interpreter, "GridExecutor", None): ("_init_args_hst",),
+        }
+        missing = [name for owner, names in owners.items() for name in names if not hasattr(owner, name)]
+        if missing:
+            raise UnknownTriton(
                 f"triton {triton.__version__} is not one that the strict interpreter knows (3.6 to 3.9): its own "
-                f"interpreter has no {lacks}. Install triton 3.7.1."
+                f"interpreter has no {', '.join(missing)}. Install triton 3.7.1."
             )
         known = interpreter.attention_kit_strict = Strict()
     return known

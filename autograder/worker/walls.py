@@ -11,6 +11,7 @@ seccomp, resource limits, no capabilities and death with the host stand in every
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -32,7 +33,9 @@ from autograder.worker.kernel import (
 )
 from autograder.worker.seccomp import Filter
 
-NOBODY = 65534
+FIRST_USER, USERS = 61184, 4096
+"""Users that no account has (systemd keeps them for services made on the fly). Each worker of a root host is another
+one, so that the kernel counts its threads apart from those of its siblings and lets it touch nothing of theirs."""
 SCRATCH = "/scratch"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _SYSTEM = (
@@ -64,14 +67,22 @@ def python_paths(kit: Path) -> list[str]:
     return [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
 
 
+def open_to_all(path: str, tier: str) -> bool:
+    """Whether a user without rights of its own can read what lies at `path` behind the walls of a tier."""
+    real = Path(path).resolve()
+    above = () if tier == "namespaces" else real.parents  # there it is mounted under folders of the new root
+    wanted = 0o005 if real.is_dir() else 0o004
+    return real.stat().st_mode & wanted == wanted and all(folder.stat().st_mode & 0o001 for folder in above)
+
+
 def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
     """Refuse where a readable path would show a hidden one.
 
     Raises:
         WallRefused: names both paths.
     """
-    for secret in hidden:
-        for path in readable:
+    for secret in map(os.path.realpath, hidden):
+        for path in map(os.path.realpath, readable):
             if path == secret or path.startswith(secret + "/"):
                 raise WallRefused(f"the Python environment {path} lies inside {secret}, which workers must not see")
             if secret.startswith(path + "/") and tier != "namespaces":
@@ -119,20 +130,51 @@ class Ground:
     """What is known before the walls go up and cannot be seen after.
 
     Attributes:
-        is_root: whether the user is the machine's root, and not only of a user namespace.
+        is_root: whether the user is the machine's root (or a container's, with users to give away), and not only of
+            a user namespace that holds nobody else.
         address_space: bytes that the libraries take in every worker.
+        tasks: threads that the user runs beside the workers, which the kernel counts with them.
+        sealed: whether Python lies in a folder that only root may enter, such as root's home.
         landlock: a rule set to enter, or None.
+        user: whom a worker of a root host becomes.
     """
 
     is_root: bool
     address_space: int
+    tasks: int = 0
+    sealed: bool = False
     landlock: int | None = None
+    user: int = FIRST_USER
 
 
-def survey() -> Ground:
-    """Look at the ground: before any namespace, and after the libraries are loaded."""
+def survey(tier: str, readable: list[str]) -> Ground:
+    """Look at the ground: before any namespace, and after the libraries are loaded.
+
+    Raises:
+        WallRefused: the tier `uid` would leave workers without Python.
+    """
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 1 << 20
-    return Ground(os.getuid() == 0, pages * resource.getpagesize())
+    is_root = os.getuid() == 0 and _has_users()
+    locked = [path for path in readable if not open_to_all(path, tier)] if is_root else []
+    if locked and tier == "uid":
+        raise WallRefused(f"a worker that is not root cannot read {locked[0]}: install Python where everybody may")
+    tasks = 0 if is_root or tier == "namespaces" else _own_tasks()
+    return Ground(is_root, pages * resource.getpagesize(), tasks, bool(locked))
+
+
+def _has_users() -> bool:
+    """Whether this user namespace has the workers' users; one made by `unshare -r` has root alone."""
+    rows = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    return any(first <= FIRST_USER and first + count >= FIRST_USER + USERS for first, _, count in rows)
+
+
+def _own_tasks() -> int:
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == os.getuid():
+                count += len(list((folder / "task").iterdir()))
+    return count
 
 
 def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
@@ -145,12 +187,16 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
         return
     if tier == "namespaces":
         _own_scratch(limits)
-    _limit_resources(limits, ground.address_space)
+    _limit_resources(limits, ground)
     if ground.is_root:
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-    kernel.drop_capabilities()
+        os.setresgid(ground.user, ground.user, ground.user)
+        kernel.keep_capabilities(ground.sealed)
+        os.setresuid(ground.user, ground.user, ground.user)
+    # Where Python lies in root's home, a worker keeps the right to read past file modes: without it no import would
+    # work any more. The new root, or Landlock, decides alone then what can be read; uid is refused on such a machine.
+    reads_past_modes = ground.is_root and ground.sealed and tier in ("namespaces", "landlock")
+    kernel.drop_capabilities((kernel.DAC_READ_SEARCH,) if reads_past_modes else ())
     kernel.die_with_parent(signal.SIGKILL)
     if ground.landlock is not None:
         kernel.enter_landlock(ground.landlock)
@@ -167,13 +213,14 @@ def _own_scratch(limits: WorkerLimits) -> None:
     os.chdir(SCRATCH)
 
 
-def _limit_resources(limits: WorkerLimits, in_use: int) -> None:
+def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
     """Memory beyond what the libraries take, CPU time, threads, files. Stops one submission from starving the rest."""
+    in_use = ground.address_space
     for what, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_AS, in_use + (limits.memory_mb << 20)),
         (resource.RLIMIT_DATA, in_use + (limits.memory_mb << 20)),
-        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_NPROC, limits.processes + ground.tasks),
         (resource.RLIMIT_FSIZE, limits.file_mb << 20),
         (resource.RLIMIT_NOFILE, 64),
         (resource.RLIMIT_MSGQUEUE, 0),

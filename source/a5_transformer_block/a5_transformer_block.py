@@ -13,16 +13,16 @@
 # # Assignment 5: the transformer block
 #
 # Attention lets tokens exchange information. Alone it makes a poor network: its output is a weighted average of
-# values, stacking averages of averages blurs everything, and nothing keeps the numbers at a size that the next layer can
-# use. A transformer *block* puts attention into good company. An **MLP** computes with what each token has collected,
-# a **residual connection** carries every token past both unchanged, and a **norm** keeps the sizes in check. Blocks of
-# the same shape are then stacked, twelve or ninety-six of them. That is the whole architecture.
+# values, stacking averages of averages blurs everything, and nothing keeps the numbers at a size that the next layer
+# can use. A transformer *block* puts attention into good company. An **MLP** computes with what each token has
+# collected, a **residual connection** carries every token past both unchanged, and a **norm** keeps the sizes in
+# check. Blocks of the same shape are then stacked, twelve or ninety-six of them. That is the whole architecture.
 #
-# ![Two blocks side by side: in the post-norm block the norms stand on the residual path, in the pre-norm block on the branches.](figures/blocks.svg)
+# ![Post-norm: the norms stand on the residual path. Pre-norm: on the branches.](figures/blocks.svg)
 #
-# You build every part: two norms (one of them with its backward pass, by hand), two MLPs, the rotary positions that most
-# of today's models use, the block in both orders of norm and residual, and the mixture of experts. In the end you train
-# twelve layers of each kind of block and look at the gradients.
+# You build every part: two norms (one of them with its backward pass, by hand), two MLPs, the rotary positions that
+# most of today's models use, the block in both orders of norm and residual, and the mixture of experts. In the end
+# you train twelve layers of each kind of block and look at the gradients.
 #
 # | | function | what it gives | difficulty, time |
 # |---|---|---|---|
@@ -44,8 +44,9 @@
 # - Every function is pure: weights come in as arguments, inputs are never changed in place.
 # - A weight matrix is `[in, out]` and multiplies from the right, `x @ w`. (`nn.Linear` stores `[out, in]`. Here
 #   nothing needs to be transposed.)
-# - Tokens are rows. `B` is the batch, `N` the number of tokens, `D` the model width, `F` the width inside an MLP, `H` the
-#   number of heads, `d` the width of a head, `E` the number of experts. `...` stands for any leading axes, also none.
+# - Tokens are rows. `B` is the batch, `N` the number of tokens, `D` the model width, `F` the width inside an MLP,
+#   `H` the number of heads, `d` the width of a head, `E` the number of experts. `...` stands for any leading axes,
+#   also none.
 # - Masks are boolean, **True = may attend**.
 # - The result has the dtype of the inputs. Half precision computes its norms and softmaxes in float32 inside.
 # - Arguments whose sizes cannot match raise `ValueError` with the sizes in the message.
@@ -71,7 +72,7 @@ def causal_mask(n_q, n_k=None):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; zeros where no key is allowed (assignment 3)."""
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -134,15 +135,15 @@ def random_block(d_model, num_heads, d_head, d_ff, generator):
 # $$\mu = \frac1D\sum_j x_j \qquad \sigma^2 = \frac1D\sum_j (x_j-\mu)^2 \qquad
 #   y_j = \gamma_j\,\frac{x_j-\mu}{\sqrt{\sigma^2+\varepsilon}} + \beta_j$$
 #
-# ![A table of tokens by features: layer norm takes mean and variance along each row, batch norm along each column.](figures/which_axis.svg)
+# ![Layer norm takes statistics along each row, batch norm along each column.](figures/which_axis.svg)
 #
 # Two details decide whether your layer agrees with everyone else's weights. The variance divides by $D$, not by $D-1$.
 # And $\varepsilon$ stands *inside* the root: a token whose features are all equal becomes $\beta$. The notes
 # leave $\varepsilon$ out, and the same token is $0/0$ there.
 #
 # A third detail is about numbers, not about formulas. $\frac1D\sum x_j^2 - \mu^2$ is the same variance on paper. In
-# float32, with features around 1000, it is the difference of two numbers near a million that agree in all the digits that
-# float32 has. Subtract the mean first, then square.
+# float32, with features around 1000, it is the difference of two numbers near a million that agree in all the digits
+# that float32 has. Subtract the mean first, then square.
 #
 # **Predict first.** Three tokens: $(1.5, 3, 4.5)$, $(6, 7.5, 9)$, $(10.5, 12, 13.5)$. What will they look like after
 # normalization, and why the same? Write it down, then run the check.
@@ -289,9 +290,9 @@ expect(dbeta, torch.tensor([60.0, 0.0, 0.0]), hint="Ten tokens on two leading ax
 #
 # $$\mathrm{RMS}(x) = \sqrt{\varepsilon + \frac1D\sum_j x_j^2} \qquad y_j = \gamma_j\,\frac{x_j}{\mathrm{RMS}(x)}$$
 #
-# One statistic instead of two, and one pass over the numbers. Watch the same details as before: a *mean* of squares, not a
-# sum, and $\varepsilon$ inside the root. And mind half precision: float16 ends at 65504, so a feature of 300 has a square
-# that is infinite.
+# One statistic instead of two, and one pass over the numbers. Watch the same details as before: a *mean* of squares,
+# not a sum, and $\varepsilon$ inside the root. And mind half precision: float16 ends at 65504, so a feature of 300
+# has a square that is infinite.
 #
 # **Predict first.** What do `layer_norm` and `rms_norm` make of the token $(5, 5, 5)$?
 
@@ -341,9 +342,10 @@ expect(
 #
 # $$y = \phi(x\,w_1 + b_1)\,w_2 + b_2 \qquad D \to F \to D, \quad \text{usually } F = 4D$$
 #
-# Two thirds of a block's parameters are in here. Without $\phi$ it would all be in vain: two linear maps in a row are one
-# linear map. The lecture uses $\mathrm{ReLU}(z) = \max(z, 0)$; many models use $\mathrm{GELU}(z) = z\,\Phi(z)$, where
-# $\Phi$ is the distribution function of the standard normal, $\Phi(z) = \tfrac12\bigl(1 + \mathrm{erf}(z/\sqrt2)\bigr)$.
+# Two thirds of a block's parameters are in here. Without $\phi$ it would all be in vain: two linear maps in a row are
+# one linear map. The lecture uses $\mathrm{ReLU}(z) = \max(z, 0)$; many models use $\mathrm{GELU}(z) = z\,\Phi(z)$,
+# where $\Phi$ is the distribution function of the standard normal, $\Phi(z) = \tfrac12\bigl(1 +
+# \mathrm{erf}(z/\sqrt2)\bigr)$.
 #
 # There are *two* functions called GELU. The other is an approximation by a tanh, from a time when erf was slow; the two
 # differ by up to $5\cdot10^{-4}$. Ours is the exact one.
@@ -412,8 +414,8 @@ expect(
 #
 # $$y = \bigl(\mathrm{SiLU}(x\,w_1)\odot x\,w_2\bigr)\,w_3 \qquad \mathrm{SiLU}(z) = z\,\mathrm{sigmoid}(z)$$
 #
-# The slide writes $\sigma$ for the nonlinearity of the gate, as it did for the MLP: it means "the activation" there. With
-# the sigmoid that $\sigma$ usually stands for, the layer is called GLU and is another one. There are no biases.
+# The slide writes $\sigma$ for the nonlinearity of the gate, as it did for the MLP: it means "the activation" there.
+# With the sigmoid that $\sigma$ usually stands for, the layer is called GLU and is another one. There are no biases.
 #
 # Only the *gate*, $x\,w_1$, goes through SiLU. And mind the names: here $w_3$ leads back to width $D$. Other code bases
 # number the same three matrices in another order, and because all of them are made of the same sizes a wrong order can
@@ -462,13 +464,13 @@ expect(
 # %% [markdown]
 # ## 6. How wide?
 #
-# The classic MLP with $F = 4D$ has $8D^2$ weights. SwiGLU has three matrices, so $3DF$ weights, and to keep the number of
-# parameters the notes set $F = \tfrac83 D$. For $D = 1024$ that is $2730.67$. Nobody has two thirds of a feature, and
-# GPUs like widths that are multiples of something like 64 or 256. The rule of this course: the **smallest multiple of
-# `multiple_of` that is at least** $8D/3$.
+# The classic MLP with $F = 4D$ has $8D^2$ weights. SwiGLU has three matrices, so $3DF$ weights, and to keep the
+# number of parameters the notes set $F = \tfrac83 D$. For $D = 1024$ that is $2730.67$. Nobody has two thirds of a
+# feature, and GPUs like widths that are multiples of something like 64 or 256. The rule of this course: the
+# **smallest multiple of `multiple_of` that is at least** $8D/3$.
 #
-# Do it in whole numbers. `8 / 3 * D` is a float that can land a hair above the whole number it should be, and
-# rounding up then gives one too many.
+# Two traps. Whole-number division rounds *down*, to a layer that is a little too narrow. And a width that fits already
+# must stay: $D = 768$ needs no rounding, whatever rule you use. The result goes into a shape, so it is an `int`.
 #
 # **Predict first.** The widths for $D = 768$ and for $D = 1024$, with multiples of 1.
 
@@ -504,17 +506,17 @@ expect(swiglu_hidden(4096, multiple_of=256), 11008, hint="10922.67 lies between 
 # ## 7. Rotary positions
 #
 # Attention does not know where a token stands. Assignment 3 *added* a vector of sines and cosines to each embedding,
-# once, at the input. Rotary positions do it where it counts, in each attention, by *rotating* queries and keys. Take the
-# $d$ features of a head in pairs, $(0,1), (2,3), \dots$ and see each pair as a point in the plane. The token at position
-# $p$ has its pair $i$ turned by the angle $p\,\theta^{-2i/d}$:
+# once, at the input. Rotary positions do it where it counts, in each attention, by *rotating* queries and keys. Take
+# the $d$ features of a head in pairs, $(0,1), (2,3), \dots$ and see each pair as a point in the plane. The token at
+# position $p$ has its pair $i$ turned by the angle $p\,\theta^{-2i/d}$:
 #
 # $$(a,\, b) \;\mapsto\; (a\cos\alpha - b\sin\alpha,\;\; a\sin\alpha + b\cos\alpha), \qquad
 #   \alpha_{p,i} = p\;\theta^{-2i/d}, \quad i = 0, 1, \dots, \tfrac d2 - 1$$
 #
 # Why does this help? A rotation keeps lengths, and the dot product of two rotated vectors depends only on the
 # *difference* of their angles. So a score $q_m \cdot k_n$ knows $m - n$ and nothing else about the positions: "three
-# tokens back" looks the same everywhere in the text. The first pair turns by 1 radian per token and sees small distances;
-# the last pairs turn so slowly that they tell the beginning of a long text from its end.
+# tokens back" looks the same everywhere in the text. The first pair turns by 1 radian per token and sees small
+# distances; the last pairs turn so slowly that they tell the beginning of a long text from its end.
 #
 # Three things to watch. The pairs are *neighbours*; other code bases pair feature $j$ with $j + d/2$, which is as good,
 # and not the same. The **positions are an argument**: with the cache of assignment 8 the first row of `x` may stand at
@@ -581,7 +583,8 @@ expect(
 )
 
 # %% [markdown]
-# Look at the angles, and at the promise that only distances count: the same query and key, moved together along the text.
+# Look at the angles, and at the promise that only distances count: the same query and key, moved together along the
+# text.
 
 # %% demo="rotary_angles"
 import matplotlib.pyplot as plt
@@ -609,18 +612,18 @@ plt.show()
 # %% [markdown]
 # ## 8. The post-norm block
 #
-# Now put the parts together, as in the paper of 2017 and on the lecture's picture. A sublayer computes something from the
-# stream, its result is **added** to the stream, and the sum is normalized:
+# Now put the parts together, as in the paper of 2017 and on the lecture's picture. A sublayer computes something from
+# the stream, its result is **added** to the stream, and the sum is normalized:
 #
 # $$y = \mathrm{LN}_1\bigl(x + \mathrm{MHA}(x)\bigr) \qquad z = \mathrm{LN}_2\bigl(y + \mathrm{MLP}(y)\bigr)$$
 #
-# The addition is the residual connection. In the notes' example the input $X$ has rows $(1,2,3), (4,5,6), (7,8,9)$ and the
-# attention's answer $M$ is half of it; the sum is the matrix that you normalized in question 1.
+# The addition is the residual connection. In the notes' example the input $X$ has rows $(1,2,3), (4,5,6), (7,8,9)$
+# and the attention's answer $M$ is half of it; the sum is the matrix that you normalized in question 1.
 #
-# Read the formula for what is easily lost: *two* residuals; the second starts from $y$, not from $x$; *two* norms with
-# parameters of their own, which you only notice when they have been trained, since all of them start as 1 and 0; and the
-# norm stands around the **sum**, not around the sublayer. And write `x = x + …` rather than `x += …`: the second
-# edits the caller's tensor.
+# Read the formula for what is easily lost: *two* residuals; the second starts from $y$, not from $x$; *two* norms
+# with parameters of their own, which you only notice when they have been trained, since all of them start as 1 and 0;
+# and the norm stands around the **sum**, not around the sublayer. And write `x = x + …` rather than `x += …`: the
+# second edits the caller's tensor.
 #
 # Attention is the only place where tokens meet. Norms and MLP treat each token alone.
 #
@@ -683,8 +686,8 @@ expect(
 # From the first embedding to the last layer there is now a path of additions only. A gradient comes down this path
 # unchanged through any number of blocks. The sublayer still sees normalized tokens; the *residual* is the raw stream.
 #
-# **Predict first.** Silent sublayers again: what does the block compute? And what happens to the size of the stream over
-# many blocks, when nothing on it is ever normalized?
+# **Predict first.** Silent sublayers again: what does the block compute? And what happens to the size of the stream
+# over many blocks, when nothing on it is ever normalized?
 
 
 # %% question="pre_norm_block"
@@ -733,8 +736,9 @@ expect(
 # any training: how large is the gradient that arrives at each layer's weights? On the right: the loss over the steps.
 # (The pre-norm network gets one norm behind its last block, for the reason that you thought about a minute ago.)
 #
-# Afterwards, play: other seeds, fewer layers, a learning rate of `3e-3 * min(1, (step + 1) / 50)`. From how few layers on
-# does the post-norm network learn as well? It can be trained, as the paper of 2017 showed, with a slow start.
+# Afterwards, play: other seeds, fewer layers, a learning rate of `3e-3 * min(1, (step + 1) / 50)`. From how few
+# layers on does the post-norm network learn as well? It can be trained, as the paper of 2017 showed, with a slow
+# start.
 
 # %% demo="twelve_layers"
 import matplotlib.pyplot as plt
@@ -797,20 +801,21 @@ plt.show()
 # different MLPs, the *experts*, and each token is sent through only $A < E$ of them. The parameters grow by $E$, the
 # computation only by $A$.
 #
-# A small linear layer, the gate, decides. It gives each token $E$ scores; the $A$ best experts are chosen, a softmax over
-# **their** scores makes the weights, and the token gets the weighted sum of their answers:
+# A small linear layer, the gate, decides. It gives each token $E$ scores; the $A$ best experts are chosen, a softmax
+# over **their** scores makes the weights, and the token gets the weighted sum of their answers:
 #
 # $$s = x\,w_{\text{gate}} \qquad \mathcal A = \text{the } A \text{ largest of } s_1 \dots s_E \qquad
 #   p = \mathrm{softmax}\bigl(s_e : e\in\mathcal A\bigr) \qquad
 #   y = \sum_{e\in\mathcal A} p_e\;\mathrm{ReLU}(x\,w_1^{(e)})\,w_2^{(e)}$$
 #
-# What goes wrong: the softmax is taken over *all* experts and then cut, so that the weights sum to less than 1; one route
-# is chosen for the whole sentence, though every token has its own; or all experts run on all tokens and the unneeded
-# answers are thrown away, which gives the right numbers and gives up the point. We count your multiplications.
+# What goes wrong: the softmax is taken over *all* experts and then cut, so that the weights sum to less than 1; one
+# route is chosen for the whole sentence, though every token has its own; or all experts run on all tokens and the
+# unneeded answers are thrown away, which gives the right numbers and gives up the point. We count your
+# multiplications.
 #
-# The choice itself has no gradient (a hair more of a score changes nothing, until it changes everything). The gate learns
-# through the weights $p$. With $A = 1$ the only weight is always 1, and the gate learns nothing: predict this, then
-# look at the formula.
+# The choice itself has no gradient (a hair more of a score changes nothing, until it changes everything). The gate
+# learns through the weights $p$. With $A = 1$ the only weight is always 1, and the gate learns nothing: predict this,
+# then look at the formula.
 #
 # The function also returns the *load*: how many tokens each expert was given. A gate left to itself likes to send
 # everything to few experts, so this number is watched in training.
@@ -976,21 +981,21 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
 # %% [markdown] written="norm_placement" points=5
 # ## 12. In your own words
 #
-# Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, decides whether a network of ninety-six
-# layers trains. **Explain with what you computed: what each block does when its sublayers are silent, what this means for
-# a gradient on its way down through many blocks (look at the left plot of question 9), and what the pre-norm network
-# pays for it, so that it needs one more norm at its end.** Six to eight sentences.
+# Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, decides whether a network of
+# ninety-six layers trains. **Explain with what you computed: what each block does when its sublayers are silent, what
+# this means for a gradient on its way down through many blocks (look at the left plot of question 9), and what the
+# pre-norm network pays for it, so that it needs one more norm at its end.** Six to eight sentences.
 #
 # ### BEGIN SOLUTION
 # With silent sublayers the pre-norm block is the identity and the post-norm block is LN(LN(x)): one leaves the stream
 # alone, the other rewrites it in every layer. The derivative of a pre-norm block is therefore the identity plus the
-# derivatives of its branches. A gradient on its way down always contains one part that nothing has multiplied, whatever
-# the weights are, and in the plot the gradients change little and smoothly from layer to layer. In the post-norm network
-# every gradient goes through the backward pass of all norms above it, two a block. Each removes the parts along the mean
-# and along the normalized token and divides by the standard deviation of $x + f(x)$; twenty-four such factors
-# multiply, and they depend on the weights. In the plot the gradients are several times as large and jump, so that a
-# step of the same size moves the loss much further: at the learning rate at which pre-norm learns, post-norm ends at
-# guessing, and it needs a warm-up. The price of pre-norm: nothing on the stream is normalized, each branch adds
-# to it, and its size grows with the depth. Late branches change a large stream relatively little, and the output layer
-# would read features whose size depends on the depth, so one norm follows the last block.
+# derivatives of its branches. A gradient on its way down always contains one part that nothing has multiplied,
+# whatever the weights are, and in the plot the gradients change little and smoothly from layer to layer. In the
+# post-norm network every gradient goes through the backward pass of all norms above it, two a block. Each removes the
+# parts along the mean and along the normalized token and divides by the standard deviation of $x + f(x)$; twenty-four
+# such factors multiply, and they depend on the weights. In the plot the gradients are several times as large and
+# jump, so that a step of the same size moves the loss much further: at the learning rate at which pre-norm learns,
+# post-norm ends at guessing, and it needs a warm-up. The price of pre-norm: nothing on the stream is normalized, each
+# branch adds to it, and its size grows with the depth. Late branches change a large stream relatively little, and the
+# output layer would read features whose size depends on the depth, so one norm follows the last block.
 # ### END SOLUTION

@@ -111,9 +111,11 @@ def backward_by_einsum(dy, x, gamma, eps=1e-5):
     xhat = (t - mean) * s
     g = torch.einsum("...d,d->...d", u, gamma.to(wide))
     dx = s / d * (d * g - g.sum(-1, keepdim=True) - xhat * torch.einsum("...d,...d->...", g, xhat)[..., None])
-    return dx.to(x.dtype), torch.einsum("...d,...d->d", u, xhat).to(x.dtype), u.flatten(0, -2).sum(0).to(x.dtype) if (
-        u.dim() > 1
-    ) else u.to(x.dtype)
+    return (
+        dx.to(x.dtype),
+        torch.einsum("...d,...d->d", u, xhat).to(x.dtype),
+        u.flatten(0, -2).sum(0).to(x.dtype) if (u.dim() > 1) else u.to(x.dtype),
+    )
 
 
 @alternate("layer_norm_backward")
@@ -256,6 +258,12 @@ def hidden_by_ceil_of_one_division(d_model, multiple_of=1):
     _refuse_widths(d_model, multiple_of)
     exact = math.ceil(8 * d_model / 3)
     return exact + -exact % multiple_of
+
+
+@alternate("swiglu_hidden")
+def hidden_by_ceil_of_a_float(d_model, multiple_of=1):
+    _refuse_widths(d_model, multiple_of)
+    return math.ceil(8 / 3 * d_model / multiple_of) * multiple_of
 
 
 @alternate("swiglu_hidden")
@@ -428,8 +436,10 @@ def moe_token_by_token(x, w_gate, w1, w2, num_active):
     for token in x.reshape(-1, x.shape[-1]):
         scores = token @ w_gate
         chosen = scores.argsort(descending=True)[:num_active]
-        weights = torch.softmax(scores[chosen].float(), dim=0).to(x.dtype) if x.dtype == torch.float16 else (
-            torch.softmax(scores[chosen], dim=0)
+        weights = (
+            torch.softmax(scores[chosen].float(), dim=0).to(x.dtype)
+            if x.dtype == torch.float16
+            else (torch.softmax(scores[chosen], dim=0))
         )
         rows.append(sum(p * (torch.relu(token @ w1[e]) @ w2[e]) for p, e in zip(weights, chosen.tolist())))
         load[chosen] += 1

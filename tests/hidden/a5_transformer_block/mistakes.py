@@ -71,7 +71,9 @@ def squares_instead_of_taking_the_root(x, gamma, beta, eps=1e-5):
 
 @mistake("layer_norm", hint="Set beta to 5: nothing changes. gamma and beta start as 1 and 0, which hides this.")
 def gamma_and_beta_unused(x, gamma, beta, eps=1e-5):
-    return _normed(x, torch.ones_like(gamma), torch.zeros_like(beta), lambda t: _centre(t) / (_variance(t) + eps).sqrt())
+    return _normed(
+        x, torch.ones_like(gamma), torch.zeros_like(beta), lambda t: _centre(t) / (_variance(t) + eps).sqrt()
+    )
 
 
 @mistake("layer_norm", hint="With beta = 0 your result is gamma everywhere: the two have changed places.")
@@ -181,7 +183,9 @@ def needs_a_batch_axis(x, gamma, beta, eps=1e-5):
 
 @mistake("layer_norm", hint="view wants memory in the order of the axes; callers pass transposed tensors as well.")
 def views_its_input(x, gamma, beta, eps=1e-5):
-    return _normed(x.view(-1, x.shape[-1]), gamma, beta, lambda t: _centre(t) / (_variance(t) + eps).sqrt()).view(x.shape)
+    return _normed(x.view(-1, x.shape[-1]), gamma, beta, lambda t: _centre(t) / (_variance(t) + eps).sqrt()).view(
+        x.shape
+    )
 
 
 @mistake("layer_norm", hint="A gamma or beta of another length should raise ValueError that names both sizes.")
@@ -220,9 +224,7 @@ def _dx(dy, xhat, s, gamma):
 
 def _with_dx(dy, x, gamma, eps, dx):
     """A wrong dx beside the right dgamma and dbeta."""
-    return _gradients(
-        dy, x, gamma, eps, lambda u, h, s, c: (dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u))
-    )
+    return _gradients(dy, x, gamma, eps, lambda u, h, s, c: (dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u)))
 
 
 @mistake("layer_norm_backward", hint="You hold mean and variance constant. Moving one feature moves both of them.")
@@ -235,7 +237,9 @@ def no_path_through_the_mean(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - h * _mean(u * c * h)))
 
 
-@mistake("layer_norm_backward", hint="Your dx is not orthogonal to the normalized x: the path through sigma is missing.")
+@mistake(
+    "layer_norm_backward", hint="Your dx is not orthogonal to the normalized x: the path through sigma is missing."
+)
 def no_path_through_the_variance(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c)))
 
@@ -266,9 +270,7 @@ def forgets_the_factor_s(dy, x, gamma, eps=1e-5):
 
 @mistake("layer_norm_backward", hint="Both effects are subtracted from g. You add the one through the variance.")
 def adds_the_variance_term(dy, x, gamma, eps=1e-5):
-    return _with_dx(
-        dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c) + h * _mean(u * c * h))
-    )
+    return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c) + h * _mean(u * c * h)))
 
 
 @mistake("layer_norm_backward", hint="Mean(g · x̂) is one number per token and multiplies x̂. You subtract it alone.")
@@ -278,9 +280,7 @@ def variance_term_without_xhat(dy, x, gamma, eps=1e-5):
 
 @mistake("layer_norm_backward", hint="The product of two means is not the mean of a product: mean(g · x̂).")
 def mean_of_g_times_mean_of_xhat(dy, x, gamma, eps=1e-5):
-    return _with_dx(
-        dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c) - h * _mean(u * c) * _mean(h))
-    )
+    return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c) - h * _mean(u * c) * _mean(h)))
 
 
 @mistake("layer_norm_backward", hint="Your means run over all tokens. Each token is normalized by itself.")
@@ -302,18 +302,18 @@ def backward_divides_by_d_minus_one(dy, x, gamma, eps=1e-5):
     return _gradients(dy, x, gamma, eps, make)
 
 
-@mistake("layer_norm_backward", hint="A constant token gives NaN: s has an eps, inside the root, as in the forward pass.")
+@mistake(
+    "layer_norm_backward", hint="A constant token gives NaN: s has an eps, inside the root, as in the forward pass."
+)
 def backward_without_eps(dy, x, gamma, eps=1e-5):
-    return _gradients(
-        dy, x, gamma, 0.0, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u))
-    )
+    return _gradients(dy, x, gamma, 0.0, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u)))
 
 
-@mistake("layer_norm_backward", hint="The caller's eps is ignored: the backward pass needs the one of the forward pass.")
+@mistake(
+    "layer_norm_backward", hint="The caller's eps is ignored: the backward pass needs the one of the forward pass."
+)
 def backward_with_the_default_eps(dy, x, gamma, eps=1e-5):
-    return _gradients(
-        dy, x, gamma, 1e-5, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u))
-    )
+    return _gradients(dy, x, gamma, 1e-5, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u * h), _over_tokens(u)))
 
 
 @mistake("layer_norm_backward", hint="dgamma comes from the normalized x, which gamma multiplied, not from x itself.")
@@ -332,9 +332,7 @@ def gamma_in_its_own_gradient(dy, x, gamma, eps=1e-5):
 
 @mistake("layer_norm_backward", hint="The last two come in the other order: dgamma, then dbeta.")
 def dbeta_before_dgamma(dy, x, gamma, eps=1e-5):
-    return _gradients(
-        dy, x, gamma, eps, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u), _over_tokens(u * h))
-    )
+    return _gradients(dy, x, gamma, eps, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u), _over_tokens(u * h)))
 
 
 @mistake("layer_norm_backward", hint="Your sums take the first axis only. Every leading axis counts tokens.")
@@ -355,7 +353,9 @@ def averages_over_the_tokens(dy, x, gamma, eps=1e-5):
     )
 
 
-@mistake("layer_norm_backward", hint="Squares of 400 are infinite in float16: compute and sum in float32, cast at the end.")
+@mistake(
+    "layer_norm_backward", hint="Squares of 400 are infinite in float16: compute and sum in float32, cast at the end."
+)
 def backward_in_half_precision(dy, x, gamma, eps=1e-5):
     if dy.shape != x.shape or gamma.shape != (x.shape[-1],):
         raise ValueError(f"dy {list(dy.shape)}, x {list(x.shape)}, gamma {list(gamma.shape)}")
@@ -378,7 +378,9 @@ def scales_dy_in_place(dy, x, gamma, eps=1e-5):
     return answer
 
 
-@mistake("layer_norm_backward", hint="A dy or a gamma that only broadcasts should raise ValueError that names the sizes.")
+@mistake(
+    "layer_norm_backward", hint="A dy or a gamma that only broadcasts should raise ValueError that names the sizes."
+)
 def backward_without_checks(dy, x, gamma, eps=1e-5):
     shape = torch.broadcast_shapes(dy.shape, x.shape)
     return _with_dx(dy.expand(shape), x.expand(shape), gamma.expand(shape[-1]), eps, _dx)
@@ -805,12 +807,6 @@ def always_takes_the_next_multiple(d_model, multiple_of=1):
     return (8 * d_model // (3 * multiple_of) + 1) * multiple_of
 
 
-@mistake("swiglu_hidden", hint="8 / 3 is not a whole number, and 8 / 3 · D can land a hair above one. Use whole numbers.")
-def rounds_up_a_float(d_model, multiple_of=1):
-    _check_widths(d_model, multiple_of)
-    return math.ceil(8 / 3 / multiple_of * d_model) * multiple_of
-
-
 @mistake("swiglu_hidden", hint="You first cut off the fraction and round up to the multiple afterwards: 1024 shows it.")
 def cuts_off_before_rounding_up(d_model, multiple_of=1):
     _check_widths(d_model, multiple_of)
@@ -840,7 +836,9 @@ def multiple_of_three_as_well(d_model, multiple_of=1):
     return width
 
 
-@mistake("swiglu_hidden", hint="You round to powers of two. Any multiple of multiple_of is allowed: the smallest that fits.")
+@mistake(
+    "swiglu_hidden", hint="You round to powers of two. Any multiple of multiple_of is allowed: the smallest that fits."
+)
 def next_power_of_two(d_model, multiple_of=1):
     _check_widths(d_model, multiple_of)
     width = multiple_of
@@ -890,7 +888,9 @@ def pairs_of_halves(x, positions, theta=10000.0):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).to(x.dtype)
 
 
-@mistake("rotary_positions", hint="Your pairs are right on the way in, and come out as two halves: interleave them again.")
+@mistake(
+    "rotary_positions", hint="Your pairs are right on the way in, and come out as two halves: interleave them again."
+)
 def result_not_interleaved(x, positions, theta=10000.0):
     angle = _angle(x, positions, theta)
     t, cos, sin = _wide(x), angle.cos(), angle.sin()
@@ -898,7 +898,9 @@ def result_not_interleaved(x, positions, theta=10000.0):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).to(x.dtype)
 
 
-@mistake("rotary_positions", hint="With a cache the first new token is not position 0: use the positions you are given.")
+@mistake(
+    "rotary_positions", hint="With a cache the first new token is not position 0: use the positions you are given."
+)
 def counts_from_zero(x, positions, theta=10000.0):
     _check_rotary(x, positions)
     return _turned(x, _angle(x, torch.arange(x.shape[-2]), theta))
@@ -922,7 +924,9 @@ def both_signs_positive(x, positions, theta=10000.0):
     return torch.stack([a * cos + b * sin, a * sin + b * cos], dim=-1).flatten(-2).to(x.dtype)
 
 
-@mistake("rotary_positions", hint="At position 0 cos is 1 and sin is 0, so that nothing moves. Yours swaps the features.")
+@mistake(
+    "rotary_positions", hint="At position 0 cos is 1 and sin is 0, so that nothing moves. Yours swaps the features."
+)
 def sine_and_cosine_swapped(x, positions, theta=10000.0):
     angle = _angle(x, positions, theta)
     t, cos, sin = _wide(x), angle.sin(), angle.cos()
@@ -983,7 +987,9 @@ def positions_on_the_wrong_axis(x, positions, theta=10000.0):
     return _turned(x.flip(-2), angle).flip(-2)
 
 
-@mistake("rotary_positions", hint="positions [B, N] need an axis for the heads. Without it sentences line up with heads.")
+@mistake(
+    "rotary_positions", hint="positions [B, N] need an axis for the heads. Without it sentences line up with heads."
+)
 def no_axis_for_the_heads(x, positions, theta=10000.0):
     angle = _angle(x, positions, theta)
     return _turned(x, angle.squeeze(1) if positions.dim() == 2 else angle)
@@ -1103,7 +1109,9 @@ def post_without_the_first_residual(x, params, num_heads, mask=None):
     return _second(y + _compute(y, params), params)
 
 
-@mistake("post_norm_block", hint="Your second residual starts from x again. It starts from what the first half returned.")
+@mistake(
+    "post_norm_block", hint="Your second residual starts from x again. It starts from what the first half returned."
+)
 def post_second_residual_from_x(x, params, num_heads, mask=None):
     y = _first(x + _attend(x, params, num_heads, mask), params)
     return _second(x + _compute(y, params), params)
@@ -1158,7 +1166,9 @@ def post_mlp_first(x, params, num_heads, mask=None):
     return _second(y + _attend(y, params, num_heads, mask), params)
 
 
-@mistake("post_norm_block", hint="Attention and MLP work side by side in your block. The MLP reads what attention made.")
+@mistake(
+    "post_norm_block", hint="Attention and MLP work side by side in your block. The MLP reads what attention made."
+)
 def post_in_parallel(x, params, num_heads, mask=None):
     return _second(_first(x + _attend(x, params, num_heads, mask) + _compute(x, params), params), params)
 
@@ -1184,7 +1194,9 @@ def post_adds_in_place(x, params, num_heads, mask=None):
     return _second(y + _compute(y, params), params)
 
 
-@mistake("post_norm_block", hint="params is another dictionary after your call: pop and assignments change the caller's.")
+@mistake(
+    "post_norm_block", hint="params is another dictionary after your call: pop and assignments change the caller's."
+)
 def post_normalizes_its_params(x, params, num_heads, mask=None):
     y = _first(x + _attend(x, params, num_heads, mask), params)
     z = _second(y + _compute(y, params), params)
@@ -1279,7 +1291,9 @@ def pre_without_the_first_norm(x, params, num_heads, mask=None):
     return y + _compute(_second(y, params), params)
 
 
-@mistake("pre_norm_block", hint="Your block normalizes once more at its end. The final norm belongs to the whole model.")
+@mistake(
+    "pre_norm_block", hint="Your block normalizes once more at its end. The final norm belongs to the whole model."
+)
 def pre_with_a_final_norm(x, params, num_heads, mask=None):
     y = x + _attend(_first(x, params), params, num_heads, mask)
     return _second(y + _compute(_second(y, params), params), params)
@@ -1535,9 +1549,7 @@ def moe_views_its_input(x, w_gate, w1, w2, num_active):
 
 @mistake("moe_layer", hint="float16 goes in, float32 comes out. y has the dtype of x.")
 def moe_returns_float32(x, w_gate, w1, w2, num_active):
-    return _moe(
-        _wide(x), _wide(w_gate), _wide(w1), _wide(w2), num_active, lambda s, b, c: b.softmax(-1)
-    )
+    return _moe(_wide(x), _wide(w_gate), _wide(w1), _wide(w2), num_active, lambda s, b, c: b.softmax(-1))
 
 
 @mistake("moe_layer", hint="The caller's x is another tensor after your call: y must start as a fresh tensor.")
@@ -1584,7 +1596,9 @@ def _sticking_out(d, sigma):
     return x
 
 
-@mistake("rounding_counterexample", hint="The notes' token is one unit off at two decimals. Other questions were asked.")
+@mistake(
+    "rounding_counterexample", hint="The notes' token is one unit off at two decimals. Other questions were asked."
+)
 def always_the_token_of_the_notes(decimals, units):
     _check_rounding(decimals, units)
     return torch.tensor([1.5, 3.0, 4.5], dtype=torch.float64)
@@ -1596,7 +1610,9 @@ def ignores_the_units(decimals, units):
     return _sticking_out(30, 1 + 0.4 * 10**-decimals)
 
 
-@mistake("rounding_counterexample", hint="Your token is made for two decimals. With others, rounding sigma does no harm.")
+@mistake(
+    "rounding_counterexample", hint="Your token is made for two decimals. With others, rounding sigma does no harm."
+)
 def ignores_the_decimals(decimals, units):
     _check_rounding(decimals, units)
     return _sticking_out(1 + math.ceil(((units + 1) / 0.4) ** 2), 1.004)
@@ -1609,7 +1625,9 @@ def takes_a_tiny_sigma(decimals, units):
     return torch.tensor([-1.0, 1.0], dtype=torch.float64) * sigma * (units + 1)
 
 
-@mistake("rounding_counterexample", hint="You return the normalized token. Its sigma is 1, and rounding 1 does nothing.")
+@mistake(
+    "rounding_counterexample", hint="You return the normalized token. Its sigma is 1, and rounding 1 does nothing."
+)
 def returns_the_normalized_token(decimals, units):
     _check_rounding(decimals, units)
     return _sticking_out(1 + math.ceil(((units + 1) / 0.4) ** 2), 1.0)
@@ -1631,19 +1649,25 @@ def no_feature_sticks_out(decimals, units):
     return torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(d // 2) * (1 + 0.4 * 10**-decimals)
 
 
-@mistake("rounding_counterexample", hint="The largest normalized feature is √(D − 1): your D grows with units, not units².")
+@mistake(
+    "rounding_counterexample", hint="The largest normalized feature is √(D − 1): your D grows with units, not units²."
+)
 def d_grows_with_units_only(decimals, units):
     _check_rounding(decimals, units)
     return _sticking_out(10 + math.ceil((units + 1) / 0.4), 1 + 0.4 * 10**-decimals)
 
 
-@mistake("rounding_counterexample", hint="float32 has about seven digits: at five decimals your sigma drifts. Use float64.")
+@mistake(
+    "rounding_counterexample", hint="float32 has about seven digits: at five decimals your sigma drifts. Use float64."
+)
 def token_in_float32(decimals, units):
     _check_rounding(decimals, units)
     return _sticking_out(1 + math.ceil(((units + 2) / 0.3) ** 2), 1 + 0.4 * 10**-decimals).float()
 
 
-@mistake("rounding_counterexample", hint="You return the slip, or a pair. The evidence is the token itself, a tensor [D].")
+@mistake(
+    "rounding_counterexample", hint="You return the slip, or a pair. The evidence is the token itself, a tensor [D]."
+)
 def returns_a_number(decimals, units):
     _check_rounding(decimals, units)
     return float(units)

@@ -93,7 +93,8 @@ def test_gradients_reach_x_gamma_and_beta(student, reference):
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     up = randn(3, 5)
     y = student.layer_norm(*mine)
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from the inputs."
     (y * up).sum().backward()
     (reference.layer_norm(*theirs) * up).sum().backward()
     for name, a, b in zip(("x", "gamma", "beta"), mine, theirs, strict=True):

@@ -44,7 +44,7 @@ def test_dx_with_a_trained_gamma(student):
 
 @points(1)
 def test_dx_knows_that_the_output_ignores_shifts(student):
-    """Adding a number to all features of a token changes nothing, so the features of dx sum to 0. (dx itself is not 0.)"""
+    """Adding a number to all features of a token changes nothing, so dx sums to 0 over them. (dx itself is not 0.)"""
     dx = _three(student.layer_norm_backward(randn(4, 6) + 1, 3 * randn(4, 6), randn(6) + 2))[0]
     assert_close(dx.sum(dim=-1), torch.zeros(4, dtype=torch.float64), what="the sum over the features of dx")
     assert dx.abs().sum() > 1e-2, "dx should not be zero."
@@ -107,7 +107,7 @@ def test_as_many_tokens_as_features_and_a_transposed_input(student):
 
 @points(1)
 def test_half_precision_is_summed_in_float32(student):
-    """float16: features of 400 (their squares are infinite in float16) and the sum over 300 tokens. float16 comes out."""
+    """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens. float16 comes out."""
     dy, x, gamma = (0.1 * randn(300, 6) + 0.05).half(), (400 * randn(300, 6)).half(), (1 + randn(6) / 5).half()
     expected = [t.half() for t in _autograd(dy, x, gamma)]
     for name, a, e in zip(

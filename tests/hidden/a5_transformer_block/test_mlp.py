@@ -43,7 +43,7 @@ def test_width_and_hidden_width_may_coincide(student, reference):
 
 @points(0.5)
 def test_each_token_goes_alone(student):
-    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] is a token too. (No biases.)"""
+    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] will do. (No biases.)"""
     x, weights = randn(2, 5, 3), _weights(3, 7, biases=False)
     y = student.mlp(x, *weights)
     assert y.abs().sum() > 1e-3, "The answer is zero."
@@ -56,7 +56,8 @@ def test_gradients_reach_the_input_and_all_four_weights(student, reference):
     inputs, up = [randn(4, 3), *_weights(3, 7)], randn(4, 3)
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     y = student.mlp(*mine)
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from the inputs."
     (y * up).sum().backward()
     (reference.mlp(*theirs) * up).sum().backward()
     for name, a, b in zip(("x", "w1", "b1", "w2", "b2"), mine, theirs, strict=True):

@@ -48,7 +48,7 @@ def test_every_token_has_its_own_route(student):
 @points(1)
 def test_the_load_counts_tokens_per_expert(student):
     """load [E] in int64: all (token, expert) pairs, so it sums to B · N · A; idle experts count 0."""
-    x, w_gate, w1, w2 = _layer(b=3, n=4)
+    x, w_gate, _, _ = _layer(b=3, n=4)
     w_gate = torch.cat([w_gate[:, :4], zeros(3, 1)], dim=1)
     chosen = torch.cat([x @ w_gate[:, :4], torch.full((3, 4, 1), -99.0)], dim=-1)
     x = torch.cat([x, torch.ones(3, 4, 1)], dim=-1)  # a constant feature keeps expert 4 idle
@@ -95,7 +95,8 @@ def test_gradients_reach_the_gate_and_the_experts(student):
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     up = randn(2, 5, 3)
     y, _ = _pair(student.moe_layer(*mine, 2))
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "y is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "y is cut off from the inputs."
     (y * up).sum().backward()
     (_slow(*theirs, 2) * up).sum().backward()
     for name, a, b in zip(("x", "w_gate", "w1", "w2"), mine, theirs, strict=True):
@@ -109,9 +110,9 @@ def test_only_chosen_experts_compute(student):
     x, w_gate, w1, w2 = _layer(b=2, n=9, d=5, e=12, f=7)
     assert _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0].std() > 1e-3, "All results are the same."
     flops = student.cost("moe_layer", x, w_gate, w1, w2, 2).flops
-    gate, expert = 2 * 18 * 5 * 12, 2 * 18 * 2 * 5 * 7
+    gate, expert = 2 * 18 * 5 * 12, 2 * 18 * 2 * 5 * 7  # of 18 tokens, each to one expert
     spent = (flops - gate) / expert
-    assert spent <= 2.5, f"Your layer spends the multiplications of {spent:.1f} experts a token, where A = 2 are needed."
+    assert spent <= 2.5, f"Your layer spends the multiplications of {spent:.1f} experts a token; A is 2."
 
 
 @points(0.5)
@@ -125,7 +126,7 @@ def test_half_precision_stays_half_precision(student):
 
 
 @points(0.5)
-def test_a_number_of_active_experts_outside_1_to_E_is_refused(student):  # noqa: N802
+def test_a_number_of_active_experts_outside_1_to_E_is_refused(student):
     """A = 0 sends tokens nowhere, A = 6 of 5 experts cannot be. A ValueError names the numbers."""
     inputs = _layer()
     assert_refused(student.moe_layer, *inputs, 0, sizes=(0,))

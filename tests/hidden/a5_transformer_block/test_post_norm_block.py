@@ -95,7 +95,8 @@ def test_gradients_reach_the_input_and_all_weights(student, reference):
     x, p, up = randn(2, 4, 6), _params(trained_norms=True), randn(2, 4, 6)
     mine, theirs = ({k: v.clone().requires_grad_() for k, v in {**p, "x": x}.items()} for _ in range(2))
     y = student.post_norm_block(mine["x"], {k: mine[k] for k in p}, 2)
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from the inputs."
     (y * up).sum().backward()
     (reference.post_norm_block(theirs["x"], {k: theirs[k] for k in p}, 2) * up).sum().backward()
     for name, t in mine.items():

@@ -77,7 +77,8 @@ def test_gradients_reach_x_and_gamma(student, reference):
     inputs, up = [randn(3, 5), randn(5)], randn(3, 5)
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     y = student.rms_norm(*mine)
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from the inputs."
     (y * up).sum().backward()
     (reference.rms_norm(*theirs) * up).sum().backward()
     for name, a, b in zip(("x", "gamma"), mine, theirs, strict=True):

@@ -9,7 +9,7 @@ from autograder.suite import arange, assert_close, assert_refused, call_twice, p
 
 @points(2)
 def test_neighbouring_features_turn_together(student):
-    """Position 1 only, theta = 1, so that all pairs turn by one radian: which features are a pair, and which way round?"""
+    """Position 1, theta = 1, so that all pairs turn by one radian: which features are a pair, and which way round?"""
     x = randn(1, 6)
     turned = call_twice(student.rotary_positions, x, torch.tensor([1]), theta=1.0)
     cos, sin = math.cos(1.0), math.sin(1.0)
@@ -75,7 +75,8 @@ def test_lengths_stay(student):
     """A rotation changes no length, of no pair."""
     x = randn(2, 3, 4, 6)
     y = student.rotary_positions(x, torch.arange(3, 7))
-    assert isinstance(y, torch.Tensor) and y.shape == x.shape, "x keeps its shape."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.shape == x.shape, "x keeps its shape."
     assert_close(y.unflatten(-1, (3, 2)).norm(dim=-1), x.unflatten(-1, (3, 2)).norm(dim=-1))
     assert (y - x).abs().max() > 1e-2, "Nothing was turned."
 
@@ -103,7 +104,8 @@ def test_gradients_turn_back(student, reference):
     x, up = randn(4, 6), randn(4, 6)
     mine, theirs = (x.clone().requires_grad_() for _ in range(2))
     y = student.rotary_positions(mine, arange(4, dtype=torch.int64))
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from x."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from x."
     (y * up).sum().backward()
     (reference.rotary_positions(theirs, torch.arange(4)) * up).sum().backward()
     assert_close(mine.grad, theirs.grad, what="the gradient of x")

@@ -12,7 +12,8 @@ def _evidence(student, decimals, units):
     """The token, checked for everything but the slip; and how many units it slips."""
     x = student.rounding_counterexample(decimals, units)
     asked = f"For {decimals} decimals and {units} units"
-    assert isinstance(x, torch.Tensor) and x.ndim == 1, f"{asked} the answer should be one token, a tensor [D]."
+    is_token = isinstance(x, torch.Tensor) and x.ndim == 1
+    assert is_token, f"{asked} the answer should be one token, a tensor [D]."
     assert 2 <= len(x) <= 100000, f"{asked} your token has {len(x)} features; 2 to 100000 are allowed."
     x = x.double()
     assert bool(x.isfinite().all()), f"{asked} your token has features that are not finite numbers."

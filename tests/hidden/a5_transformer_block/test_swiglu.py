@@ -47,7 +47,8 @@ def test_gradients_reach_the_input_and_all_three_matrices(student, reference):
     inputs, up = [randn(4, 3), randn(3, 7), randn(3, 7), randn(7, 3)], randn(4, 3)
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     y = student.swiglu(*mine)
-    assert isinstance(y, torch.Tensor) and y.requires_grad, "The result is cut off from the inputs."
+    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
+    assert y.requires_grad, "The result is cut off from the inputs."
     (y * up).sum().backward()
     (reference.swiglu(*theirs) * up).sum().backward()
     for name, a, b in zip(("x", "w1", "w2", "w3"), mine, theirs, strict=True):

@@ -1,0 +1,57 @@
+"""Bounds on what the trusted side itself spends on what came from a worker.
+
+An answer is small, but what a suite or a stand-in computes from it need not be: two columns of a million numbers make
+a matrix of terabytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from autograder.errors import StudentTimeout
+
+
+class OutOfTime(StudentTimeout):
+    """The trusted side took too long over something that a worker sent."""
+
+
+@contextlib.contextmanager
+def memory_bound(megabytes: int) -> Iterator[None]:
+    """Allocations inside fail once this process has grown by so much. Does nothing where the kernel does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    except (OSError, ValueError):
+        yield
+        return
+    most = pages * resource.getpagesize() + (megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@contextlib.contextmanager
+def time_bound(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime inside after so much wall time. Only the main thread gets signals: elsewhere it does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise OutOfTime("the time for checking what came back is used up.")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)  # the clock of a bound around this one stood still meanwhile
+        signal.signal(signal.SIGALRM, before)

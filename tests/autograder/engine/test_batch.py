@@ -1,0 +1,104 @@
+"""A class: the same results with one worker and with two, an interrupted run goes on, a lost grader is named."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from small_course import ANSWERS, notebook
+
+from autograder.course import Course
+from autograder.grading.batch import Grader, grade_batch
+from autograder.grading.grader import SuiteGrader
+from autograder.grading.run import GradeRequest, grade_command
+from autograder.model import FoundSubmission, Graded
+
+WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "handed-in"
+    made.mkdir()
+    (made / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (made / "student-002.ipynb").write_text(notebook({**ANSWERS, "softmax": WRONG}), encoding="utf-8")
+    (made / "student-003.ipynb").write_text("not a notebook", encoding="utf-8")
+    return made
+
+
+def request(course: Course, folder: Path, tmp_path: Path, workers: int = 2, force: bool = False) -> GradeRequest:
+    results = tmp_path / "results"
+    return GradeRequest(course, course.assignment("small"), (folder,), results, workers, "auto", force)
+
+
+def files(tmp_path: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (tmp_path / "results" / "small").glob("*")}
+
+
+def test_one_worker_and_two_give_the_same_bytes(course: Course, folder: Path, tmp_path: Path) -> None:
+    grade_command(request(course, folder, tmp_path, workers=1), quiet=True)
+    one = files(tmp_path)
+    summary = grade_command(request(course, folder, tmp_path, workers=2, force=True), quiet=True)
+    assert files(tmp_path) == one
+    assert sorted(one) == ["student-001.json", "student-002.json"]
+    assert [(result.student, result.score) for result in summary.results] == [
+        ("student-001", 11.0),
+        ("student-002", 7.0),
+    ]
+    assert [problem.student for problem in summary.problems] == ["student-003"]
+
+
+def test_only_what_changed_is_graded_again(course: Course, folder: Path, tmp_path: Path) -> None:
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    (tmp_path / "results" / "small" / "student-001.json").unlink()
+    (folder / "student-003.ipynb").unlink()
+    again = grade_command(request(course, folder, tmp_path), quiet=True)
+    assert (again.graded, len(again.results)) == (1, 2)
+    assert grade_command(request(course, folder, tmp_path), quiet=True).graded == 0
+    (folder / "student-002.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    changed = grade_command(request(course, folder, tmp_path), quiet=True)
+    assert [result.score for result in changed.results] == [11.0, 11.0]
+
+
+def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
+    course: Course, folder: Path, tmp_path: Path
+) -> None:
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    (folder / "student-002.ipynb").write_text("[]", encoding="utf-8")
+    again = grade_command(request(course, folder, tmp_path), quiet=True)
+    assert [result.student for result in again.results] == ["student-001"]
+    assert sorted(files(tmp_path)) == ["student-001.json"]
+
+
+def test_times_are_kept_apart_from_results(course: Course, folder: Path, tmp_path: Path) -> None:
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
+    assert [entry["student"] for entry in timing["submissions"]] == ["student-001", "student-002", "student-003"]
+    assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
+
+
+def test_a_grader_that_dies_costs_its_submission(course: Course, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = SuiteGrader.grade
+
+    def dies(self: SuiteGrader, client: object, isolation: str, found: FoundSubmission) -> Graded:
+        if found.student == "student-002":
+            os._exit(1)
+        return honest(self, client, isolation, found)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SuiteGrader, "grade", dies)
+    found = [FoundSubmission(f"student-00{n}", folder / f"student-00{n}.ipynb") for n in (2, 1)]
+    graded = {one.student: one for one in grade_batch(course, course.assignment("small"), found, workers=1)}
+    assert graded["student-001"].result is not None
+    assert graded["student-002"].result is None
+    assert "the grader process ended" in graded["student-002"].problem
+
+
+def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> None:
+    with Grader(course, course.assignment("small")) as grader:
+        scores = [
+            grader.grade(FoundSubmission(name, folder / f"{name}.ipynb")).result
+            for name in ("student-001", "student-002")
+        ]
+    assert [result.score for result in scores if result] == [11.0, 7.0]

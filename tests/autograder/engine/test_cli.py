@@ -1,0 +1,88 @@
+"""The command line: exit statuses, one clear line for wrong use, and nothing but JSON where JSON was asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from small_course import ANSWERS, notebook
+
+from autograder.cli import main
+from autograder.course import Course
+
+
+@pytest.fixture
+def run(course: Course, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(course.root)
+
+    def invoke(*arguments: object) -> Result:
+        return CliRunner().invoke(main, [str(a) for a in arguments])
+
+    return invoke
+
+
+def test_json_is_all_that_is_printed(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    good = tmp_path / "student-001.ipynb"
+    good.write_text(notebook(ANSWERS), encoding="utf-8")
+    done = run("grade", "small", good, "--out", tmp_path / "results", "--json")
+    assert done.exit_code == 0, done.output
+    assert [(r["student"], r["score"]) for r in json.loads(done.stdout)] == [("student-001", 11.0)]
+    assert done.stderr == ""
+
+
+def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (tmp_path / "student-002.ipynb").write_text("{}", encoding="utf-8")
+    done = run("grade", "small", tmp_path, "--out", tmp_path / "results")
+    assert done.exit_code == 1
+    assert "not graded: student-002" in done.stdout
+    assert (tmp_path / "results" / "small" / "student-001.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("grade", "nothing"), "no assignment 'nothing'"),
+        (("grade", "small", "no-such-folder"), "no-such-folder"),
+        (("build", "nothing"), "no assignment 'nothing'"),
+        (("verify", "nothing"), "no assignment 'nothing'"),
+        (("report", "small"), "small"),
+        (("export", "small", "--format", "csv"), "small"),
+        (("release", "nothing", "--to", "x"), "no assignment 'nothing'"),
+    ],
+)
+def test_wrong_use_gets_one_line_and_status_2(run, arguments: tuple[str, ...], said: str) -> None:  # type: ignore[no-untyped-def]
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("autograder: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_folder_without_notebooks_says_what_was_looked_for(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    done = run("grade", "small", tmp_path)
+    assert done.exit_code == 2
+    assert "looked for" in done.stderr
+
+
+def test_outside_a_course_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["grade", "small"])
+    assert done.exit_code == 2
+    assert "course.toml" in done.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom autograder.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'numpy', 'pytest', 'nbformat', 'jupytext', 'nbgrader', 'rich', 'jinja2'} & sys.modules.keys()\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,230 @@
+"""The proxy: data, handles and gradients cross and come back; nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
+from autograder.grading.batch import Bench
+from autograder.sandbox.student import Handle, Student, reference_answers
+from autograder.sandbox.worker import Worker
+from autograder.suite.calls import last_call, start_log
+
+SOURCE = """
+import torch, numpy
+
+def same(x):
+    return x
+
+def shape_of(x):
+    return x.shape, x.stride(), x.dtype
+
+def scaled(x, by):
+    return {"y": x * by, "n": [1, (2.5, None)]}
+
+def grows(x):
+    x.append(1)
+
+def fails():
+    raise KeyError("no such key")
+
+def rude():
+    class Loud(Exception):
+        def __str__(self):
+            raise ValueError
+    raise Loud
+
+def spins():
+    while True:
+        pass
+
+def product(a, b):
+    return a @ b
+
+def rows(a, b):
+    return torch.stack([a[i] @ b for i in range(a.shape[0])])
+
+def apply(f, x):
+    return f(x) + 1
+
+def use_helper(x):
+    return helper(x).sum()
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+        self.w = torch.ones(2)
+
+    def double(self):
+        self.value = self.value * 2
+        return self
+
+    def __call__(self, x):
+        return x + self.value
+"""
+
+
+@pytest.fixture
+def worker(bench: Bench) -> Iterator[Worker]:
+    made = Worker(bench.host.clients[0], bench.course.limits)
+    loaded = made.request({"op": "load", "cells": [["a", SOURCE]], "forbid": []}, {}, 5.0, "the cell")
+    assert loaded.header["ok"] is True
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def student(worker: Worker) -> Student:
+    start_log({})
+    return Student(lambda: worker, 2.0, {"same": "def same(x): ..."}, lambda name: f"`{name}` is not there")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 3, -(2**70), 2.5, float("inf"), 1 + 2j, "text ✓", [1, [2.0, "a"]], (1, (2,)), {"a": 1, (1, 2): [None]},
+        {1, 2}, torch.float16, torch.tensor([[1, 2], [3, 4]]), torch.ones(0, 3), torch.tensor(1.5), np.arange(6).reshape(2, 3),
+        torch.tensor([True, False]), torch.ones(2, dtype=torch.float16),
+    ],
+)  # fmt: skip
+def test_data_crosses_and_comes_back(student: Student, value: object) -> None:
+    back = student.same(value)
+    assert type(back) is type(value)
+    if isinstance(value, torch.Tensor):
+        assert torch.equal(back, value)
+        assert back.dtype == value.dtype
+    elif isinstance(value, np.ndarray):
+        assert np.array_equal(back, value)
+    else:
+        assert back == value
+
+
+def test_a_configuration_is_a_plain_object_there(student: Student) -> None:
+    back = student.same(SimpleNamespace(num_heads=3, tied=True))
+    assert (back.num_heads, back.tied) == (3, True)
+
+
+def test_strides_survive(student: Student) -> None:
+    x = torch.arange(24.0).view(2, 3, 4)
+    assert student.shape_of(x.transpose(0, 2)) == ((4, 3, 2), (1, 4, 12), torch.float32)
+    assert student.shape_of(x[:, ::2, 1:])[1] == (12, 8, 1)
+    assert student.shape_of(torch.ones(3, 1).expand(3, 5))[1] == (1, 0)
+    assert torch.equal(student.same(x.permute(2, 0, 1)), x.permute(2, 0, 1))
+
+
+def test_results_nest(student: Student) -> None:
+    back = student.scaled(torch.ones(2), by=3)
+    assert torch.equal(back["y"], torch.tensor([3.0, 3.0]))
+    assert back["n"] == [1, (2.5, None)]
+
+
+def test_arguments_are_copies_and_changes_are_noticed(student: Student) -> None:
+    mine = [0]
+    student.grows(mine)
+    call = last_call()
+    assert mine == [0]
+    assert call is not None
+    assert call.changed == ("x",)
+
+
+def test_errors_name_the_students_own_lines(student: Student) -> None:
+    with pytest.raises(StudentError) as caught:
+        student.fails()
+    error = caught.value
+    assert (error.type_name, error.message) == ("KeyError", "'no such key'")
+    assert error.frames == ('cell a, line 17, in fails: raise KeyError("no such key")',)
+    assert error.kinds[:3] == ("KeyError", "LookupError", "Exception")
+
+
+def test_an_exception_that_cannot_be_read_is_still_one(student: Student) -> None:
+    with pytest.raises(StudentError, match="the exception has no readable message"):
+        student.rude()
+
+
+def test_a_missing_name_says_so(student: Student) -> None:
+    with pytest.raises(StudentMissing, match="`nothing` is not there"):
+        student.nothing(1)
+
+
+def test_a_hang_kills_the_worker_and_only_it(student: Student, worker: Worker) -> None:
+    with pytest.raises(StudentTimeout, match="spins did not end within 2 s"):
+        student.spins()
+    assert not worker.alive
+    with pytest.raises(StudentCrashed):
+        student.same(1)
+
+
+def test_gradients_cross(student: Student) -> None:
+    a, b = torch.randn(3, 4, dtype=torch.float64, requires_grad=True), torch.randn(4, 2, dtype=torch.float64)
+    weights = torch.randn(3, 2, dtype=torch.float64)
+    (student.product(a, b) * weights).sum().backward()
+    assert a.grad is not None
+    assert torch.allclose(a.grad, weights @ b.T)
+
+
+def test_gradients_flow_through_two_calls_and_on_our_side(student: Student) -> None:
+    a = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
+    eye = torch.eye(3, dtype=torch.float64)
+    student.product(student.product(a, eye) * 2, eye).sum().backward()
+    assert a.grad is not None
+    assert torch.equal(a.grad, torch.full((3, 3), 2.0, dtype=torch.float64))
+
+
+def test_handles_stay_and_are_driven_from_here(student: Student) -> None:
+    box = student.Box(3)
+    assert isinstance(box, Handle)
+    assert box.value == 3
+    again = box.double()
+    assert (again.value, box.value) == (6, 6)
+    assert box(4) == 10
+    assert torch.equal(box.w, torch.ones(2))
+    assert student.same(box).value == 6
+
+
+def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
+    tripled = student.define("def f(x):\n    return 3 * x\n", "f")
+    assert student.apply(tripled, 5) == 16
+
+
+def test_costs_are_counted(student: Student) -> None:
+    a, b = torch.ones(3, 4), torch.ones(4, 5)
+    cost = student.cost("product", a, b)
+    assert (cost.operations, cost.flops, cost.largest, cost.peak, cost.moved) == (1, 2 * 3 * 4 * 5, 15, 15, 15)
+    assert student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
+
+
+def test_a_stand_in_answers_with_gradients(student: Student, worker: Worker) -> None:
+    worker.answer_stand_in = reference_answers({"helper": lambda x: x * x})
+    assert worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins").header["ok"] is True
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = student.use_helper(x)
+    y.backward()
+    assert (y.item(), x.grad.tolist()) == (14.0, [2.0, 4.0, 6.0])  # type: ignore[union-attr]
+
+
+def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker: Worker) -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("secret reason of the answer key")
+
+    worker.answer_stand_in = reference_answers({"helper": refuses})
+    worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins")
+    with pytest.raises(StudentError) as caught:
+        student.use_helper(torch.ones(2))
+    assert "secret" not in str(caught.value)
+
+
+FAULTS: list[tuple[str, Callable[[Student], object]]] = [
+    ("an unknown handle", lambda s: s._call("x", {"handle": 99}, (), {})),
+    ("no such attribute", lambda s: s.Box(1).nothing),
+]
+
+
+@pytest.mark.parametrize(("name", "ask"), FAULTS)
+def test_odd_requests_fail_the_test_and_no_more(student: Student, name: str, ask: Callable[[Student], object]) -> None:
+    with pytest.raises(StudentFault):
+        ask(student)

@@ -1,0 +1,92 @@
+"""`verify`: what proves a suite, and what each gap in the proof is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_course import SUITE, write_course
+
+from autograder.authoring.commands import build_command
+from autograder.course import Course, load_course
+from autograder.errors import BadSuite, NotProven
+from autograder.grading.verify import verify, verify_command
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def test_a_good_suite_is_proven(course: Course) -> None:
+    assert verify_command(course, ["small"]) == [
+        "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, 6 alternates pass"
+    ]
+
+
+@pytest.fixture
+def own_course(tmp_path: Path) -> Course:
+    write_course(tmp_path, REPOSITORY / "tests" / "hidden" / "pytest.ini")
+    made = load_course(tmp_path)
+    build_command(made, [], check=False)
+    return made
+
+
+def problems(course: Course, **files: str) -> list[str]:
+    suite = course.root / "tests" / "hidden" / "small"
+    for name, text in files.items():
+        (suite / f"{name}.py").write_text(text, encoding="utf-8")
+    return verify(course, course.assignment("small"), 1)[1]
+
+
+def test_every_gap_is_named(own_course: Course) -> None:
+    mistakes = SUITE["mistakes.py"] + (
+        "\n\n@mistake('softmax', hint='nothing')\ndef is_right(z, dim=-1):\n"
+        "    e = torch.exp(z)\n    return e / e.sum(dim, keepdim=True)\n"
+    )
+    alternates = SUITE["alternates.py"] + (
+        "\n\n@alternate('softmax')\ndef is_wrong(z, dim=-1):\n    return torch.zeros_like(z)\n"
+    )
+    passes = SUITE["test_counter.py"] + "\n\n@points(1)\ndef test_asks_nothing():\n    pass\n"
+    found = problems(own_course, mistakes=mistakes, alternates=alternates, test_counter=passes)
+    assert [problem.partition(": `")[0] for problem in found] == [
+        "alternate softmax/is_wrong fails test_rows_sum_to_one",
+        "alternate softmax/is_wrong fails test_values_are_those_of_the_answer_key",
+        "mistake softmax/is_right is not caught by any test",
+        "the untouched release passes counter: test_asks_nothing (1 points)",
+    ]
+
+
+def test_a_call_between_questions_must_be_declared(own_course: Course) -> None:
+    undeclared = SUITE["test_attention.py"].replace('pytestmark = uses("softmax")', "")
+    assert problems(own_course, test_attention=undeclared) == [
+        "the answer to attention calls softmax: say so in test_attention.py (uses('softmax'))"
+    ]
+
+
+def test_too_few_known_answers_prove_nothing(own_course: Course) -> None:
+    found = problems(
+        own_course, mistakes="", alternates=SUITE["alternates.py"].replace('@alternate("softmax")\n', "", 1)
+    )
+    assert found == [
+        "attention has no mistake in mistakes.py",
+        "counter has no mistake in mistakes.py",
+        "softmax has 1 alternates in alternates.py; at least 2 prove a suite",
+        "softmax has no mistake in mistakes.py",
+    ]
+
+
+def test_what_is_not_proven_ends_the_command(own_course: Course) -> None:
+    suite = own_course.root / "tests" / "hidden" / "small"
+    (suite / "mistakes.py").write_text("", encoding="utf-8")
+    with pytest.raises(NotProven, match="small: attention has no mistake"):
+        verify_command(own_course, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def test_nothing(student):\n    pass\n", "test_nothing has no @points"),
+        ("import nothing_of_that_name\n", "the suite does not import"),
+    ],
+)
+def test_a_suite_that_cannot_grade_is_refused(own_course: Course, text: str, said: str) -> None:
+    with pytest.raises(BadSuite, match=said):
+        problems(own_course, test_softmax=text)

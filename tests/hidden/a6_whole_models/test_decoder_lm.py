@@ -1,0 +1,142 @@
+"""decoder_lm: embedding and positions, causal pre-norm blocks, a final norm, and an unembedding that may be tied."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    config,
+    forbid,
+    ones,
+    points,
+    randint,
+    randn,
+    tensor,
+    zeros,
+)
+
+pytestmark = [
+    forbid("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention"),
+]
+
+
+def _model(reference, v=11, d=6, layers=2, heads=2, d_head=5, context=9, tied=False):
+    """A config and random parameters in float64, the norms as after training."""
+    settings = config(
+        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7, context_length=context,
+        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
+    )  # fmt: skip
+    params = reference.random_lm(settings)
+    shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
+    return reference.with_tensors(params, shaken), settings
+
+
+@points(2)
+def test_logits_of_a_whole_model(student, reference):
+    """Two blocks, trained norms, an unembedding of its own: the whole formula, in order. Which step is missing?"""
+    params, settings = _model(reference)
+    ids = randint(0, 11, (3, 5))
+    expected = reference.decoder_lm(ids, params, settings)
+    assert_close(call_twice(student.decoder_lm, ids, params, settings), expected, atol=1e-5)
+
+
+@points(1.5)
+def test_without_unembed_the_embedding_is_read_backwards(student, reference):
+    """A tied model: logits are dot products with the rows of embed. First V is not D, then V = D hides an axis."""
+    for v in (11, 6):
+        params, settings = _model(reference, v=v, layers=1, tied=True)
+        ids = randint(0, v, (2, 5))
+        expected = reference.decoder_lm(ids, params, settings)
+        assert_close(student.decoder_lm(ids, params, settings), expected, atol=1e-5)
+
+
+@points(1.5)
+def test_no_position_sees_a_later_token(student, reference):
+    """The text is cut after 1, 2, 3, … tokens: what was said before the cut must not change."""
+    params, settings = _model(reference)
+    ids = randint(0, 11, (2, 6))
+    whole = student.decoder_lm(ids, params, settings)
+    assert isinstance(whole, torch.Tensor) and whole.dim() == 3, "decoder_lm should return [B, N, V]."
+    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
+    for n in range(1, 6):
+        part = student.decoder_lm(ids[:, :n], params, settings)
+        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 6 places")
+
+
+@points(1)
+def test_positions_count_places_not_tokens(student, reference):
+    """One word five times, no blocks: only the place differs, so the logits must differ, and swapping two rows of
+    positions must swap two rows of logits."""
+    params, settings = _model(reference, layers=0)
+    ids = tensor([[7, 7, 7, 7, 7]])
+    logits = student.decoder_lm(ids, params, settings)
+    assert float((logits[0, 1] - logits[0, 3]).abs().max()) > 1e-3, "The same word says the same at places 1 and 3."
+    order = tensor([0, 3, 2, 1, 4, 5, 6, 7, 8])
+    swapped = student.decoder_lm(ids, {**params, "positions": params["positions"][order]}, settings)
+    assert_close(swapped, logits[:, order[:5]].detach())
+
+
+@points(1)
+def test_a_last_norm_stands_before_the_unembedding(student, reference):
+    """No blocks, no positions: embedding, norm with its own gamma and beta, unembedding. The stream is large here."""
+    params, settings = _model(reference, layers=0)
+    params = {**params, "embed": 20 * params["embed"], "positions": zeros(9, 6)}
+    ids = randint(0, 11, (3, 2))
+    normed = reference.layer_norm(params["embed"][ids], params["lnf_gamma"], params["lnf_beta"])
+    assert_close(student.decoder_lm(ids, params, settings), normed @ params["unembed"])
+
+
+@points(1)
+def test_gradients_reach_every_parameter(student, reference):
+    """A tied model: the embedding is used on both ends and gets both gradients."""
+    params, settings = _model(reference, layers=1, tied=True)
+    ids, up = randint(0, 11, (2, 4)), randn(2, 4, 11)
+    mine, theirs = ([t.clone().requires_grad_() for t in reference.list_tensors(params)] for _ in range(2))
+    logits = student.decoder_lm(ids, reference.with_tensors(params, mine), settings)
+    assert isinstance(logits, torch.Tensor) and logits.requires_grad, "The logits are cut off from the parameters."
+    (logits * up).sum().backward()
+    (reference.decoder_lm(ids, reference.with_tensors(params, theirs), settings) * up).sum().backward()
+    for a, b in zip(mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at a parameter of shape {list(a.shape)}."
+        assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5, what=f"the gradient of a parameter of shape {list(a.shape)}")
+
+
+@points(0.5)
+def test_one_token_and_a_full_context(student, reference):
+    """One sentence of one token; and as many tokens as the context holds, in as many sentences."""
+    params, settings = _model(reference, layers=1, context=5)
+    for ids in (randint(0, 11, (1, 1)), randint(0, 11, (5, 5))):
+        expected = reference.decoder_lm(ids, params, settings)
+        assert_close(student.decoder_lm(ids, params, settings), expected, atol=1e-5)
+
+
+@points(0.5)
+def test_half_precision_stays_half_precision(student, reference):
+    """float16 weights, float16 logits."""
+    params, settings = _model(reference, layers=1)
+    half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
+    ids = randint(0, 11, (1, 4))
+    expected = reference.decoder_lm(ids, params, settings).half()
+    assert_close(student.decoder_lm(ids, half, settings), expected, atol=5e-2, rtol=5e-2)
+
+
+@points(1)
+def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
+    """Ten tokens for a context of nine; id 11 and id -1 in a vocabulary of 11: ValueError, with the numbers."""
+    params, settings = _model(reference, layers=0)
+    assert_close(student.decoder_lm(tensor([[10]]), params, settings).isfinite().all(), ones(()).bool())
+    assert_refused(student.decoder_lm, randint(0, 11, (2, 10)), params, settings, sizes=(10, 9))
+    assert_refused(student.decoder_lm, tensor([[3, 11]]), params, settings, sizes=(11,))
+    assert_refused(student.decoder_lm, tensor([[3, -1]]), params, settings, sizes=(-1, 11))
+
+
+@points(1)
+def test_operations_do_not_grow_with_the_tokens(student, reference):
+    """All places are computed at once: nine tokens in five sentences take as many torch operations as three in two."""
+    params, settings = _model(reference, layers=1)
+    costs = []
+    for ids in (randint(0, 11, (2, 3)), randint(0, 11, (5, 9))):
+        assert student.decoder_lm(ids, params, settings).shape == (*ids.shape, 11), "decoder_lm returns [B, N, V]."
+        costs.append(student.cost("decoder_lm", ids, params, settings).operations)
+    assert 0 < costs[1] <= costs[0] + 3, f"{costs[0]} operations for 3 tokens and {costs[1]} for 9: is there a loop?"

@@ -1,0 +1,170 @@
+"""encoder_decoder: a source read both ways, a causal target, cross-attention between, padding hidden in both places."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    config,
+    forbid,
+    ones,
+    points,
+    randint,
+    randn,
+    tensor,
+    zeros,
+)
+
+pytestmark = [
+    forbid(
+        "torch.nn.Transformer",
+        "torch.nn.TransformerEncoderLayer",
+        "torch.nn.TransformerDecoderLayer",
+        "torch.nn.MultiheadAttention",
+    ),
+]
+
+
+def _model(reference, encoder=2, decoder=3, trained_norms=False):
+    """V_s = 9 source words, V = 11 target words, D = 6; norms at 1 and 0 unless `trained_norms`."""
+    settings = config(
+        vocab_size=11, d_model=6, num_layers=decoder, num_heads=2, d_head=5, d_ff=7, context_length=20,
+        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False, final_norm=False,
+        patch=0,
+    )  # fmt: skip
+    params = reference.random_encoder_decoder(settings, 9)
+
+    def shake(node, name=""):
+        if isinstance(node, dict):
+            return {key: shake(child, key) for key, child in node.items()}
+        if isinstance(node, list):
+            return [shake(child) for child in node]
+        shaken = node.double() + 0.4 * randn(*node.shape)
+        return node.double() if name.startswith("ln") and not trained_norms else shaken
+
+    return shake(params), settings
+
+
+def _words(batch=3, n_s=5, n_t=4):
+    return randint(0, 9, (batch, n_s)), randint(0, 11, (batch, n_t))
+
+
+def _mask(*lengths):
+    return torch.arange(max(lengths)) < tensor(lengths)[:, None]
+
+
+@points(2.5)
+def test_logits_of_a_whole_model(student, reference):
+    """Two encoder blocks, three decoder blocks, five source words, four target words, no mask: all steps in order."""
+    params, settings = _model(reference)
+    src, tgt = _words()
+    expected = reference.encoder_decoder(src, tgt, None, params, settings)
+    assert_close(call_twice(student.encoder_decoder, src, tgt, None, params, settings), expected, atol=1e-5)
+
+
+@points(1)
+def test_each_of_the_three_norms_has_its_own_parameters(student, reference):
+    """Norms as after training. In a decoder block norm 1 follows the self-attention, 2 the cross-attention, 3 the
+    MLP."""
+    params, settings = _model(reference, encoder=1, decoder=2, trained_norms=True)
+    src, tgt = _words()
+    expected = reference.encoder_decoder(src, tgt, None, params, settings)
+    assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
+
+
+@points(2)
+def test_padding_of_the_source_is_seen_by_nobody(student, reference):
+    """Rows with 5, 2 and 3 real words. Other words in the padding change nothing: not through the encoder's
+    self-attention, not through cross-attention. A mask of [B, 1, N_s] means the same as [B, N_s]."""
+    params, settings = _model(reference)
+    src, tgt = _words()
+    mask = _mask(5, 2, 3)
+    expected = reference.encoder_decoder(src, tgt, mask, params, settings)
+    assert_close(student.encoder_decoder(src, tgt, mask, params, settings), expected, atol=1e-5)
+    other = torch.where(mask, src, (src + 1) % 9)
+    assert_close(student.encoder_decoder(other, tgt, mask.unsqueeze(1), params, settings), expected, atol=1e-5)
+
+
+@points(0.5)
+def test_masks_belong_to_sentences(student, reference):
+    """As many sentences as source words and target words, five each: a mask read as [N_q, N_k] would fit as well."""
+    params, settings = _model(reference, encoder=1, decoder=1)
+    src, tgt = _words(5, 5, 5)
+    mask = _mask(5, 2, 3, 1, 4)
+    expected = reference.encoder_decoder(src, tgt, mask, params, settings)
+    assert_close(student.encoder_decoder(src, tgt, mask, params, settings), expected, atol=1e-5)
+
+
+@points(1.5)
+def test_a_target_word_sees_no_later_one(student, reference):
+    """The target is cut after 1, 2, … words: the logits before the cut must not change, and they are not all alike."""
+    params, settings = _model(reference)
+    src, tgt = _words(2, 5, 6)
+    whole = student.encoder_decoder(src, tgt, None, params, settings)
+    assert isinstance(whole, torch.Tensor) and whole.dim() == 3, "encoder_decoder should return [B, N_t, V]."
+    assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
+    for n in range(1, 6):
+        part = student.encoder_decoder(src, tgt[:, :n], None, params, settings)
+        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 6 rows")
+
+
+@points(1)
+def test_positions_are_added_on_both_sides(student, reference):
+    """Without blocks the logits are (embedding + position) times unembed. With one decoder block and no encoder, the
+    memory is embedding + position of the source: the order of the source words matters."""
+    params, settings = _model(reference, encoder=0, decoder=0)
+    src, tgt = _words()
+    x = params["tgt_embed"][tgt] + reference.sinusoidal_positions(4, 6).double()
+    assert_close(student.encoder_decoder(src, tgt, None, params, settings), x @ params["unembed"], atol=1e-5)
+    params, settings = _model(reference, encoder=0, decoder=1)
+    expected = reference.encoder_decoder(src, tgt, None, params, settings)
+    assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
+
+
+@points(0.5)
+def test_gradients_reach_both_embeddings_and_every_block(student, reference):
+    """All parameters, of encoder and decoder, get the right gradient."""
+    params, settings = _model(reference, encoder=1, decoder=1)
+    (src, tgt), up = _words(), randn(3, 4, 11)
+    mine, theirs = ([t.clone().requires_grad_() for t in reference.list_tensors(params)] for _ in range(2))
+    logits = student.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, mine), settings)
+    assert isinstance(logits, torch.Tensor) and logits.requires_grad, "The logits are cut off from the parameters."
+    (logits * up).sum().backward()
+    (reference.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, theirs), settings) * up).sum().backward()
+    for a, b in zip(mine, theirs, strict=True):
+        assert a.grad is not None, f"No gradient arrives at a parameter of shape {list(a.shape)}."
+        assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5, what=f"the gradient of a parameter of shape {list(a.shape)}")
+
+
+@points(0.5)
+def test_half_precision_stays_half_precision(student, reference):
+    """float16 weights, float16 logits: what about the positions?"""
+    params, settings = _model(reference, encoder=1, decoder=1)
+    half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
+    src, tgt = _words(1)
+    expected = reference.encoder_decoder(src, tgt, None, params, settings).half()
+    assert_close(student.encoder_decoder(src, tgt, None, half, settings), expected, atol=6e-2, rtol=6e-2)
+
+
+@points(0.5)
+def test_one_sentence_of_one_word(student, reference):
+    """One source word, one target word; and a source that is all padding gives finite logits."""
+    params, settings = _model(reference, encoder=1, decoder=1)
+    for mask in (None, zeros(1, 1).bool()):
+        (src, tgt) = _words(1, 1, 1)
+        expected = reference.encoder_decoder(src, tgt, mask, params, settings)
+        assert_close(student.encoder_decoder(src, tgt, mask, params, settings), expected, atol=1e-5)
+
+
+@points(1)
+def test_what_cannot_belong_together_is_refused(student, reference):
+    """Three sources for two targets; a mask for other sizes; word 9 of nine source words, word 11 of eleven target
+    words: ValueError with the numbers."""
+    params, settings = _model(reference, encoder=0, decoder=0)
+    src, tgt = _words()
+    f = student.encoder_decoder
+    assert_refused(f, src, tgt[:2], None, params, settings, sizes=(3, 2))
+    assert_refused(f, src, tgt, ones(3, 7).bool(), params, settings, sizes=(7, 5))
+    assert_refused(f, tensor([[3, 9]]), tensor([[1]]), None, params, settings, sizes=(9,))
+    assert_refused(f, tensor([[3, 2]]), tensor([[11, 1]]), None, params, settings, sizes=(11,))

@@ -1,0 +1,106 @@
+"""greedy_translate: the likeliest word after all that was said, row by row, until each row has ended."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    config,
+    eye,
+    points,
+    randint,
+    randn,
+    tensor,
+    uses,
+    zeros,
+)
+
+pytestmark = [uses("encoder_decoder")]
+
+
+def _settings(v, d, encoder, decoder):
+    return config(
+        vocab_size=v, d_model=d, num_layers=decoder, num_heads=2, d_head=5, d_ff=7, context_length=20,
+        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False, final_norm=False,
+        patch=0,
+    )  # fmt: skip
+
+
+def _model(reference):
+    """Random weights with a strong cross-attention: sentences get different translations, which do not repeat."""
+    settings = _settings(13, 6, 1, 1)
+    params = reference.random_encoder_decoder(settings, 9)
+    params = reference.with_tensors(params, [t.double() + 0.3 * randn(*t.shape) for t in reference.list_tensors(params)])
+    block = params["decoder"][0]
+    block["c_q"], block["c_k"], block["c_o"] = 2 * block["c_q"], 2 * block["c_k"], 3 * block["c_o"]
+    return params, settings
+
+
+def _chain(v=7, step=3):
+    """A decoder without blocks: after word i comes i + step, modulo V."""
+    params = {"src_embed": zeros(5, v), "tgt_embed": 20 * eye(v), "encoder": [], "decoder": []}
+    return params | {"unembed": eye(v).roll(step, dims=1)}, _settings(v, v, 0, 0)
+
+
+@points(2)
+def test_words_follow_from_the_source_and_all_words_before(student, reference):
+    """Random weights, four sentences, six words each; the translations differ, and eos never comes."""
+    params, settings = _model(reference)
+    src = randint(0, 9, (4, 5))
+    expected = reference.greedy_translate(src, None, params, settings, 1, -1, 6)
+    assert len({tuple(row) for row in expected.tolist()}) > 2, "The suite's own model says one thing to all."
+    answer = call_twice(student.greedy_translate, src, None, params, settings, 1, -1, 6)
+    assert_close(answer, expected)
+
+
+@points(1.5)
+def test_each_row_ends_on_its_own(student, reference):
+    """eos is a word that one sentence says early and others late or never: the first stays with it, the others go on."""
+    params, settings = _model(reference)
+    src = randint(0, 9, (5, 4))
+    free = reference.greedy_translate(src, None, params, settings, 1, -1, 7)
+    spread = {word: len({tuple((row == word).nonzero().flatten()[:1].tolist()) for row in free}) for word in range(13)}
+    eos = max(spread, key=lambda word: spread[word])  # the word with most different first places
+    ended = ((free == eos).cumsum(dim=1) > 0).roll(1, dims=1)
+    ended[:, 0] = False
+    answer = student.greedy_translate(src, None, params, settings, 1, eos, 7)
+    assert_close(answer, torch.where(ended, eos, free))
+
+
+@points(1)
+def test_padding_of_the_source_does_not_matter(student, reference):
+    """Rows with 5, 2 and 3 real words: other words in the padding, the same translation."""
+    params, settings = _model(reference)
+    src, mask = randint(0, 9, (3, 5)), torch.arange(5) < tensor([5, 2, 3])[:, None]
+    expected = reference.greedy_translate(src, mask, params, settings, 1, -1, 6)
+    other = torch.where(mask, src, (src + 4) % 9)
+    assert_close(student.greedy_translate(other, mask, params, settings, 1, -1, 6), expected)
+
+
+@points(0.5)
+def test_the_start_token_is_read_and_not_returned(student):
+    """In this model 3 follows 0 and 5 follows 2: the translation begins with what follows the start token. A row
+    that ends with its first word says nothing else."""
+    params, settings = _chain()
+    src = tensor([[1, 2], [3, 4]])
+    for start, eos, words in ((0, 9, [3, 6, 2, 5]), (2, 9, [5, 1, 4, 0]), (0, 2, [3, 6, 2, 2]), (2, 5, [5, 5, 5, 5])):
+        assert_close(student.greedy_translate(src, None, params, settings, start, eos, 4), tensor([words, words]))
+
+
+@points(0.5)
+def test_there_are_always_max_new_words(student):
+    """All rows end at once: the columns are filled. And none asked for is [B, 0]."""
+    params, settings = _chain()
+    src = tensor([[1, 2], [3, 4], [0, 0]])
+    assert_close(student.greedy_translate(src, None, params, settings, 1, 4, 5), tensor([[4] * 5] * 3))
+    assert_close(student.greedy_translate(src, None, params, settings, 1, 4, 0), zeros(3, 0).long())
+
+
+@points(0.5)
+def test_a_negative_number_of_words_is_refused(student):
+    """max_new = -2: ValueError. One word is fine."""
+    params, settings = _chain()
+    src = tensor([[1, 2]])
+    assert_close(student.greedy_translate(src, None, params, settings, 1, 9, 1), tensor([[4]]))
+    assert_refused(student.greedy_translate, src, None, params, settings, 1, 9, -2, sizes=(-2,))

@@ -1,0 +1,112 @@
+"""lm_loss: the next token, one shift, no ignored targets in the sum or in the number that divides it."""
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, points, randint, randn, tensor, zeros
+
+IGNORED = -100
+
+
+def _by_hand(logits, ids, ignored=IGNORED):
+    """Target by target."""
+    losses = []
+    for b in range(ids.shape[0]):
+        for t in range(ids.shape[1] - 1):
+            target = int(ids[b, t + 1])
+            if target != ignored:
+                losses.append(torch.logsumexp(logits[b, t], dim=0) - logits[b, t, target])
+    return torch.stack(losses).mean()
+
+
+@points(2)
+def test_the_mean_over_all_next_tokens(student):
+    """Position t predicts token t + 1; the mean is over B·(N - 1) targets."""
+    for b, n, v in ((3, 5, 7), (1, 2, 11), (5, 5, 5)):
+        logits, ids = randn(b, n, v), randint(0, v, (b, n))
+        assert_close(call_twice(student.lm_loss, logits, ids), _by_hand(logits, ids))
+
+
+@points(1)
+def test_the_last_prediction_and_the_first_token_do_not_count(student):
+    """The logits of the last position have no target, and the first token was predicted by nobody."""
+    logits, ids = randn(3, 5, 7), randint(0, 7, (3, 5))
+    loss = student.lm_loss(logits, ids)
+    assert float(loss) > 0.1, "Random logits have a loss that is not 0."
+    other, first = logits.clone(), ids.clone()
+    other[:, -1] += 3 * randn(3, 7)
+    first[:, 0] = (first[:, 0] + 1) % 7
+    assert_close(student.lm_loss(other, ids), loss.detach(), what="with other logits at the last position, the loss")
+    assert_close(student.lm_loss(logits, first), loss.detach(), what="with another first token, the loss")
+
+
+@points(1)
+def test_who_knows_the_next_token_has_no_loss(student):
+    """Logits of 50 at token t + 1: loss 0. Logits of 50 at token t itself, or at t + 2: a very large loss."""
+    ids = tensor([[0, 3, 1, 4, 2, 5], [5, 2, 0, 1, 3, 4]])
+    for ahead in (0, 1, 2):
+        logits = zeros(2, 6, 7)
+        logits.scatter_(2, ids.roll(-ahead, dims=1)[..., None], 50.0)
+        loss = float(student.lm_loss(logits, ids))
+        right = loss < 1e-6 if ahead == 1 else loss > 20
+        assert right, f"A model that is sure of the token {ahead} places ahead has the loss {loss:.4g}."
+
+
+@points(2)
+def test_ignored_targets_leave_the_sum_and_the_count(student):
+    """Rows with 4, 2 and 1 targets left: the mean is over seven targets, not over all, and not a mean of row means.
+    Then other values of ignore_index: -1, and a padding token 0 that is in the vocabulary."""
+    logits, ids = randn(3, 5, 7), randint(1, 7, (3, 5))
+    for ignored in (IGNORED, -1, 0):
+        padded = ids.clone()
+        padded[1, 3:], padded[2, 2:] = ignored, ignored
+        arguments = (logits, padded) if ignored == IGNORED else (logits, padded, ignored)
+        assert_close(student.lm_loss(*arguments), _by_hand(logits, padded, ignored))
+
+
+@points(1)
+def test_no_target_at_all_is_zero(student):
+    """All targets ignored, and a text of one token: the loss is 0 and its gradient zero, not NaN."""
+    for n in (4, 1):
+        logits, ids = randn(2, n, 7, grad=True), randint(0, 7, (2, n))
+        ids[:, 1:] = IGNORED
+        loss = student.lm_loss(logits, ids)
+        assert_close(loss, zeros(()))
+        assert loss.requires_grad, "A loss of 0 should still be connected to the logits, so that backward works."
+        loss.backward()
+        assert logits.grad is not None, "No gradient arrives at the logits."
+        assert_close(logits.grad, zeros(2, n, 7), what="the gradient of logits")
+
+
+@points(0.5)
+def test_logits_of_a_thousand(student):
+    """Probabilities that underflow to 0 have a logarithm all the same."""
+    logits, ids = 1500 * randn(3, 5, 7), randint(0, 7, (3, 5))
+    assert_close(student.lm_loss(logits, ids), _by_hand(logits, ids), rtol=1e-5)
+
+
+@points(0.5)
+def test_gradients_push_towards_the_next_token(student):
+    """The gradient of the logits, ignored targets included: softmax minus one-hot, over the count; 0 elsewhere."""
+    mine, ids = randn(2, 4, 5, grad=True), randint(0, 5, (2, 4))
+    ids[1, 3] = IGNORED
+    theirs = mine.detach().clone().requires_grad_()
+    loss = student.lm_loss(mine, ids)
+    assert isinstance(loss, torch.Tensor) and loss.requires_grad, "The loss is cut off from the logits."
+    loss.backward()
+    _by_hand(theirs, ids).backward()
+    assert_close(mine.grad, theirs.grad, what="the gradient of logits")
+
+
+@points(0.5)
+def test_half_precision_is_computed_wide_and_stays_half(student):
+    """float16 logits of size 100 over 601 words: the loss is float16, and right."""
+    logits, ids = (30 * randn(2, 4, 601)).half(), randint(0, 601, (2, 4))
+    assert_close(student.lm_loss(logits, ids), _by_hand(logits.double(), ids).half(), rtol=4e-3)
+
+
+@points(0.5)
+def test_ids_that_cannot_belong_are_refused(student):
+    """Logits for five places and ids for four; a target 7 among seven words, 0 … 6: ValueError, with the numbers."""
+    assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, (2, 4)), sizes=(5, 4))
+    assert_refused(student.lm_loss, randn(1, 3, 7), tensor([[1, 2, 7]]), sizes=(7,))
+    assert_refused(student.lm_loss, randn(1, 3, 6), tensor([[1, -3, 2]]), sizes=(-3, 6))

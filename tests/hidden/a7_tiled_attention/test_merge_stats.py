@@ -1,0 +1,96 @@
+"""merge_stats: partial softmax sums of disjoint sets of keys become those of both."""
+
+import torch
+
+from autograder.suite import arange, assert_close, call_twice, full, points, randn, tensor, zeros
+
+
+@points(2)
+def test_two_halves_make_the_whole(student):
+    """Keys 0 to 4 and keys 5 to 12, each with its own maximum, against all thirteen at once."""
+    s, v = 3 * randn(3, 13), randn(13, 5)
+    merged = call_twice(student.merge_stats, _stats(s[:, :5], v[:5]), _stats(s[:, 5:], v[5:]))
+    _assert_same(merged, _stats(s, v))
+
+
+@points(1)
+def test_with_equal_maxima_sums_just_add(student):
+    """Nothing has to shrink here, so l and o are plain sums. o is not divided by l: that comes at the very end."""
+    a = (tensor([1.0, 2.0]), tensor([3.0, 1.0]), tensor([[6.0], [1.0]]))
+    b = (tensor([1.0, 2.0]), tensor([5.0, 2.5]), tensor([[1.0], [7.0]]))
+    _assert_same(student.merge_stats(a, b), (tensor([1.0, 2.0]), tensor([8.0, 3.5]), tensor([[7.0], [8.0]])))
+
+
+@points(1)
+def test_the_side_with_the_smaller_maximum_shrinks(student):
+    """Once it is the first, once the second. Both l and o of that side were made with a maximum that is too small."""
+    s, v = arange(7).view(1, 7), randn(7, 3)
+    low, high, both = _stats(s[:, :3], v[:3]), _stats(s[:, 3:], v[3:]), _stats(s, v)
+    _assert_same(student.merge_stats(low, high), both)
+    _assert_same(student.merge_stats(high, low), both)
+
+
+@points(1)
+def test_grouping_does_not_matter(student):
+    """(A + B) + C = A + (B + C). As many rows as values here: which axis does your factor belong to?"""
+    s, v = randn(4, 9) * tensor([[1.0], [9.0], [3.0], [20.0]]), randn(9, 4)
+    a, b, c = (_stats(s[:, i : i + 3], v[i : i + 3]) for i in (0, 3, 6))
+    left = student.merge_stats(student.merge_stats(a, b), c)
+    right = student.merge_stats(a, student.merge_stats(b, c))
+    _assert_same(left, _stats(s, v))
+    _assert_same(right, _stats(s, v))
+
+
+@points(1)
+def test_merging_with_nothing_changes_nothing(student):
+    """The empty set is (-inf, 0, 0), on the left or on the right. nan? Look for -inf minus -inf."""
+    some, nothing = _stats(randn(3, 5), randn(5, 2)), (full((3,), -torch.inf), zeros(3), zeros(3, 2))
+    _assert_same(student.merge_stats(nothing, some), some)
+    _assert_same(student.merge_stats(some, nothing), some)
+
+
+@points(1)
+def test_nothing_and_nothing_is_nothing(student):
+    """Two empty sets: m stays -inf (a finite stand-in belongs into the exponent only), l and o are 0."""
+    nothing = (full((3,), -torch.inf), zeros(3), zeros(3, 2))
+    empty = student.merge_stats(nothing, nothing)
+    _assert_same(empty, nothing)
+    s, v = randn(3, 5) - 300, randn(5, 2)
+    _assert_same(student.merge_stats(empty, _stats(s, v)), _stats(s, v))
+
+
+@points(1)
+def test_extreme_scores_stay_finite(student):
+    """Maxima of 1000, of -60000, and one of each: every exponent should be 0 or negative."""
+    for shift_a, shift_b in ((1e3, 1e3 + 3), (-6e4, -6e4 - 2), (1e3, -6e4)):
+        s, v = torch.cat([randn(2, 3) + shift_a, randn(2, 4) + shift_b], dim=-1), randn(7, 3)
+        merged = student.merge_stats(_stats(s[:, :3], v[:3]), _stats(s[:, 3:], v[3:]))
+        _assert_same(merged, _stats(s, v))
+
+
+@points(0.5)
+def test_several_batch_dimensions(student):
+    """m and l have any number of dimensions, o one more."""
+    s, v = randn(2, 3, 5, 8), randn(2, 3, 8, 2)
+    merged = student.merge_stats(_stats(s[..., :1], v[..., :1, :]), _stats(s[..., 1:], v[..., 1:, :]))
+    _assert_same(merged, _stats(s, v))
+
+
+@points(0.5)
+def test_the_dtype_stays(student):
+    """float32 in, float32 out."""
+    s, v = randn(3, 6).float(), randn(6, 2).float()
+    merged = student.merge_stats(_stats(s[:, :2], v[:2]), _stats(s[:, 2:], v[2:]))
+    _assert_same(merged, _stats(s, v), atol=1e-5)
+
+
+def _stats(s, v):
+    """(m, l, o) of scores [..., N_q, N_k] and values [..., N_k, d_v]."""
+    m = s.amax(dim=-1)
+    p = torch.exp(s - m.unsqueeze(-1))
+    return m, p.sum(dim=-1), p @ v
+
+
+def _assert_same(merged, expected, atol=2e-6):
+    for mine, other, name in zip(merged, expected, ("m", "l", "o"), strict=True):
+        assert_close(mine, other, atol=atol, what=name)

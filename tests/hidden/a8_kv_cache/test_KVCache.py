@@ -1,0 +1,263 @@
+"""KVCache: driven through a handle, in the orders that callers use.
+
+Two layers, two rows, three heads of five, unless a test is about something else.
+"""
+
+import torch
+
+from autograder.suite import assert_close, assert_equal, assert_refused, points, randn, tensor, zeros
+
+# A caller inside the worker: what append returned is looked at only after everything else has been done.
+CALLER = """
+def caller(cache, script):
+    kept = []
+    for name, *arguments in script:
+        if name == "append":
+            kept.append(cache.append(*arguments))
+        elif name == "scribble":
+            arguments[0].fill_(arguments[1])
+        else:
+            getattr(cache, name)(*arguments)
+    return kept
+"""
+
+
+def _cache(student, capacity=11, dtype=torch.float64, batch=2):
+    return student.KVCache(2, batch, 3, 5, capacity, dtype)
+
+
+def _chunk(c, batch=2, dtype=torch.float64):
+    return randn(batch, 3, c, 5, dtype=dtype), randn(batch, 3, c, 5, dtype=dtype)
+
+
+def _step(cache, chunks):
+    """What a step of the model does: every layer appends, then one advance."""
+    answers = [cache.append(layer, k, v) for layer, (k, v) in enumerate(chunks)]
+    cache.advance(chunks[0][0].shape[2])
+    return answers
+
+
+@points(2)
+def test_append_returns_all_keys_in_order(student):
+    """Chunks of 3, 1 and 4 tokens. After each, a layer's keys are the old ones and then the new ones."""
+    cache, keys = _cache(student), zeros(2, 3, 0, 5)
+    for c in (3, 1, 4):
+        chunks = [_chunk(c), _chunk(c)]
+        keys = torch.cat([keys, chunks[0][0]], dim=2)
+        assert_close(_step(cache, chunks)[0][0], keys, what=f"k_all, after {keys.shape[2]} tokens,")
+
+
+@points(2)
+def test_append_returns_all_values_in_order(student):
+    """Values go their own way beside the keys, through chunks of 3, 1 and 4 tokens."""
+    cache, values = _cache(student), zeros(2, 3, 0, 5)
+    for c in (3, 1, 4):
+        chunks = [_chunk(c), _chunk(c)]
+        values = torch.cat([values, chunks[0][1]], dim=2)
+        assert_close(_step(cache, chunks)[0][1], values, what=f"v_all, after {values.shape[2]} tokens,")
+
+
+@points(1)
+def test_every_layer_has_its_own_keys_and_values(student):
+    """Layer 1 is asked after layer 0 has had two steps: it must return what layer 1 was given."""
+    cache, first, second = _cache(student), [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
+    _step(cache, first)
+    answers = _step(cache, second)
+    for layer in (0, 1):
+        for i, name in enumerate(("k_all", "v_all")):
+            expected = torch.cat([first[layer][i], second[layer][i]], dim=2)
+            assert_close(answers[layer][i], expected, what=f"{name} of layer {layer}")
+
+
+@points(1)
+def test_length_moves_once_a_step_and_by_tokens(student):
+    """0 at first; the same before, between and after the appends of a step; then larger by c."""
+    cache = _cache(student)
+    assert_equal(cache.length, 0, what="the length of a new cache")
+    total = 0
+    for c in (4, 1, 3):
+        for layer in (0, 1):
+            cache.append(layer, *_chunk(c))
+            assert_equal(cache.length, total, what=f"the length before advance, after append({layer}, …),")
+        cache.advance(c)
+        total += c
+        assert_equal(cache.length, total, what=f"the length after advance({c})")
+
+
+@points(2)
+def test_a_second_append_before_advance_replaces_the_first(student):
+    """Two tokens, advance; then a chunk of 3, and instead of it a chunk of 2: two old ones and the second chunk."""
+    cache, old, wrong, right = _cache(student), [_chunk(2), _chunk(2)], _chunk(3), _chunk(2)
+    _step(cache, old)
+    cache.append(1, *wrong)
+    k_all, v_all = cache.append(1, *right)
+    assert_close(k_all, torch.cat([old[1][0], right[0]], dim=2), what="k_all")
+    assert_close(v_all, torch.cat([old[1][1], right[1]], dim=2), what="v_all")
+
+
+@points(1)
+def test_advance_may_keep_only_the_beginning_of_a_chunk(student):
+    """Five tokens are appended and two kept: the next chunk stands behind the second one."""
+    cache, guesses, new = _cache(student), [_chunk(5), _chunk(5)], _chunk(3)
+    for layer, (k, v) in enumerate(guesses):
+        cache.append(layer, k, v)
+    cache.advance(2)
+    assert_equal(cache.length, 2, what="the length after advance(2)")
+    k_all, _ = cache.append(0, *new)
+    assert_close(k_all, torch.cat([guesses[0][0][:, :, :2], new[0]], dim=2), what="k_all")
+
+
+@points(1)
+def test_exactly_the_capacity_fits(student):
+    """Capacity 7: five tokens and two more are fine, and all of them come back."""
+    cache, first, second = _cache(student, capacity=7), [_chunk(5), _chunk(5)], [_chunk(2), _chunk(2)]
+    _step(cache, first)
+    answers = _step(cache, second)
+    assert_close(answers[1][0], torch.cat([first[1][0], second[1][0]], dim=2), what="k_all of a full cache")
+
+
+@points(2)
+def test_one_token_too_many_is_refused_and_changes_nothing(student):
+    """Capacity 7, five tokens inside, three more: ValueError with 8 and 7, never a silent cut. Then two more still fit."""
+    cache, first, second = _cache(student, capacity=7), [_chunk(5), _chunk(5)], _chunk(2)
+    _step(cache, first)
+    assert_refused(cache.append, 0, *_chunk(3), sizes=(8, 7))
+    assert_equal(cache.length, 5, what="the length after a refused append")
+    k_all, _ = cache.append(0, *second)
+    assert_close(k_all, torch.cat([first[0][0], second[0]], dim=2), what="k_all after a refused append")
+
+
+@points(1)
+def test_advance_beyond_the_capacity_is_refused(student):
+    """Capacity 7, five tokens inside: advance(3) is a ValueError that names 8 and 7, and leaves length alone."""
+    cache = _cache(student, capacity=7)
+    _step(cache, [_chunk(5), _chunk(5)])
+    assert_refused(cache.advance, 3, sizes=(8, 7))
+    assert_equal(cache.length, 5, what="the length after a refused advance")
+
+
+@points(1)
+def test_chunks_of_another_shape_are_refused(student):
+    """One row for a batch of two, two heads for three, six features for five, k longer than v: ValueError each.
+
+    Writing one row into a buffer of two broadcasts without a word.
+    """
+    cache = _cache(student)
+    for shape in ((1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1)):
+        assert_refused(cache.append, 0, randn(*shape), randn(*shape))
+    assert_refused(cache.append, 0, randn(2, 3, 2, 5), randn(2, 3, 1, 5))
+
+
+@points(2)
+def test_reset_starts_at_the_beginning(student):
+    """Nine of eleven slots are used, then reset: length 0, all the room again, and no trace of the old tokens."""
+    cache = _cache(student)
+    _step(cache, [_chunk(9), _chunk(9)])
+    cache.reset()
+    assert_equal(cache.length, 0, what="the length after reset")
+    for c, seen in ((8, 8), (3, 11)):
+        chunks = [_chunk(c), _chunk(c)]
+        k_all, v_all = _step(cache, chunks)[1]
+        assert_equal(list(k_all.shape), [2, 3, seen, 5], what="the shape of k_all after reset")
+        assert_close(k_all[:, :, -c:], chunks[1][0], what="the newest keys after reset, of")
+        assert_close(v_all[:, :, -c:], chunks[1][1], what="the newest values after reset, of")
+
+
+@points(2)
+def test_two_caches_know_nothing_of_each_other(student):
+    """Both are alive, and used in turns. Where do your lists live: in the object, or in the class?"""
+    one, other = _cache(student), _cache(student)
+    mine, theirs = [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
+    _step(one, mine)
+    assert_equal(other.length, 0, what="the length of a cache that nobody has used")
+    assert_close(_step(other, theirs)[0][0], theirs[0][0], what="k_all of the other cache")
+    new = _chunk(1)
+    assert_close(one.append(1, *new)[0], torch.cat([mine[1][0], new[0]], dim=2), what="k_all of the first cache")
+
+
+@points(1)
+def test_what_was_returned_stays_through_later_steps(student):
+    """A caller keeps what append returned, makes two more steps, and looks at it then."""
+    caller, cache, chunks = student.define(CALLER, "caller"), _cache(student), [_chunk(3), _chunk(1), _chunk(2)]
+    script = []
+    for k, v in chunks:
+        script += [("append", 0, k, v), ("advance", k.shape[2])]
+    kept = caller(cache, script)
+    for n, (k_all, v_all) in enumerate(kept, start=1):
+        assert_close(k_all, torch.cat([k for k, _ in chunks[:n]], dim=2), what=f"k_all of step {n}, seen at the end,")
+        assert_close(v_all, torch.cat([v for _, v in chunks[:n]], dim=2), what=f"v_all of step {n}, seen at the end,")
+
+
+@points(1)
+def test_what_was_returned_stays_when_its_slots_are_written_again(student):
+    """As before, but the slots get other tokens: by a second append, and after a reset. A view would change."""
+    caller, cache = student.define(CALLER, "caller"), _cache(student)
+    first, instead, afterwards = _chunk(3), _chunk(3), _chunk(4)
+    script = [("append", 0, *first), ("append", 0, *instead), ("advance", 3), ("reset",), ("append", 0, *afterwards)]
+    kept = caller(cache, script)
+    for (k_all, v_all), (k, v) in zip(kept, (first, instead, afterwards), strict=True):
+        assert_close(k_all, k, what="k_all, seen after its slots were written again,")
+        assert_close(v_all, v, what="v_all, seen after its slots were written again,")
+
+
+@points(1)
+def test_the_cache_keeps_numbers_of_its_own(student):
+    """The caller overwrites its own k after append. The cache must not hold the caller's tensor."""
+    caller, cache, first, new = student.define(CALLER, "caller"), _cache(student), _chunk(3), _chunk(2)
+    k = first[0].clone()
+    kept = caller(
+        cache, [("append", 0, k, first[1]), ("advance", 3), ("scribble", k, 7.0), ("append", 0, *new)]
+    )
+    assert_close(kept[1][0], torch.cat([first[0], new[0]], dim=2), what="k_all after the caller changed its own k")
+
+
+@points(1)
+def test_the_cache_decides_the_dtype(student):
+    """A float16 cache is given float32 chunks: it returns float16, rounded once."""
+    cache = _cache(student, dtype=torch.float16)
+    first, second = [_chunk(3, dtype=torch.float32)] * 2, [_chunk(2, dtype=torch.float32)] * 2
+    for chunks, so_far in ((first, [first]), (second, [first, second])):
+        k_all, v_all = _step(cache, chunks)[0]
+        assert_close(k_all, torch.cat([c[0][0] for c in so_far], dim=2).half(), what="k_all")
+        assert_close(v_all, torch.cat([c[0][1] for c in so_far], dim=2).half(), what="v_all")
+
+
+@points(1)
+def test_a_single_row_and_chunks_of_any_layout(student):
+    """Batch 1, and a chunk whose heads were just moved in front of its tokens, so not contiguous."""
+    cache, keys = _cache(student, batch=1), []
+    for c in (1, 4):
+        k, v = (randn(1, c, 3, 5).transpose(1, 2) for _ in range(2))
+        keys.append(k)
+        answers = _step(cache, [(k, v), (v, k)])
+    assert_close(answers[0][0], torch.cat(keys, dim=2), what="k_all of layer 0")
+    assert_close(answers[1][1], torch.cat(keys, dim=2), what="v_all of layer 1")
+
+
+@points(2)
+def test_a_step_copies_the_cache_at_most_once(student):
+    """Elements moved by a step on a cache of 41 tokens: old keys and values may be copied once, not once a layer."""
+    cache, old, new = _cache(student, capacity=59), [_chunk(41), _chunk(41)], [_chunk(2), _chunk(2)]
+    _step(cache, old)
+    cost = student.cost("feed", cache, new)
+    answer = cache.append(0, *new[0])[0]  # a cache that returns nothing moves nothing
+    assert_close(answer, torch.cat([old[0][0], new[0][0], new[0][0]], dim=2), what="k_all")
+    whole = 2 * 2 * (2 * 3 * 43 * 5)
+    assert cost.moved <= 1.3 * whole, (
+        f"one step moved {cost.moved} numbers, and the whole cache holds {whole}: it is copied more than once."
+    )
+
+
+@points(1)
+def test_operations_do_not_grow_with_the_length(student):
+    """A step on 3 tokens and a step on 37, chunks of 1 and of 6: as many torch operations. Is there a loop over tokens?"""
+    counts = []
+    for steps, c in (([3], 1), ([1] * 13 + [24], 6)):
+        cache = _cache(student, capacity=59)
+        for old in steps:
+            _step(cache, [_chunk(old), _chunk(old)])
+        counts.append(student.cost("feed", cache, [_chunk(c), _chunk(c)]).operations)
+        k = tensor(0.5).expand(2, 3, 1, 5)
+        assert_close(cache.append(1, k, k)[0][:, :, -1:], k, what="the newest key of")
+        assert_equal(cache.length, sum(steps) + c, what="the length")
+    assert counts[1] <= counts[0] + 4, f"{counts[0]} operations on a short cache and {counts[1]} on a longer one."

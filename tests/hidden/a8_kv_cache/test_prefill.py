@@ -1,0 +1,78 @@
+"""prefill: one step of the whole prompt, on an empty cache only."""
+
+import torch
+
+from autograder.suite import assert_close, assert_equal, assert_refused, points, randint, tensor, uses, zeros
+
+pytestmark = [uses("decode_step")]
+
+# Takes note of what is asked of it; holds nothing but what it was made with.
+TAPE = """
+class Tape:
+    def __init__(self, past, length):
+        self.past, self.length, self.appended, self.advanced = past, length, [], []
+
+    def append(self, layer, k, v):
+        self.appended.append((layer, k, v))
+        return tuple(torch.cat([old, new], dim=2) for old, new in zip(self.past[layer], (k, v)))
+
+    def advance(self, c):
+        self.advanced.append(c)
+
+
+def tape(past, length):
+    return Tape(past, length)
+"""
+
+
+def _empty(student, sizes, batch, length=0):
+    nothing = zeros(batch, sizes.num_kv_heads, length, sizes.d_head)
+    return student.define(TAPE, "tape")([[nothing, nothing]] * sizes.num_layers, length)
+
+
+def _model(reference, **changes):
+    sizes = reference.make_config(**changes)
+    return reference.random_params(sizes, learned=True), sizes
+
+
+@points(1)
+def test_the_logits_of_every_position_come_back(student, reference):
+    """[B, N, V], equal to the model without a cache, to 1e-10."""
+    params, sizes = _model(reference)
+    prompt = randint(0, 13, (3, 7))
+    answer = student.prefill(params, prompt, _empty(student, sizes, 3), sizes)
+    assert_close(answer, reference.decoder_lm(prompt, params, sizes), atol=1e-10, rtol=1e-10)
+
+
+@points(1)
+def test_the_prompt_is_in_the_cache_afterwards(student, reference):
+    """Seven keys and values in every layer, and the cache advanced by seven, in all."""
+    params, sizes = _model(reference)
+    cache = _empty(student, sizes, 2)
+    answer = student.prefill(params, randint(0, 13, (2, 7)), cache, sizes)
+    assert_equal(list(answer.shape), [2, 7, 13], what="the shape of the logits")
+    assert_equal(sum(cache.advanced), 7, what="the tokens that the cache was advanced by")
+    tokens = [sum(k.shape[2] for layer, k, _ in cache.appended if layer == i) for i in range(sizes.num_layers)]
+    assert_equal(tokens, [7] * sizes.num_layers, what="the keys that each layer was given")
+
+
+@points(1)
+def test_a_cache_in_use_is_refused(student, reference):
+    """Five tokens of an earlier text are still in there: ValueError that names the 5, before anything is appended."""
+    params, sizes = _model(reference)
+    cache = _empty(student, sizes, 2, length=5)
+    assert_refused(student.prefill, params, randint(0, 13, (2, 3)), cache, sizes, sizes=(5,))
+    assert_equal(len(cache.appended), 0, what="the number of appends to a cache in use")
+
+
+@points(1)
+def test_a_left_padded_prompt_reads_like_the_prompt_alone(student, reference):
+    """The mask is handed on: row 1 has three pads in front, and its last four rows of logits are those without them."""
+    params, sizes = _model(reference)
+    prompt = randint(0, 13, (2, 7))
+    mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]).bool()
+    answer = student.prefill(params, prompt, _empty(student, sizes, 2), sizes, mask=mask)
+    assert_close(answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding of")
+    alone = reference.decoder_lm(prompt[1:, 3:], params, sizes)
+    assert_close(answer[1:, 3:], alone, what="the real tokens of the padded row of")
+    assert not torch.equal(alone, zeros(1, 4, 13))

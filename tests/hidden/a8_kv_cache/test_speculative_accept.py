@@ -1,0 +1,85 @@
+"""speculative_accept: the distribution of what comes out is the target's."""
+
+import torch
+
+from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, points, rand, randint, tensor
+
+
+def _distributions(k, v):
+    """k random distributions over v tokens, some tokens nearly impossible."""
+    logits = 3 * rand(k, v) - 3 * (rand(k, v) < 0.2)
+    return torch.softmax(logits, dim=-1)
+
+
+@points(1)
+def test_a_token_is_kept_when_u_times_q_is_at_most_p(student):
+    """One place. p = 0.3 and q = 0.6 for the drafted token: u = 0.49 keeps it, 0.51 does not."""
+    p, q = tensor([[0.2, 0.3, 0.5]]), tensor([[0.1, 0.6, 0.3]])
+    assert_equal(student.speculative_accept(p, q, tensor([1]), tensor([0.49]))[0], 1, what="num_accepted")
+    assert_equal(student.speculative_accept(p, q, tensor([1]), tensor([0.51]))[0], 0, what="num_accepted")
+
+
+@points(1)
+def test_what_the_target_likes_better_is_always_kept(student):
+    """p above q at the drafted token: kept for every u. And p = 0: rejected, for u above 0."""
+    p, q = tensor([[0.7, 0.3, 0.0]]), tensor([[0.2, 0.5, 0.3]])
+    assert_equal(student.speculative_accept(p, q, tensor([0]), tensor([0.999]))[0], 1, what="num_accepted")
+    assert_equal(student.speculative_accept(p, q, tensor([2]), tensor([0.001]))[0], 0, what="num_accepted")
+
+
+@points(1)
+def test_the_first_rejection_ends_it(student):
+    """Places 0, 1 and 3 would pass, place 2 does not: two are kept. What came after was drafted for another text."""
+    q = tensor([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.5, 0.5], [0.5, 0.5]])
+    p = tensor([[0.5, 0.5], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5], [0.7, 0.3]])
+    answer = call_twice(student.speculative_accept, p, q, tensor([0, 0, 0, 1, 0]), tensor([0.9, 0.9, 0.9, 0.9, 0.9]))
+    assert_equal(answer[0], 2, what="num_accepted")
+
+
+@points(2)
+def test_the_residual_is_what_is_missing_at_the_rejected_place(student):
+    """max(p − q, 0) of the place where the rejection is (not the first, not the last), then normalized to sum 1."""
+    p, q = _distributions(5, 7), _distributions(5, 7)
+    drafted = (q - p).argmax(dim=-1)  # at each place the token that the draft likes too much
+    u = tensor([0.0, 0.0, 1.0, 0.0, 1.0]) * 0.9999
+    kept, residual = student.speculative_accept(p, q, drafted, u)
+    assert_equal(kept, 2, what="num_accepted")
+    missing = (p[2] - q[2]).clamp(min=0)
+    assert_close(residual, missing / missing.sum(), what="the residual")
+
+
+@points(1)
+def test_the_residual_is_zero_where_all_are_kept(student):
+    """p = q: nothing can be rejected, for any u below 1. Zeros of shape [V], and the count is K, as an int."""
+    p, drafted = _distributions(3, 5), randint(0, 5, (3,))
+    kept, residual = student.speculative_accept(p, p.clone(), drafted, tensor([0.999, 0.5, 0.0]))
+    assert_equal(kept, 3, what="num_accepted")
+    assert_close(residual, torch.zeros(5, dtype=torch.float64), what="the residual")
+
+
+@points(2)
+def test_what_comes_out_has_the_targets_distribution(student):
+    """One place, all cases weighed: a drafted x is kept up to some u, and the rest goes to the residual. Sum: p."""
+    p, q = _distributions(1, 5), _distributions(1, 5)
+    comes_out = torch.zeros(5, dtype=torch.float64)
+    for x in range(5):
+        low, high, residual = 0.0, 1.0, torch.zeros(5, dtype=torch.float64)
+        for _ in range(22):  # bisection: the largest u that keeps x
+            middle = (low + high) / 2
+            kept, again = student.speculative_accept(p, q, tensor([x]), tensor([middle]))
+            if kept:
+                low = middle
+            else:
+                high, residual = middle, again
+        comes_out[x] += q[0, x] * low
+        comes_out += q[0, x] * (1 - low) * residual
+    assert_close(comes_out, p[0], atol=1e-5, what="the distribution of the token that comes out, by many calls like")
+
+
+@points(1)
+def test_shapes_that_cannot_match_are_refused(student):
+    """q with another vocabulary, one guess too few, one u too many: ValueError, with the sizes."""
+    p, q, drafted, u = _distributions(3, 5), _distributions(3, 5), randint(0, 5, (3,)), rand(3)
+    assert_refused(student.speculative_accept, p, _distributions(3, 7), drafted, u, sizes=(5, 7))
+    assert_refused(student.speculative_accept, p, q, drafted[:2], u, sizes=(3, 2))
+    assert_refused(student.speculative_accept, p, q, drafted, rand(11), sizes=(3, 11))
