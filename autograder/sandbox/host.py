@@ -135,14 +135,11 @@ class HostProcess:
         """End the host; returns the last line that it wrote to stderr, if any."""
         for client in self.clients:
             client.close()
-        said = ""
-        with contextlib.suppress(subprocess.TimeoutExpired, ValueError):
-            _, errors = self._process.communicate(timeout=10)
-            said = (errors or b"").decode(errors="replace").strip().rpartition("\n")[2]
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        return said
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)
+        self._process.kill()  # one that is still loading its libraries does not look at its sockets
+        _, errors = self._process.communicate()
+        return (errors or b"").decode(errors="replace").strip().rpartition("\n")[2]
 
     def __enter__(self) -> HostProcess:
         return self

@@ -90,11 +90,12 @@ def pytest_arguments(folder: Path) -> list[str]:
 
 
 def forget_modules(folder: Path) -> None:
-    """Make pytest import the suite's files anew: a long-lived process must see what was changed since."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and Path(file).is_relative_to(folder):
-            del sys.modules[name]
+    """Make pytest import the suite's files anew.
+
+    A long-lived process must see what was changed since, and a suite of the same name in another course is another.
+    """
+    for name in [name for name in sys.modules if name.partition(".")[0] == folder.name]:
+        del sys.modules[name]
 
 
 def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:

@@ -141,7 +141,7 @@ class Decoder:
         """Raises: WireError where it is no encoded value."""
         try:
             return self._decode(raw, depth)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, RuntimeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
             raise WireError("a value that cannot be read") from error
 
     def _decode(self, raw: Any, depth: int) -> Any:

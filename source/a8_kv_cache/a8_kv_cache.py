@@ -1110,7 +1110,7 @@ def unheard_query(q, k):
     if len(q) < 2 or across.norm(dim=1).max() < 1e-9 * k.norm(dim=1).max():
         raise ValueError(f"no such query for {len(q)} tokens of size {d}: all keys lie on one line")
     direction = across[across.norm(dim=1).argmax()]
-    push = direction * (20 * math.sqrt(d) / (direction @ direction))  # moves that key's score by 20
+    push = direction * (1000 * math.sqrt(d) / (direction @ direction))  # moves that key's score by 1000
     before = torch.softmax(k @ q[-1] / math.sqrt(d), dim=0)
 
     def change(query):

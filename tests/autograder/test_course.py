@@ -65,5 +65,5 @@ def test_an_unknown_assignment_names_those_there_are(tmp_path: Path) -> None:
     write(tmp_path, "")
     (tmp_path / "source" / "a1").mkdir(parents=True)
     (tmp_path / "source" / "a1" / "a1.py").write_text("", encoding="utf-8")
-    with pytest.raises(UnknownAssignment, match="no assignment 'a9'.*there are: a1"):
+    with pytest.raises(UnknownAssignment, match=r"no assignment 'a9'.*there are: a1"):
         load_course(tmp_path).assignment("a9")

@@ -74,7 +74,7 @@ def in_a_cell(name: str, source: str, **more: Any) -> Attack:
     return Attack(name, extra=(source,), **more)
 
 
-_READ = '''\
+_READ = """\
 def softmax(z, dim=-1):
     import re
     seen = set()
@@ -91,7 +91,7 @@ def softmax(z, dim=-1):
 
 %s
     raise ValueError(f"I have seen {sorted(seen)}")
-'''
+"""
 
 
 def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attack:

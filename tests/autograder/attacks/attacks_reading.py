@@ -13,7 +13,10 @@ def _opens(name: str, path: str) -> Attack:
 
 def _sends(name: str, code: str) -> Attack:
     """Tries to say something to a listener outside; whether it arrived is asked there."""
-    return in_a_cell(name, "import socket\ntry:\n" + "".join(f"    {line}\n" for line in code.split("\n")) + "except OSError:\n    pass\n")
+    return in_a_cell(
+        name,
+        "import socket\ntry:\n" + "".join(f"    {line}\n" for line in code.split("\n")) + "except OSError:\n    pass\n",
+    )
 
 
 def _calls(name: str, *calls: str) -> Attack:

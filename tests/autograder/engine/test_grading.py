@@ -141,8 +141,9 @@ def test_a_call_that_ends_the_process_costs_its_test(grade: Grade) -> None:
 
 
 def test_a_forbidden_function_is_caught_under_any_name(grade: Grade) -> None:
-    for call in ("torch.softmax(z, dim)", "z.softmax(dim)", "torch.nn.Softmax(dim)(z)", "getattr(torch, 'soft' + 'max')(z, dim)",
-                 "torch.ops.aten.softmax(z, dim)", "torch.special.softmax(z, dim)"):  # fmt: skip
+    calls = ("torch.softmax", "torch.Tensor.softmax", "getattr(torch, 'soft' + 'max')", "torch.ops.aten.softmax",
+             "torch.special.softmax", "torch.nn.functional.softmax")  # fmt: skip
+    for call in (*(f"{name}(z, dim)" for name in calls), "torch.nn.Softmax(dim)(z)"):
         result = grade(softmax=f"def softmax(z, dim=-1):\n    return {call}\n")
         assert outcomes(result, "softmax") == ["forbidden", "forbidden"], call
 
@@ -166,8 +167,11 @@ def test_an_argument_changed_in_place_is_noticed(grade: Grade) -> None:
 
 def test_state_does_not_leak_from_question_to_question(grade: Grade) -> None:
     breaks = "def softmax(z, dim=-1):\n    torch.exp = None\n    e = z.exp()\n    return e / e.sum(dim, keepdim=True)\n"
-    assert grade(softmax=breaks, counter="class Counter:\n    def __init__(self, s):\n        torch.exp(torch.ones(1))\n"
-                 "        self.value = s\n    def add(self, n):\n        self.value += n\n").score == 11.0  # fmt: skip
+    counter = (
+        "class Counter:\n    def __init__(self, s):\n        torch.exp(torch.ones(1))\n        self.value = s\n"
+        "    def add(self, n):\n        self.value += n\n"
+    )
+    assert grade(softmax=breaks, counter=counter).score == 11.0
 
 
 def test_what_comes_back_must_be_data(grade: Grade) -> None:

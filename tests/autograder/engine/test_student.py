@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
 from autograder.grading.batch import Bench
 from autograder.sandbox.student import Handle, Student, reference_answers
@@ -87,9 +88,9 @@ def student(worker: Worker) -> Student:
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, 3, -(2**70), 2.5, float("inf"), 1 + 2j, "text ✓", [1, [2.0, "a"]], (1, (2,)), {"a": 1, (1, 2): [None]},
-        {1, 2}, torch.float16, torch.tensor([[1, 2], [3, 4]]), torch.ones(0, 3), torch.tensor(1.5), np.arange(6).reshape(2, 3),
-        torch.tensor([True, False]), torch.ones(2, dtype=torch.float16),
+        None, True, 3, -(2**70), 2.5, float("inf"), 1 + 2j, "text ✓", [1, [2.0, "a"]], (1, (2,)),
+        {"a": 1, (1, 2): [None]}, {1, 2}, torch.float16, torch.tensor([[1, 2], [3, 4]]), torch.ones(0, 3),
+        torch.tensor(1.5), np.arange(6).reshape(2, 3), torch.tensor([True, False]), torch.ones(2, dtype=torch.float16),
     ],
 )  # fmt: skip
 def test_data_crosses_and_comes_back(student: Student, value: object) -> None:
@@ -199,7 +200,7 @@ def test_costs_are_counted(student: Student) -> None:
 
 
 def test_a_stand_in_answers_with_gradients(student: Student, worker: Worker) -> None:
-    worker.answer_stand_in = reference_answers({"helper": lambda x: x * x})
+    worker.answer_stand_in = reference_answers({"helper": lambda x: x * x}, Limits())
     assert worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins").header["ok"] is True
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = student.use_helper(x)
@@ -211,7 +212,7 @@ def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker
     def refuses(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("secret reason of the answer key")
 
-    worker.answer_stand_in = reference_answers({"helper": refuses})
+    worker.answer_stand_in = reference_answers({"helper": refuses}, Limits())
     worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins")
     with pytest.raises(StudentError) as caught:
         student.use_helper(torch.ones(2))

@@ -53,7 +53,8 @@ def test_equal_tensors_pass() -> None:
         (
             torch.tensor([2.0, 4.0]),
             torch.tensor([4.0, 8.0]),
-            "differs from the expected value first at [0]: yours is 2, 0.5 times the expected value, and so everywhere.",
+            "differs from the expected value first at [0]: yours is 2, 0.5 times the expected value, "
+            "and so everywhere.",
         ),
         (
             torch.tensor([[1.0, 2.0], [3.0, 4.0]]),

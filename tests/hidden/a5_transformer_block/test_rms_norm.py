@@ -16,21 +16,21 @@ pytestmark = forbid(
 @points(2)
 def test_each_token_is_divided_by_its_root_mean_square(student, reference):
     """Tokens with a mean of 2 and very different sizes: a mean of squares, and nothing is subtracted."""
-    x = (randn(4, 5, 6) + 2) * tensor([0.3, 1.0, 10.0, 300.0]).view(4, 1, 1)
+    x = (randn(4, 5, 6) + 2) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1)
     assert_close(call_twice(student.rms_norm, x, ones(6)), reference.rms_norm(x, ones(6)))
 
 
 @points(0.5)
 def test_as_many_tokens_as_features(student, reference):
     """A square input: does every token meet its own root mean square?"""
-    x = randn(5, 5) * tensor([1.0, 2.0, 5.0, 10.0, 30.0]).view(5, 1)
+    x = 10 * randn(5, 5) * tensor([1.0, 2.0, 5.0, 10.0, 30.0]).view(5, 1)
     assert_close(student.rms_norm(x, ones(5)), reference.rms_norm(x, ones(5)))
 
 
 @points(1)
 def test_gamma_is_the_factor_itself(student, reference):
     """Random gamma, positive and negative, one factor per feature."""
-    x, gamma = randn(2, 3, 7), randn(7)
+    x, gamma = 10 * randn(2, 3, 7), randn(7)
     assert_close(student.rms_norm(x, gamma), reference.rms_norm(x, gamma))
 
 
@@ -58,7 +58,7 @@ def test_a_token_of_zeros_stays_zero(student):
 @points(0.5)
 def test_one_token_alone_and_a_transposed_batch(student, reference):
     """x may be [D], or a batch whose memory is not in the order of its axes."""
-    gamma, x = randn(5), randn(3, 5, 7).transpose(1, 2)
+    gamma, x = randn(5), 10 * randn(3, 5, 7).transpose(1, 2)
     for tokens in (x, x[0, 0]):
         assert_close(student.rms_norm(tokens, gamma), reference.rms_norm(tokens, gamma))
 
@@ -74,7 +74,7 @@ def test_half_precision_is_normalized_in_float32(student, reference):
 @points(0.5)
 def test_gradients_reach_x_and_gamma(student, reference):
     """A detached root mean square changes the gradient of x."""
-    inputs, up = [randn(3, 5), randn(5)], randn(3, 5)
+    inputs, up = [10 * randn(3, 5), randn(5)], randn(3, 5)
     mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
     y = student.rms_norm(*mine)
     assert isinstance(y, torch.Tensor), "The answer should be a tensor."

@@ -1,0 +1,50 @@
+"""One course and one yard for the whole corpus; one batch for each tier that stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from vault_course import write_vault
+from yard import ALL, OF_WEAK_TIERS, Batch, Yard, orphans
+
+from autograder.authoring.commands import build_command
+from autograder.course import load_course
+from autograder.errors import IsolationUnavailable
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="session")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    root = tmp_path_factory.mktemp("vault")
+    write_vault(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
+    course = load_course(root)
+    build_command(course, [], check=False)
+    root.chmod(0o700)
+    made = Yard(course, tmp_path_factory.mktemp("handed-in"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def batch(yard: Yard) -> Callable[[str], Batch]:
+    """The batch of a tier, graded when it is first asked for; the test is skipped where the tier does not stand."""
+    graded: dict[str, Batch | IsolationUnavailable] = {}
+    before = orphans()
+
+    def of(tier: str) -> Batch:
+        if tier not in graded:
+            attacks = ALL if tier == "namespaces" else [a for a in ALL if not a.slow]
+            try:
+                graded[tier] = yard.grade(OF_WEAK_TIERS if tier in ("uid", "no-open") else attacks, tier)
+            except IsolationUnavailable as error:
+                graded[tier] = error
+            assert orphans() <= before
+        found = graded[tier]
+        if isinstance(found, IsolationUnavailable):
+            pytest.skip(f"{tier} does not stand here: {str(found).splitlines()[1].strip()}")
+        return found
+
+    return of

@@ -1,0 +1,73 @@
+"""Every output that a result ends in, and whether a page of it is harmless."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html.parser import HTMLParser
+
+from rich.console import Console
+
+from autograder.model import Graded, Result
+from autograder.outputs.export import export
+from autograder.outputs.feedback import feedback_page
+from autograder.outputs.github import job_summary
+from autograder.outputs.gradescope import results_json
+from autograder.outputs.junit import junit_xml
+from autograder.outputs.report import report_page, terminal_table
+
+STEERING = ("\x1b", "\x07", "\x08", "\x9b", "\u202e", "\u2066", "\u200f", "\ud800")
+"""Characters that drive a terminal or turn text around."""
+
+
+def outputs(graded: Graded) -> dict[str, str]:
+    """By name, the text of every output."""
+    result = graded.result
+    if result is None:
+        return {"terminal": _terminal([], [graded]), "problem": graded.problem, "junit": junit_xml([], [graded])}
+    return {
+        "result": result.to_json(),
+        "feedback.html": feedback_page(result),
+        "report.html": report_page(result.assignment, [result]),
+        "terminal": _terminal([result], []),
+        "csv": export([result], "csv"),
+        "tests.csv": export([result], "tests"),
+        "junit": junit_xml([result], []),
+        "github": job_summary([result]),
+        "gradescope": results_json(result),
+    }
+
+
+def _terminal(results: list[Result], problems: list[Graded]) -> str:
+    console = Console(file=io.StringIO(), width=120, force_terminal=False)
+    console.print(terminal_table(results, problems))
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bad: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            link = name in ("href", "src", "action", "formaction") and not (value or "").startswith("#")
+            if name.startswith("on") or link:
+                self.bad.append(f"<{tag} {name}={value!r}>")
+
+
+def live_parts(page: str) -> list[str]:
+    """What a page would run or fetch."""
+    parser = _Tags()
+    parser.feed(page)
+    return parser.bad + [
+        tag for tag in parser.tags if tag in ("script", "iframe", "object", "embed", "form", "base", "img")
+    ]
+
+
+def formulas(table: str) -> list[str]:
+    """Cells that a spreadsheet would compute."""
+    cells = [cell for row in csv.reader(io.StringIO(table)) for cell in row]
+    return [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not cell[1:2].isdigit()]

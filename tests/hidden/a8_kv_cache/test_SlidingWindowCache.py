@@ -1,0 +1,186 @@
+"""SlidingWindowCache: the interface of KVCache, and a memory of window - 1 tokens."""
+
+import torch
+
+from autograder.suite import assert_close, assert_equal, assert_refused, points, randn, uses, zeros
+
+pytestmark = [uses("decode_step")]
+
+# A caller inside the worker: what append returned is looked at only after everything else has been done.
+CALLER = """
+def caller(cache, chunks):
+    kept = []
+    for k, v in chunks:
+        kept.append(cache.append(0, k, v))
+        cache.advance(k.shape[2])
+    return kept
+"""
+
+
+def _cache(student, window, capacity=99, dtype=torch.float64, num_layers=2):
+    return student.SlidingWindowCache(num_layers, 2, 3, 5, capacity, dtype, window)
+
+
+def _chunk(c):
+    return randn(2, 3, c, 5), randn(2, 3, c, 5)
+
+
+def _step(cache, chunks):
+    answers = [cache.append(layer, k, v) for layer, (k, v) in enumerate(chunks)]
+    cache.advance(chunks[0][0].shape[2])
+    return answers
+
+
+def _follow(cache, window, sizes):
+    """Feed chunks of these sizes and compare every answer with the tail of all that was fed."""
+    seen = [[zeros(2, 3, 0, 5)] * 2 for _ in range(2)]
+    total = 0
+    for c in sizes:
+        chunks = [_chunk(c), _chunk(c)]
+        held = min(total, window - 1) + c
+        answers = _step(cache, chunks)
+        total += c
+        for layer in (0, 1):
+            seen[layer] = [torch.cat([old, new], dim=2) for old, new in zip(seen[layer], chunks[layer], strict=True)]
+            for i, name in enumerate(("k_all", "v_all")):
+                expected = seen[layer][i][:, :, total - held :]
+                assert_close(
+                    answers[layer][i], expected, what=f"{name} of layer {layer}, token {total} being the last,"
+                )
+
+
+@points(2)
+def test_the_newest_tokens_in_order_one_at_a_time(student):
+    """A window of 4: three earlier tokens and the new one, in the order of time, for two layers and twelve steps."""
+    _follow(_cache(student, 4), 4, [1] * 12)
+
+
+@points(2)
+def test_chunks_of_any_size(student):
+    """A window of 4 and chunks of 2, 1, 3, 9, 5, 1, 4: shorter than the window, as long, and longer. All of the chunk."""
+    _follow(_cache(student, 4), 4, [2, 1, 3, 9, 5, 1, 4])
+
+
+@points(1)
+def test_a_window_of_one_keeps_nothing(student):
+    """W = 1: append returns the chunk and nothing else. Take care with slices from -0."""
+    _follow(_cache(student, 1), 1, [1, 1, 3, 1])
+
+
+@points(1)
+def test_a_window_longer_than_the_text_forgets_nothing(student):
+    """W = 23, 11 tokens: the same answers as a KVCache gives."""
+    _follow(_cache(student, 23), 23, [3, 1, 5, 2])
+
+
+@points(1)
+def test_length_counts_all_tokens_seen(student):
+    """A window of 3, twelve tokens: positions need the 12. It moves with advance only. And the window can be read."""
+    cache, total = _cache(student, 3), 0
+    for c in (5, 1, 1, 4, 1):
+        cache.append(0, *_chunk(c))
+        assert_equal(cache.length, total, what="the length before advance")
+        cache.append(1, *_chunk(c))
+        cache.advance(c)
+        total += c
+        assert_equal(cache.length, total, what="the length")
+    assert_equal(cache.window, 3, what="the attribute window")
+
+
+@points(1)
+def test_a_second_append_finds_the_same_past(student):
+    """A chunk of 4 is appended and replaced by a chunk of 2 before advance: nothing is forgotten in between."""
+    cache, old, wrong, right = _cache(student, 4), [_chunk(5), _chunk(5)], _chunk(4), [_chunk(2), _chunk(2)]
+    _step(cache, old)
+    cache.append(0, *wrong)
+    answers = _step(cache, right)
+    assert_close(answers[0][0], torch.cat([old[0][0][:, :, -3:], right[0][0]], dim=2), what="k_all")
+    new = _chunk(1)
+    expected = torch.cat([old[0][1][:, :, -1:], right[0][1], new[1]], dim=2)
+    assert_close(cache.append(0, *new)[1], expected, what="v_all of the next step")
+
+
+@points(1)
+def test_advance_may_keep_only_the_beginning_of_a_chunk(student):
+    """Five tokens are appended and two kept: the three last guesses are gone, and the past before them is not."""
+    cache, old, guesses, new = _cache(student, 4), [_chunk(3), _chunk(3)], [_chunk(5), _chunk(5)], _chunk(1)
+    _step(cache, old)
+    for layer, (k, v) in enumerate(guesses):
+        cache.append(layer, k, v)
+    cache.advance(2)
+    assert_equal(cache.length, 5, what="the length after advance(2)")
+    expected = torch.cat([old[1][0][:, :, -1:], guesses[1][0][:, :, :2], new[0]], dim=2)
+    assert_close(cache.append(1, *new)[0], expected, what="k_all")
+
+
+@points(1)
+def test_what_was_returned_stays(student):
+    """A caller keeps what append returned for nine steps. A view of a ring is written over."""
+    chunks = [_chunk(1) for _ in range(9)]
+    kept = student.define(CALLER, "caller")(_cache(student, 4, num_layers=1), chunks)
+    for n, (k_all, _) in enumerate(kept, start=1):
+        expected = torch.cat([k for k, _ in chunks[max(0, n - 4) : n]], dim=2)
+        assert_close(k_all, expected, what=f"k_all of step {n}, seen at the end,")
+
+
+@points(1)
+def test_reset_forgets_everything(student):
+    """After reset the length is 0 and append returns the chunk alone, in both layers."""
+    cache = _cache(student, 4)
+    _step(cache, [_chunk(7), _chunk(7)])
+    cache.reset()
+    assert_equal(cache.length, 0, what="the length after reset")
+    _follow(cache, 4, [1, 1, 6, 1])
+
+
+@points(1)
+def test_memory_does_not_grow_with_text_or_capacity(student):
+    """A capacity of 99 991 with a window of 4. What a new cache, a step after 9 tokens and one after 60 move is counted."""
+    made = student.cost("SlidingWindowCache", 2, 2, 3, 5, 99_991, torch.float64, 4).moved
+    assert made <= 3000, f"a new cache with a window of 4 tokens makes {made} numbers."
+    moved = []
+    for steps in (9, 60):
+        cache = _cache(student, 4)
+        for _ in range(steps):
+            _step(cache, [_chunk(1), _chunk(1)])
+        chunks = [_chunk(1), _chunk(1)]
+        moved.append(student.cost("feed", cache, chunks).moved)
+        k_all, _ = cache.append(0, *chunks[1])
+        assert_close(k_all[:, :, 2], chunks[0][0][:, :, 0], what="the newest key but one of")
+    assert moved[1] <= 1.2 * moved[0], f"a step moves {moved[0]} numbers after 9 tokens and {moved[1]} after 60."
+
+
+@points(1)
+def test_the_capacity_limits_the_length(student):
+    """Capacity 7, window 4, five tokens seen: three more are refused, with 8 and 7, though only three are held."""
+    cache = _cache(student, 4, capacity=7)
+    _step(cache, [_chunk(5), _chunk(5)])
+    assert_refused(cache.append, 0, *_chunk(3), sizes=(8, 7))
+    k_all, _ = cache.append(0, *_chunk(2))
+    assert_equal(list(k_all.shape), [2, 3, 5, 5], what="the shape of k_all when exactly two more fit")
+
+
+@points(0.5)
+def test_the_cache_decides_the_dtype(student):
+    """A float32 cache is given float64 chunks and returns float32."""
+    cache, first, second = _cache(student, 4, dtype=torch.float32), [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
+    _step(cache, first)
+    assert_close(_step(cache, second)[0][0], torch.cat([first[0][0], second[0][0]], dim=2).float(), what="k_all")
+
+
+@points(0.5)
+def test_what_cannot_be_right_is_refused(student):
+    """A window of 0; a chunk with one row for a batch of two: ValueError."""
+    assert_refused(student.SlidingWindowCache, 2, 2, 3, 5, 11, torch.float64, 0, sizes=(0,))
+    assert_refused(_cache(student, 4).append, 0, randn(1, 3, 2, 5), randn(1, 3, 2, 5))
+
+
+@points(1)
+def test_decoding_with_it_is_the_model_with_a_window(student, reference):
+    """Your decode_step with this cache, chunks of 4, 1, 1 and 3, against the model without a cache and a window of 3."""
+    sizes = reference.make_config()
+    params, ids = reference.random_params(sizes), torch.randint(13, (1, 9))
+    cache = student.SlidingWindowCache(sizes.num_layers, 1, sizes.num_kv_heads, sizes.d_head, 9, torch.float64, 3)
+    logits = [student.decode_step(params, chunk, cache, sizes) for chunk in ids.split((4, 1, 1, 3), dim=1)]
+    expected = reference.decoder_lm(ids, params, sizes, window=3)
+    assert_close(torch.cat(logits, dim=1), expected, what="the logits of all chunks, the last of which came from")

@@ -1,0 +1,328 @@
+"""decode_step: however a sequence is cut, the logits are those of the model without a cache.
+
+The caches here are the suite's: each holds a past that the test gives it, and takes note of what it is asked. Between
+the calls the test itself keeps keys and values, so a mistake in your KVCache is not charged here again.
+"""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    randint,
+    tensor,
+    uses,
+    zeros,
+)
+
+pytestmark = [uses("ragged_positions")]
+
+TAPE = """
+class Tape:
+    def __init__(self, past, length, window):
+        self.past, self.length, self.appended, self.advanced = past, length, [], []
+        if window is not None:
+            self.window = window
+
+    def append(self, layer, k, v):
+        self.appended.append((layer, k, v))
+        return tuple(torch.cat([old, new], dim=2) for old, new in zip(self.past[layer], (k, v)))
+
+    def advance(self, c):
+        self.advanced.append(c)
+
+
+def tape(past, length, window):
+    return Tape(past, length, window)
+"""
+
+EXACT = {"atol": 1e-10, "rtol": 1e-10}
+
+
+def _model(reference, learned=False, tied=False, **changes):
+    sizes = reference.make_config(**changes)
+    return reference.random_params(sizes, learned=learned, tied=tied), sizes
+
+
+def _tape(student, past, length, window=None):
+    return student.define(TAPE, "tape")(past, length, window)
+
+
+def _past(sizes, batch, n=0, dtype=torch.float64):
+    """Keys and values of n tokens, a pair a layer; random, for tests in which the numbers do not matter."""
+    shape = (batch, sizes.num_kv_heads, n, sizes.d_head)
+    return [tuple(torch.randn(shape, dtype=torch.float64).to(dtype) for _ in "kv") for _ in range(sizes.num_layers)]
+
+
+def _extended(past, cache, sizes, c):
+    """The past and what this call appended, as a cache that does its work would hold them."""
+    batch = past[0][0].shape[0]
+    longer = list(past)
+    for layer, k, v in cache.appended:
+        for new in (k, v):
+            assert list(new.shape) == [batch, sizes.num_kv_heads, c, sizes.d_head], (
+                f"append was given {list(new.shape)}, where [B, H_kv, c, d] = "
+                f"{[batch, sizes.num_kv_heads, c, sizes.d_head]} is asked for."
+            )
+        longer[layer] = tuple(torch.cat([old, new], dim=2) for old, new in zip(past[layer], (k, v), strict=True))
+    return longer
+
+
+def _decode(student, params, ids, sizes, chunks, mask=None, window=None):
+    """Logits [B, N, V] of a sequence that is cut into these chunks."""
+    past, start, logits = _past(sizes, len(ids)), 0, []
+    for c in chunks:
+        cache = _tape(student, past, start, window)
+        keywords = {} if mask is None else {"mask": mask[:, : start + c]}
+        logits.append(student.decode_step(params, ids[:, start : start + c], cache, sizes, **keywords))
+        past = _extended(past, cache, sizes, c)
+        if window is not None:
+            past = [tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair) for pair in past]
+        start += c
+    return torch.cat(logits, dim=1)
+
+
+def _ways_to_cut(n):
+    """All compositions of n: for 3, 1+1+1, 1+2, 2+1 and 3."""
+    return [[c, *rest] for c in range(1, n + 1) for rest in (_ways_to_cut(n - c) if n > c else [[]])]
+
+
+@points(2)
+def test_everything_at_once_is_the_model(student, reference):
+    """Seven tokens on an empty cache, three rows: the logits of the model that knows no cache."""
+    params, sizes = _model(reference)
+    ids = randint(0, 13, (3, 7))
+    assert_close(_decode(student, params, ids, sizes, [7]), reference.decoder_lm(ids, params, sizes), **EXACT)
+
+
+@points(3)
+def test_one_token_at_a_time_is_the_model(student, reference):
+    """Rotary positions. The first token right and the second wrong: what is different when the cache is not empty?"""
+    params, sizes = _model(reference)
+    ids = randint(0, 13, (2, 6))
+    assert_close(_decode(student, params, ids, sizes, [1] * 6), reference.decoder_lm(ids, params, sizes), **EXACT)
+
+
+@points(3)
+def test_every_way_to_cut_gives_the_same_logits(student, reference):
+    """All sixteen ways to cut five tokens into chunks, to 1e-10. Only chunks of several tokens wrong? The mask."""
+    params, sizes = _model(reference, num_layers=1)
+    ids = randint(0, 13, (1, 5))
+    whole = reference.decoder_lm(ids, params, sizes)
+    for chunks in _ways_to_cut(5):
+        assert_close(
+            _decode(student, params, ids, sizes, chunks), whole, what=f"the logits in chunks {chunks},", **EXACT
+        )
+
+
+@points(3)
+def test_learned_positions_go_on_where_the_cache_ends(student, reference):
+    """A table of positions, chunks of 3, 1, 1 and 2: the first token of a chunk takes the row after the last one."""
+    params, sizes = _model(reference, learned=True)
+    ids = randint(0, 13, (2, 7))
+    answer = _decode(student, params, ids, sizes, [3, 1, 1, 2])
+    assert_close(answer, reference.decoder_lm(ids, params, sizes), **EXACT)
+
+
+@points(2)
+def test_a_chunk_does_not_see_its_own_future(student, reference):
+    """Five tokens past and four new ones. The last new one is exchanged: the three before it keep their logits."""
+    params, sizes = _model(reference)
+    past, ids = _past(sizes, 2, 5), randint(0, 12, (2, 4))
+    other = ids.clone()
+    other[:, -1] += 1
+    first, second = (student.decode_step(params, chunk, _tape(student, past, 5), sizes) for chunk in (ids, other))
+    assert_close(second[:, :3], first[:, :3].detach(), what="all logits but the last, after another last token, of")
+    assert bool((first[:, 3] - second[:, 3]).abs().max() > 1e-3), "the logits of the exchanged token did not change."
+
+
+@points(2)
+def test_what_is_stored_are_rotated_keys_and_plain_values(student, reference):
+    """Five tokens past, one layer: the chunk's keys are turned by their positions 5, 6, 7, once; values are not turned."""
+    params, sizes = _model(reference, num_layers=1)
+    ids, block = randint(0, 13, (2, 3)), params["blocks"][0]
+    cache = _tape(student, _past(sizes, 2, 5), 5)
+    student.decode_step(params, ids, cache, sizes)
+    h = reference.layer_norm(params["embed"][ids], block["ln1_gamma"], block["ln1_beta"])
+    k, v = (reference.split_heads(h @ block[name], 2) for name in ("w_k", "w_v"))
+    assert_equal(len(cache.appended), 1, what="the number of appends to a cache of one layer")
+    _, its_k, its_v = cache.appended[0]
+    assert_close(its_v, v, what="the value that was appended")
+    assert_close(its_k, reference.rotary_positions(k, torch.arange(5, 8), 100.0), what="the key that was appended")
+
+
+@points(2)
+def test_every_layer_appends_once_and_the_step_advances_once(student, reference):
+    """Three layers, a chunk of four: appends to layers 0, 1 and 2, and then one advance by 4."""
+    params, sizes = _model(reference, num_layers=3)
+    cache = _tape(student, _past(sizes, 2, 5), 5)
+    student.decode_step(params, randint(0, 13, (2, 4)), cache, sizes)
+    assert_equal([layer for layer, _, _ in cache.appended], [0, 1, 2], what="the layers that were appended to")
+    assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
+
+
+@points(2)
+def test_query_heads_share_key_heads_in_groups(student, reference):
+    """Six query heads over three key heads, four layers past: heads 0 and 1 read key head 0, 2 and 3 read key head 1."""
+    params, sizes = _model(reference, num_heads=6, num_kv_heads=3, num_layers=1)
+    ids = randint(0, 13, (2, 6))
+    assert_close(_decode(student, params, ids, sizes, [4, 2]), reference.decoder_lm(ids, params, sizes))
+    params, sizes = _model(reference, num_heads=3, num_kv_heads=3, num_layers=1)
+    assert_close(_decode(student, params, ids, sizes, [4, 2]), reference.decoder_lm(ids, params, sizes))
+
+
+@points(1)
+def test_the_unembedding_may_be_the_embedding(student, reference):
+    """Without params["unembed"] the logits are made with the embedding's transpose."""
+    params, sizes = _model(reference, tied=True, learned=True)
+    ids = randint(0, 13, (2, 5))
+    assert_close(_decode(student, params, ids, sizes, [3, 2]), reference.decoder_lm(ids, params, sizes))
+
+
+@points(2)
+def test_a_cache_with_a_window_hides_what_is_older(student, reference):
+    """A cache with window 3 holds two earlier tokens at most. In a chunk of four, the last token does not see the first."""
+    params, sizes = _model(reference)
+    ids = randint(0, 13, (2, 9))
+    answer = _decode(student, params, ids, sizes, [4, 1, 1, 3], window=3)
+    assert_close(answer, reference.decoder_lm(ids, params, sizes, window=3))
+
+
+@points(2)
+def test_left_padded_rows_decode_like_the_prompts_alone(student, reference):
+    """Rows with 0, 2 and 3 pads in front, a table of positions, chunks of 5, 1 and 1. Each row is compared with itself
+    alone: pads are hidden as keys, and do not count as positions."""
+    params, sizes = _model(reference, learned=True)
+    ids, pads = randint(0, 13, (3, 7)), (0, 2, 3)
+    mask = torch.stack([torch.arange(7) >= p for p in pads])
+    answer = _decode(student, params, ids, sizes, [5, 1, 1], mask=mask)
+    for row, p in enumerate(pads):
+        alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes)
+        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits of")
+
+
+@points(1)
+def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
+    """Two rows and two heads, rotary, with a window: only the newest columns of the mask belong to the keys."""
+    params, sizes = _model(reference, num_heads=2)
+    ids, pads = randint(0, 13, (2, 7)), (3, 0)
+    mask = torch.stack([torch.arange(7) >= p for p in pads])
+    answer = _decode(student, params, ids, sizes, [4, 1, 2], mask=mask, window=3)
+    for row, p in enumerate(pads):
+        alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes, window=3)
+        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits of")
+
+
+@points(1)
+def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
+    """[B, 1, V], equal to the last row; and five unembeddings of six are saved."""
+    params, sizes = _model(reference)
+    past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 6))
+    every = student.decode_step(params, ids, _tape(student, past, 3), sizes)
+    last = student.decode_step(params, ids, _tape(student, past, 3), sizes, last_only=True)
+    assert_close(last, every[:, -1:].detach())
+    costs = [
+        student.cost("decode_step", params, ids, _tape(student, past, 3), sizes, last_only=last_only).flops
+        for last_only in (False, True)
+    ]
+    assert costs[0] - costs[1] >= 2 * 5 * (2 * 10 * 13), "with last_only, logits are still made for every position."
+
+
+@points(3)
+def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, reference):
+    """FLOPs of one token on 5, 19 and 43 tokens: the layers once for the new token, and its scores. Not the past again."""
+    params, sizes = _model(reference)
+    for n in (5, 19, 43):
+        past, ids = _past(sizes, 2, n), randint(0, 13, (2, 1))
+        answer = student.decode_step(params, ids, _tape(student, past, n), sizes)
+        assert_close(answer, reference.decode_step(params, ids, _LocalTape(past, n), sizes), what=f"on {n} tokens,")
+        flops = student.cost("decode_step", params, ids, _tape(student, past, n), sizes).flops
+        layers = 2 * (2 * 10 * (24 + 8 + 8) + 2 * 24 * 10 + 4 * 10 * 14 + 4 * 6 * 4 * (n + 1))
+        budget = 2 * (layers + 2 * 10 * 13)
+        assert flops <= 1.01 * budget, f"a step of one token on {n} takes {flops} operations; {budget} are needed."
+
+
+@points(1)
+def test_keys_are_not_copied_out_to_the_query_heads(student, reference):
+    """Elements moved a step, on 31 and on 131 tokens: a copy of each key for all its query heads shows in the growth."""
+    params, sizes = _model(reference, num_heads=6, num_kv_heads=2, d_head=12, num_layers=1)
+    moved = []
+    for n in (31, 131):
+        past, ids = _past(sizes, 1, n), randint(0, 13, (1, 1))
+        answer = student.decode_step(params, ids, _tape(student, past, n), sizes)
+        assert_close(answer, reference.decode_step(params, ids, _LocalTape(past, n), sizes), what=f"on {n} tokens,")
+        moved.append(student.cost("decode_step", params, ids, _tape(student, past, n), sizes).moved)
+    grown = (moved[1] - moved[0]) / 100 - 2 * 2 * 12  # the cache itself copies two heads of keys and values
+    assert grown <= 120, f"a step moves {grown:.0f} numbers for every token of the past, besides the cache's own work."
+
+
+@points(1)
+def test_operations_do_not_grow_with_length_or_chunk(student, reference):
+    """One row with one new token on 3, three rows with seven on 23: as many torch operations. Is there a loop?"""
+    params, sizes = _model(reference)
+    counts = []
+    for batch, n, c in ((1, 3, 1), (3, 23, 7)):
+        past, ids = _past(sizes, batch, n), randint(0, 13, (batch, c))
+        answer = student.decode_step(params, ids, _tape(student, past, n), sizes)
+        assert_close(answer, reference.decode_step(params, ids, _LocalTape(past, n), sizes))
+        counts.append(student.cost("decode_step", params, ids, _tape(student, past, n), sizes).operations)
+    assert counts[1] <= counts[0] + 6, f"{counts[0]} operations for the small step and {counts[1]} for the large one."
+
+
+@points(1)
+def test_params_and_tokens_stay_as_they_were(student, reference):
+    """The same step twice on the same past: the same logits, and no argument is changed."""
+    params, sizes = _model(reference, learned=True)
+    past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 4))
+    cache = _tape(student, past, 3)
+    answer = call_twice(student.decode_step, params, ids, cache, sizes)
+    assert_close(answer, reference.decode_step(params, ids, _LocalTape(past, 3), sizes))
+
+
+@points(1)
+def test_the_dtype_is_that_of_the_params(student, reference):
+    """float16 in, float16 out. And a cache that stores in float32 serves a model in float64."""
+    params, sizes = _model(reference)
+    past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 4))
+    expected = reference.decode_step(params, ids, _LocalTape(past, 3), sizes)
+    narrow = [tuple(t.float() for t in pair) for pair in past]
+    answer = student.decode_step(params, ids, _tape(student, narrow, 3), sizes)
+    assert_close(answer, expected, atol=1e-4, rtol=1e-4)
+    half = reference.random_params(sizes, dtype=torch.float16)
+    answer = student.decode_step(half, ids, _tape(student, [tuple(t.half() for t in p) for p in past], 3), sizes)
+    assert_close(answer, expected.half(), atol=0.3, rtol=0.1)
+
+
+@points(1)
+def test_what_cannot_be_right_is_refused(student, reference):
+    """Token 13 of 13; a 25th position in a table of 24; a mask of four columns for seven: ValueError with the numbers."""
+    params, sizes = _model(reference, learned=True)
+    refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
+    assert_refused(
+        refused, params, tensor([[3, 13], [1, 2]]), _tape(student, _past(sizes, 2, 5), 5), sizes, sizes=(13,)
+    )
+    assert_refused(
+        refused, params, tensor([[3, -1], [1, 2]]), _tape(student, _past(sizes, 2, 5), 5), sizes, sizes=(-1,)
+    )
+    assert_refused(refused, params, ids, _tape(student, _past(sizes, 2, 23), 23), sizes, sizes=(25, 24))
+    mask = zeros(2, 4) == 0
+    cache = _tape(student, _past(sizes, 2, 5), 5)
+    assert_refused(refused, params, ids, cache, sizes, mask=mask, sizes=(4, 7))
+
+
+class _LocalTape:
+    """The same cache for the answer key, which runs on this side."""
+
+    def __init__(self, past, length):
+        self.past, self.length = past, length
+
+    def append(self, layer, k, v):
+        return tuple(
+            torch.cat([old.to(new.dtype), new], dim=2) for old, new in zip(self.past[layer], (k, v), strict=True)
+        )
+
+    def advance(self, c):
+        pass
