@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
@@ -22,12 +24,9 @@ def build_command(course: Course, names: Sequence[str], check: bool) -> list[str
         KitError: what is wrong, of all assignments together.
     """
     assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
-    lines, failures = [], []
-    for assignment in assignments:
-        try:
-            lines.append(_check(course, assignment) if check else _build(course, assignment))
-        except KitError as failure:
-            failures.append(failure)
+    done = _check_all(course, assignments) if check else [_outcome(_build, course, each) for each in assignments]
+    lines = [line for line in done if isinstance(line, str)]
+    failures = [failure for failure in done if isinstance(failure, KitError)]
     if len(failures) == 1:
         raise failures[0]
     if failures:
@@ -48,6 +47,22 @@ def suite_points(assignment: Assignment) -> dict[str, float]:
     from autograder.suite.collect import collect_suite  # imports torch, through the suite's tests
 
     return {question.name: question.points for question in collect_suite(assignment.suite)}
+
+
+def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | KitError]:
+    """Check on every core: a check runs two notebooks from top to bottom, and waits for their kernels."""
+    if len(assignments) < 2:
+        return [_outcome(_check, course, each) for each in assignments]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        waiting = [processes.submit(_outcome, _check, course, each) for each in assignments]
+        return [each.result() for each in waiting]
+
+
+def _outcome(work: Callable[[Course, Assignment], str], course: Course, assignment: Assignment) -> str | KitError:
+    try:
+        return work(course, assignment)
+    except KitError as failure:
+        return failure
 
 
 def _build(course: Course, assignment: Assignment) -> str:
