@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Course
+from autograder.errors import KitError
 from autograder.fingerprint import suite_sha256
 from autograder.intake.find import find_submissions
 from autograder.model import FoundSubmission, Graded, Result
@@ -87,7 +88,11 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     started = time.monotonic()
     assignment, folder = request.assignment, request.results
     found = find_submissions(request.course, assignment, request.paths)
-    todo = found if request.force else [one for one in found if not _is_current(request, one)]
+    for notebook in (assignment.release, assignment.solution):
+        if not notebook.exists():
+            raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
+    suite = course_sha256(request.course, assignment)
+    todo = found if request.force else [one for one in found if not _is_current(request, suite, one)]
     problems: list[Graded] = []
     if todo:
         problems = _grade(request, todo, quiet=quiet)
@@ -101,12 +106,16 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
     from autograder.grading.batch import grade_batch
 
     done: list[Graded] = []
+    weaker = ""
+    if not quiet and not sys.stderr.isatty():
+        print(f"grading {len(todo)} submissions of {request.assignment.name}", file=sys.stderr)
     batch = grade_batch(request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation)
     try:
         with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
             for graded in batch:
                 if graded.result is not None:
                     write_result(request.results, graded.result)
+                    weaker = graded.result.isolation if graded.result.isolation != "strict" else weaker
                 else:
                     forget_result(request.results, request.assignment.name, graded.student)
                 done.append(graded)
@@ -114,16 +123,21 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
     finally:
         if done:
             write_timing(request.results, request.assignment.name, done)
+        if weaker:
+            print(
+                f"autograder: WARNING: the strict walls do not stand here; isolation was {weaker!r}, and every result "
+                "says so. `autograder doctor` tells why and what to do; `--isolation strict` refuses instead.",
+                file=sys.stderr,
+            )
     return sorted((one for one in done if one.result is None), key=lambda one: one.student)
 
 
-def _is_current(request: GradeRequest, found: FoundSubmission) -> bool:
+def _is_current(request: GradeRequest, suite: str, found: FoundSubmission) -> bool:
     """Whether the stored result still holds: same submission, same suite, answer key and limits, walls as asked for."""
     try:
         if found.path.stat().st_size > request.course.limits.notebook_mb << 20:
             return False
         submission = hashlib.sha256(found.path.read_bytes()).hexdigest()
-        suite = course_sha256(request.course, request.assignment)
     except OSError:
         return False
     walls = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}

@@ -30,6 +30,8 @@ class SuiteSession:
     """
 
     def __init__(self, assignment: Assignment, reference: dict[str, Any], order: Sequence[str]) -> None:
+        if not assignment.suite.is_dir():
+            raise BadSuite(f"{assignment.suite}: there is no hidden suite for this assignment")
         self.assignment = assignment
         self._config = _prepareconfig(pytest_arguments(assignment.suite))
         self._session: pytest.Session | None = None

