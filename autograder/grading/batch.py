@@ -5,8 +5,10 @@ The suite, the answer key and torch are loaded once, before the graders are fork
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -22,8 +24,13 @@ from autograder.sandbox.tiers import isolation_name, launch_host, prove_host
 if TYPE_CHECKING:
     from autograder.grading.grader import SuiteGrader
 
-EXTRAS = {"matplotlib": "matplotlib", "optim": "optim.", "triton": "triton"}
-"""Names of what the host can load besides torch, and the word that gives it away in a notebook."""
+EXTRAS = {
+    "matplotlib": re.compile(r"matplotlib"),
+    "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.compile|torch\.func\b|flex_attention"),
+    "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
+    "triton": re.compile(r"triton"),
+}
+"""What the host can load besides torch, and how a notebook looks that makes torch load it: a second or two each."""
 _STEADY = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -46,9 +53,12 @@ class Bench:
         os.environ.update(_STEADY)
         self.host: HostProcess = launch_host(course, isolation, clients, extras)
         try:
+            gc.disable()  # nothing that is imported is ever freed
             from autograder.grading.grader import SuiteGrader
 
             self.suite: SuiteGrader = SuiteGrader(course, assignment)
+            gc.enable()
+            gc.freeze()
             self.host = prove_host(course, isolation, self.host)
         except BaseException:
             self.host.close()
@@ -76,8 +86,8 @@ class Grader:
         self._course, self._assignment, self._isolation = course, assignment, isolation
 
     def __enter__(self) -> Grader:
-        # what comes is not known yet: be ready for plots
-        extras = {*extras_for(self._assignment, (), self._course.limits), "matplotlib"}
+        # what comes is not known yet: be ready for plots and optimizers
+        extras = {*extras_for(self._assignment, (), self._course.limits), "matplotlib", "dynamo"}
         self._bench = Bench(self._course, self._assignment, self._isolation, extras=tuple(sorted(extras)))
         return self
 
@@ -144,12 +154,15 @@ def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:
     """Libraries that the host loads besides torch, because a worker would pay for them again and again.
 
-    Those that the assignment's own running cells name, and those that some submission names more often than the
-    release does (whose demo cells, which do not run, name them too).
+    Those that the assignment's own running cells or its known answers use, and those that some submission names more
+    often than the release does (whose demo cells, which do not run, name them too).
     """
     release = assignment.release.read_text(encoding="utf-8")
     running = "".join(cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question"))
-    wanted = {name for name, word in EXTRAS.items() if word in running}
+    for name in ("mistakes.py", "alternates.py"):
+        known = assignment.suite / name
+        running += known.read_text(encoding="utf-8") if known.exists() else ""
+    wanted = {name for name, sign in EXTRAS.items() if sign.search(running)}
     for found in submissions:
         if len(wanted) == len(EXTRAS):
             break
@@ -159,5 +172,5 @@ def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], l
             text = found.path.read_text(encoding="utf-8", errors="ignore")
         except OSError:
             continue
-        wanted |= {name for name, word in EXTRAS.items() if text.count(word) > release.count(word)}
+        wanted |= {n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))}
     return tuple(sorted(wanted))

@@ -38,6 +38,14 @@ def _pid_here(pidfd: int) -> int:
     return -1
 
 
+def _open_schedule(pid: int) -> int:
+    """Where the kernel counts how long the process waits for a core; -1 where it does not."""
+    try:
+        return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
 class Worker:
     """A walled process that has loaded, or will load, one submission.
 
@@ -49,7 +57,7 @@ class Worker:
         self._until = until
         grant = client.fork_worker(limits)
         self._sock, self._pidfd = grant.sock, grant.pidfd
-        self._schedule = Path("/proc") / str(_pid_here(grant.pidfd)) / "schedstat"
+        self._schedule = _open_schedule(_pid_here(grant.pidfd))
         self._max_body = limits.reply_mb << 20
         self._requests = 0
         self.alive = True
@@ -132,7 +140,7 @@ class Worker:
     def _waited(self) -> float:
         """Seconds that the worker's main thread was ready to run and got no core (0 where the kernel does not say)."""
         try:
-            return int(self._schedule.read_text().split()[1]) / 1e9
+            return int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
             return 0.0
 
@@ -147,6 +155,8 @@ class Worker:
         poller.register(self._pidfd, select.POLLIN)
         gone = poller.poll(_KILL_SECONDS * 1000)
         os.close(self._pidfd)
+        if self._schedule >= 0:
+            os.close(self._schedule)
         self._sock.close()
         if not gone:
             raise HostFailed("a worker did not end when it was killed")

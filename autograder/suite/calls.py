@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,10 +94,9 @@ class CallLog:
         for part in function.split("."):
             known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)
         try:
-            names = list(inspect.signature(known).parameters)
+            return _parameters(known)
         except (TypeError, ValueError):
             return []
-        return names[1:] if names[:1] == ["self"] else names
 
     def describe(self, call: Call) -> str:
         """The call as a person would write it, shapes instead of values: `softmax(z[4, 7], dim=-1)`."""
@@ -128,6 +128,12 @@ def weight(value: Any) -> int:
         elif isinstance(part, SimpleNamespace):
             waiting += vars(part).values()
     return total
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Any) -> list[str]:
+    names = list(inspect.signature(function).parameters)
+    return names[1:] if names[:1] == ["self"] else names
 
 
 _current: ContextVar[CallLog | None] = ContextVar("call_log", default=None)

@@ -23,6 +23,12 @@ class CostCounter(TorchDispatchMode):
         self.moved = 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here. Saying that this must not be compiled would load the compiler in the host: twice
+        the time to start, and half as much memory again for every fork to copy."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or {}
         out = func(*args, **keywords)

@@ -32,7 +32,8 @@ KIT = Path(__file__).resolve().parents[2]
 _CONTROL, _WORKER_SOCKET = 200, 3
 _EXTRA = {
     "matplotlib": ("matplotlib.pyplot",),
-    "optim": ("torch._dynamo", "torch.optim"),
+    "dynamo": ("torch._dynamo", "torch.optim"),
+    "sympy": ("torch.fx.experimental.symbolic_shapes",),
     "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.launches"),
 }
 
@@ -255,6 +256,7 @@ class Host:
 
 
 def main() -> None:
+    gc.disable()  # nothing that is imported is ever freed
     controls = [socket.socket(fileno=descriptor) for descriptor in json.loads(sys.argv[1])]
     config = json.loads(controls[0].recv(1 << 16))
     with contextlib.suppress(OSError):
@@ -278,6 +280,8 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != KIT]
     gc.collect()
     gc.freeze()
+    gc.enable()
+    kernel.use_huge_pages()
     try:
         host = Host(controls, config)
         if len(list(Path("/proc/self/task").iterdir())) != 1:

@@ -92,6 +92,22 @@ def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
     syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(struct.pack("6I", word, word, 0, 0, 0, 0)))
 
 
+_HUGE_PAGE = 2 << 20
+_COLLAPSE = 25
+
+
+def use_huge_pages() -> None:
+    """Gather this process's own memory into huge pages: a fork then copies a few hundred entries of the page table
+    and not fifty thousand, and the end of a worker drops as few. Where the kernel cannot, nothing changes."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        bounds, rights, _, _, _, *name = line.split()
+        if not rights.startswith("rw-p") or name not in ([], ["[heap]"]):
+            continue
+        start, end = (int(bound, 16) for bound in bounds.split("-"))
+        for page in range(-(-start // _HUGE_PAGE) * _HUGE_PAGE, end - _HUGE_PAGE + 1, _HUGE_PAGE):
+            _libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(_HUGE_PAGE), ctypes.c_int(_COLLAPSE))
+
+
 def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
 

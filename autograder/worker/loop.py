@@ -196,11 +196,10 @@ def _copy(value: Any) -> Any:
 
 def _changed(target: Any, before: Any, after: Any) -> list[str]:
     """Names of the arguments that are not what they were."""
-    names = _parameters(target)
-    changed = []
-    for position, (old, new) in enumerate(zip(before[0], after[0], strict=True)):
-        if not _equal(old, new):
-            changed.append(names[position] if position < len(names) else str(position + 1))
+    pairs = enumerate(zip(before[0], after[0], strict=True))
+    positions = [position for position, (old, new) in pairs if not _equal(old, new)]
+    names = _parameters(target) if positions else []
+    changed = [names[position] if position < len(names) else str(position + 1) for position in positions]
     changed += [name for name, new in after[1].items() if name in before[1] and not _equal(before[1][name], new)]
     return changed
 

@@ -17,7 +17,7 @@
 # few lines, and many of the mistakes that cost people weeks sit in them, because a model with a wrong shift, a missing
 # mask or a scrambled patch still trains. It is just quietly worse, or suspiciously good.
 #
-# ![Three stacks of blocks: a decoder that predicts the next word, an encoder whose memory a decoder reads, and blocks over image patches.](figures/three_models.svg)
+# ![A decoder alone, an encoder with a decoder, and blocks over patches](figures/three_models.svg)
 #
 # The three models of the picture are the three that the lecture shows. You build each of them whole, and each learns
 # something before your eyes in a few seconds: the language model a little grammar, the encoder–decoder to translate a
@@ -44,8 +44,8 @@
 #
 # - Every function is pure: weights come in as arguments (`params`, nested dicts and lists), inputs are never changed.
 # - A weight matrix is `[in, out]` and multiplies from the right, `x @ w`. (`nn.Linear` stores `[out, in]`.)
-# - Tokens are rows. `B` batch, `N` tokens, `D` model width, `V` vocabulary, `F` width inside an MLP, `H` heads, `d` width
-#   of a head; images are `[B, C, H, W]` (channels, height, width), patches have side `P`.
+# - Tokens are rows. `B` batch, `N` tokens, `D` model width, `V` vocabulary, `F` width inside an MLP, `H` heads, `d`
+#   width of a head; images are `[B, C, H, W]` (channels, height, width), patches have side `P`.
 # - Masks are boolean, **True = may attend**.
 # - The result has the dtype of the weights. Half precision computes its norms and softmaxes in float32 inside.
 # - Arguments that cannot be right raise `ValueError` with the sizes in the message.
@@ -65,7 +65,8 @@ from autograder.authoring.expect import expect
 #
 # Attention and both blocks are given, with the names of their parameters. Read two things once: how
 # `multi_head_attention` treats masks of two and of three axes, and what `x_kv` does. `ModelConfig` lists everything
-# that a `config` can say. `check_ids` refuses ids outside a table. `list_tensors` and `with_tensors` walk through nested parameters, for training.
+# that a `config` can say. `check_ids` refuses ids outside a table. `list_tensors` and `with_tensors` walk through
+# nested parameters, for training.
 
 
 # %% given="library"
@@ -103,7 +104,7 @@ def sinusoidal_positions(n, d):
 
 
 def masked_softmax(scores, mask):
-    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed key gets zeros (assignment 3)."""
+    """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no key gets zeros (assignment 3)."""
     wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
@@ -270,7 +271,7 @@ def random_vit(config, channels, num_patches, num_classes, seed=0):
 # | `attention` | self-attention of *every* block, encoder and decoder: three matrices $[D, H d]$ and one $[H d, D]$ |
 # | `cross_attention` | the same four once more, in each *decoder* block of an encoder–decoder |
 # | `mlp` | $[D, F]$ and $[F, D]$, in every block |
-# | `norms` | $\gamma$ and $\beta$, $2D$ a norm: a block has two norms, one with cross-attention three; plus a final one |
+# | `norms` | $\gamma$ and $\beta$, $2D$ a norm: two in a block, three with cross-attention; plus a final one |
 # | `unembedding` | $[D, V]$ where it is a matrix of its own, nothing where it is tied to the embedding |
 #
 # With `biases`, each of these matrices in a block has a bias as wide as its *output*: $3 H d + D$ for an attention,
@@ -329,7 +330,7 @@ tiny = ModelConfig(
     vocab_size=5, d_model=4, num_layers=1, num_heads=2, d_head=3, d_ff=7, context_length=6, biases=False, norms=False
 )
 expect(count_parameters(tiny)["attention"], 96, hint="Three matrices [4, 6] and one [6, 4]: H*d is 6, not D.")
-expect(count_parameters(tiny)["total"], 196, hint="5·4 + 6·4 + 96 + 2·4·7. Is anything counted that is switched off?")
+expect(count_parameters(tiny)["total"], 196, hint="5·4 + 6·4 + 96 + 2·4·7. Is something counted that is off?")
 # The lecture's GPT-2: 48 blocks, D = 1600, 25 heads, 1024 positions. "1.5B" assumes a vocabulary of 50 257, an
 # unembedding that is tied, biases and a final norm.
 gpt2 = ModelConfig(50_257, 1600, 48, 25, 64, 6400, 1024)
@@ -459,7 +460,9 @@ expect(
     "mean that the final norm is missing.",
 )
 expect(
-    decoder_lm(torch.tensor([[0, 0]]), {**params, "unembed": torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])}, no_blocks),
+    decoder_lm(
+        torch.tensor([[0, 0]]), {**params, "unembed": torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])}, no_blocks
+    ),
     torch.tensor([[[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]]),
     atol=1e-4,
     hint="With an unembed of its own the model is not tied.",
@@ -479,8 +482,8 @@ expect(
 #
 # ★★☆ · about 25 minutes
 #
-# At position $t$ the model has read tokens $0\dots t$ and says what it expects at $t+1$. So the target of position $t$ is
-# the *next* id. The last position has no target, and the first token is nobody's target:
+# At position $t$ the model has read tokens $0\dots t$ and says what it expects at $t+1$. So the target of position
+# $t$ is the *next* id. The last position has no target, and the first token is nobody's target:
 #
 # $$\text{loss} = -\frac{1}{|K|}\sum_{(b,t)\in K} \log \mathrm{softmax}(\text{logits}_{b,t})_{\text{ids}_{b,t+1}}
 #   \qquad K = \{(b,t) : t < N-1,\ \text{ids}_{b,t+1} \ne \text{ignore\_index}\}$$
@@ -555,13 +558,14 @@ expect(
 #
 # ★★☆ · about 25 minutes
 #
-# Plain gradient descent: run the model, take the loss, ask for the gradient of every parameter, and take a step against it.
+# Plain gradient descent: run the model, take the loss, ask for the gradient of every parameter, and take a step
+# against it.
 #
 # $$\theta' = \theta - \text{lr}\cdot\frac{\partial\,\text{loss}}{\partial\theta}$$
 #
 # In this course a step is a *function*: it gets parameters and returns new ones, and the old ones stay as they were.
-# That is unusual (an optimizer of `torch.optim` edits the weights in place) and makes a step something that can be tested,
-# repeated and taken back. Three things to think of:
+# That is unusual (an optimizer of `torch.optim` edits the weights in place) and makes a step something that can be
+# tested, repeated and taken back. Three things to think of:
 #
 # 1. The parameters that come in are plain tensors and ask for no gradient. Tensors of your own that share their values
 #    can; `list_tensors` and `with_tensors` take the nest apart and put it together again.
@@ -569,11 +573,11 @@ expect(
 #    earlier step alive, until memory is full.
 # 3. The loss you return is the one *before* the step, a Python float.
 #
-# A tied embedding is used twice, at the input and at the output; autograd adds both gradients by itself, if both uses are
-# the same tensor.
+# A tied embedding is used twice, at the input and at the output; autograd adds both gradients by itself, if both uses
+# are the same tensor.
 #
-# **Predict first.** Which rows of `positions` change when a batch of sentences of 5 tokens is trained on, with a context
-# length of 9? Careful with the last one.
+# **Predict first.** Which rows of `positions` change when a batch of sentences of 5 tokens is trained on, with a
+# context length of 9? Careful with the last one.
 
 
 # %% question="train_step"
@@ -638,7 +642,7 @@ import random
 
 import matplotlib.pyplot as plt
 
-WORDS = ". the cat dog bird cats dogs birds near sleeps sings sleep sing small".split()
+WORDS = [".", "the", "cat", "dog", "bird", "cats", "dogs", "birds", "near", "sleeps", "sings", "sleep", "sing", "small"]
 dice = random.Random(0)
 
 
@@ -665,7 +669,7 @@ def text(num_rows, length):
 
 grammar_config = ModelConfig(len(WORDS), 24, 2, 2, 12, 48, context_length=16)
 grammar_params, losses = random_lm(grammar_config), []
-for step in range(500):
+for _ in range(500):
     loss, grammar_params = train_step(grammar_params, text(24, 14), grammar_config, lr=0.3)
     losses.append(loss)
 print(f"loss {losses[0]:.2f} at the start, {sum(losses[-20:]) / 20:.2f} at the end")
@@ -693,8 +697,8 @@ plt.show()
 #    the smallest set whose sum reaches $p$ stays. The token with which the sum crosses $p$ belongs to the set, so
 #    at least one token always stays.
 #
-# What is left is renormalized. Since nothing random happens in here, every bit of it can be tested; the dice come in the
-# next question.
+# What is left is renormalized. Since nothing random happens in here, every bit of it can be tested; the dice come in
+# the next question.
 #
 # The two classic bugs are in step 3. One drops the token that crosses $p$, and with a confident model nothing is left
 # at all. The other works out which *places of the sorted list* stay, and applies that to the unsorted one: the
@@ -792,9 +796,9 @@ plt.show()
 #
 # ★★☆ · about 30 minutes
 #
-# Writing is a loop: run the model on everything so far, take the logits of the **last** position, choose a token, append it.
-# At training time one pass scored all positions at once, because the whole text was known. Here each token must exist
-# before the next can be computed.
+# Writing is a loop: run the model on everything so far, take the logits of the **last** position, choose a token,
+# append it. At training time one pass scored all positions at once, because the whole text was known. Here each token
+# must exist before the next can be computed.
 #
 # The details:
 #
@@ -803,7 +807,8 @@ plt.show()
 # * Rows of a batch end at different times. A row that has *produced* `eos_id` goes on with `eos_id`, whatever the model
 #   says, and the others are not disturbed by it. An `eos_id` that stood in the prompt does not count: many prompts
 #   begin with one.
-# * The result has always `num_new` new tokens, also when all rows are done early. (You may stop calling the model then.)
+# * The result has always `num_new` new tokens, also when all rows are done early. (You may stop calling the model
+#   then.)
 # * The dice: a `torch.Generator` of your own, seeded **once**, before the loop. Somebody else's random numbers must not
 #   change because your function ran, and a generator that is seeded anew for each token throws the same number each
 #   time.
@@ -887,10 +892,10 @@ for temperature in (0.0, 0.8, 3.0):
 #
 # ★★★ · about 40 minutes
 #
-# Translation has two texts, and they are treated differently. The source is complete before we begin, so its tokens may
-# look at each other in both directions: an **encoder**, without causal mask. The target is written from left to right:
-# a **decoder**, causal. Between them stands **cross-attention**: each target position asks (queries from the decoder) and
-# the source answers (keys and values from the encoder's output, the *memory*).
+# Translation has two texts, and they are treated differently. The source is complete before we begin, so its tokens
+# may look at each other in both directions: an **encoder**, without causal mask. The target is written from left to
+# right: a **decoder**, causal. Between them stands **cross-attention**: each target position asks (queries from the
+# decoder) and the source answers (keys and values from the encoder's output, the *memory*).
 #
 # $$\begin{aligned}
 # M &= \text{encoder blocks}\,(E_s[\text{src}] + P) &&[B, N_s, D]\\
@@ -997,9 +1002,9 @@ expect(
 #
 # $$(y_0, y_1, \dots, y_{N-1}) \;\to\; (\text{start}, y_0, \dots, y_{N-2})$$
 #
-# Note the difference to `lm_loss`: there one sequence was both input and target, and the loss shifted. Here the *input* is
-# shifted, so the loss must not shift again. And the direction is easy to get backwards. Shifted the other way, or not at
-# all, the decoder reads at position $t$ what it should say there.
+# Note the difference to `lm_loss`: there one sequence was both input and target, and the loss shifted. Here the
+# *input* is shifted, so the loss must not shift again. And the direction is easy to get backwards. Shifted the other
+# way, or not at all, the decoder reads at position $t$ what it should say there.
 #
 # **Predict first.** `shift_right` of `I'm not hungry yet` in the lecture's translation, `Todavía no tengo hambre`: what
 # does the decoder read when it should say `tengo`?
@@ -1039,8 +1044,8 @@ expect(
 #
 # ★★☆ · about 25 minutes
 #
-# Without a teacher the decoder reads its own words. Begin with the start token alone; take the likeliest word at the last
-# position; append it; repeat. A row that has said `eos_id` goes on with `eos_id`, and the result has `max_new`
+# Without a teacher the decoder reads its own words. Begin with the start token alone; take the likeliest word at the
+# last position; append it; repeat. A row that has said `eos_id` goes on with `eos_id`, and the result has `max_new`
 # columns whatever happens. The start token is not part of the translation.
 #
 # The two usual mistakes: one row's end stops the whole batch; and the decoder is given only the *newest* token instead
@@ -1099,10 +1104,10 @@ expect(
 # %% [markdown]
 # ### It learns
 #
-# A language to translate into: every word has one translation, and the sentence is said **backwards**. The network has to
-# find both out by itself. Training uses your `encoder_decoder` and `shift_right`, with an optimizer of torch. The
-# picture is a measurement: change source word $j$ and see how far the logits of target word $t$ move. A model that
-# has understood reads the source from its end.
+# A language to translate into: every word has one translation, and the sentence is said **backwards**. The network
+# has to find both out by itself. Training uses your `encoder_decoder` and `shift_right`, with an optimizer of torch.
+# The picture is a measurement: change source word $j$ and see how far the logits of target word $t$ move. A model
+# that has understood reads the source from its end.
 
 # %% demo="translate"
 import matplotlib.pyplot as plt
@@ -1128,9 +1133,9 @@ learned = random_encoder_decoder(translator, 3 + NUM_WORDS)
 leaves = [tensor.requires_grad_() for tensor in list_tensors(learned)]
 optimizer = torch.optim.Adam(leaves, lr=3e-3)
 losses = []
-for step in range(700):
+for step in range(600):
     for group in optimizer.param_groups:
-        group["lr"] = 3e-3 * min(1, (step + 1) / 50) * (1 - step / 700)
+        group["lr"] = 3e-3 * min(1, (step + 1) / 50) * (1 - step / 600)
     src, mask, targets = pairs(64)
     logits = encoder_decoder(src, shift_right(targets, START), mask, learned, translator)
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -1150,7 +1155,9 @@ influence = torch.zeros(7, 6)
 for j in range(6):
     other = sentence_ids.clone()
     other[0, j] = 8
-    influence[:, j] = (encoder_decoder(other, shift_right(gold, START), None, learned, translator) - base)[0].norm(dim=-1)
+    influence[:, j] = (encoder_decoder(other, shift_right(gold, START), None, learned, translator) - base)[0].norm(
+        dim=-1
+    )
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.plot(losses)
 left.set(xlabel="step", ylabel="loss (nats a word)", title="Learning to translate")
@@ -1164,9 +1171,9 @@ plt.show()
 #
 # ★★☆ · about 20 minutes
 #
-# A transformer wants rows of numbers and does not care where they come from. A vision transformer cuts an image into squares of
-# $P\times P$ pixels and calls each one a token. The lecture's image of $224\times224$ pixels in three colours, cut with
-# $P = 16$, gives $14\cdot14 = 196$ tokens of $3\cdot16\cdot16 = 768$ numbers.
+# A transformer wants rows of numbers and does not care where they come from. A vision transformer cuts an image into
+# squares of $P\times P$ pixels and calls each one a token. The lecture's image of $224\times224$ pixels in three
+# colours, cut with $P = 16$, gives $14\cdot14 = 196$ tokens of $3\cdot16\cdot16 = 768$ numbers.
 #
 # The order is a contract again, on two levels:
 #
@@ -1176,9 +1183,9 @@ plt.show()
 #
 # $$\text{patches}_{b,\; r\cdot W/P + s,\; (c P + i) P + j} = \text{images}_{b,\,c,\,rP+i,\,sP+j}$$
 #
-# Memory holds an image row by row, so a plain reshape to `[B, N, C*P*P]` would give strips of pixel rows, not squares. You
-# know the remedy from splitting heads: cut axes in two, move them, join them. (Library functions that cut patches, such
-# as `unfold`, `conv2d` and `pixel_unshuffle`, are not allowed in this question.)
+# Memory holds an image row by row, so a plain reshape to `[B, N, C*P*P]` would give strips of pixel rows, not
+# squares. You know the remedy from splitting heads: cut axes in two, move them, join them. (Library functions that
+# cut patches, such as `unfold`, `conv2d` and `pixel_unshuffle`, are not allowed in this question.)
 #
 # **Predict first.** One image of one channel, $4\times6$ pixels numbered $0\dots23$ along the rows, $P = 2$. How many
 # patches are there, and which numbers are in the second?
@@ -1230,9 +1237,9 @@ expect(list(patchify(torch.zeros(1, 3, 224, 224), 16).shape), [1, 196, 768], hin
 #
 # ★☆☆ · about 15 minutes
 #
-# "Cut into patches, flatten, multiply by a matrix" is a convolution whose kernel is as large as its stride: it touches
-# every pixel once, and each output channel is one column of the matrix. Libraries load patch embeddings as convolutions,
-# so the weights have to be rearranged, and it can be checked to the last digit:
+# "Cut into patches, flatten, multiply by a matrix" is a convolution whose kernel is as large as its stride: it
+# touches every pixel once, and each output channel is one column of the matrix. Libraries load patch embeddings as
+# convolutions, so the weights have to be rearranged, and it can be checked to the last digit:
 #
 # `conv2d(images, patch_conv_weight(w, C, P), stride=P)` holds the numbers of `patchify(images, P) @ w`.
 #
@@ -1292,9 +1299,9 @@ expect(
 # $$X = \text{patches}\,W + b + P \qquad X \leftarrow \text{block}_\ell(X) \qquad
 #   \text{logits} = \operatorname{mean}_n\bigl(\mathrm{LN}_f(X)\bigr)\,W_h + b_h$$
 #
-# with pre-norm blocks and **no mask**: an image has no future. One learned vector a patch tells the model where the patch
-# was; without it, attention would see a bag of patches. At the end a class wants *one* vector: the mean over the patches,
-# after the final norm. (Some models put a class token in front instead. Here there is none.)
+# with pre-norm blocks and **no mask**: an image has no future. One learned vector a patch tells the model where the
+# patch was; without it, attention would see a bag of patches. At the end a class wants *one* vector: the mean over
+# the patches, after the final norm. (Some models put a class token in front instead. Here there is none.)
 #
 # Mind *what* is averaged: over tokens, so that `[B, N, D]` becomes `[B, D]`.
 #
@@ -1378,7 +1385,9 @@ def patterns(num_images):
     phase = torch.randint(0, 4, (num_images, 2), generator=g)
     rows = ((torch.arange(12) + phase[:, :1]) // 2 % 2)[:, :, None].expand(-1, 12, 12)  # stripes two pixels wide
     columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(-1, 12, 12)
-    clean = torch.where((kind == 0)[:, None, None], rows, torch.where((kind == 1)[:, None, None], columns, rows ^ columns))
+    clean = torch.where(
+        (kind == 0)[:, None, None], rows, torch.where((kind == 1)[:, None, None], columns, rows ^ columns)
+    )
     noise = 0.7 * torch.randn(num_images, 12, 12, generator=g)
     return (2.0 * clean - 1 + noise)[:, None], kind
 
@@ -1412,15 +1421,16 @@ plt.show()
 #
 # ★★☆ · about 25 minutes
 #
-# The lecture says that a transformer "is just a stack of identical blocks", and gives for the original:
-# **12 blocks, $D = 1024$, 213M parameters**. Take it at its word. Twelve identical blocks of $12 D^2$ are 151.0 million; with a
-# vocabulary of 37 000, which the paper names for its first task, $V D$ adds 37.9 million, and 188.9 million are not 213.
+# The lecture says that a transformer "is just a stack of identical blocks", and gives for the original: **12 blocks,
+# $D = 1024$, 213M parameters**. Take it at its word. Twelve identical blocks of $12 D^2$ are 151.0 million; with a
+# vocabulary of 37 000, which the paper names for its first task, $V D$ adds 37.9 million, and 188.9 million are not
+# 213.
 #
 # So the sentence and the number cannot both be right as they stand. Find out what does give a number. Count matrices
 # and one tied embedding only (no biases, no norms, no learned positions; $H d = D$, $F = 4 D$). Somebody claims a
-# number of millions for a number of blocks; which division into encoder and decoder blocks, with which vocabulary from a
-# plausible range, explains it? A decoder block of an encoder–decoder has cross-attention, one of a decoder-only model
-# has not.
+# number of millions for a number of blocks; which division into encoder and decoder blocks, with which vocabulary
+# from a plausible range, explains it? A decoder block of an encoder–decoder has cross-attention, one of a
+# decoder-only model has not.
 #
 # Then ask your function about 213, about 214 and about 189. We grade it on other claims too.
 
@@ -1474,18 +1484,19 @@ for claim in (213, 214, 189):
 # %% [markdown] written="parallel_and_sequential" points=5
 # ## 14. In your own words
 #
-# Your `decoder_lm` is the same function in `train_step` and in `generate`. In training one call scores all $N$ positions;
-# in writing, $N$ tokens take $N$ calls. (a) What makes it legitimate that one call trains all positions, and what would
-# you see in the losses, and then in the text, if the causal mask let each position see one token too far? (b) Why can
-# writing not be done in one call? (c) Name one thing that the model meets in writing and never met in training.
-# Six or seven sentences.
+# Your `decoder_lm` is the same function in `train_step` and in `generate`. In training one call scores all $N$
+# positions; in writing, $N$ tokens take $N$ calls. (a) What makes it legitimate that one call trains all positions,
+# and what would you see in the losses, and then in the text, if the causal mask let each position see one token too
+# far? (b) Why can writing not be done in one call? (c) Name one thing that the model meets in writing and never met
+# in training. Six or seven sentences.
 #
 # ### BEGIN SOLUTION
-# (a) With the causal mask row $t$ depends on tokens $0\dots t$ alone, so it is exactly what the model would compute if the
-# text ended there: $N$ prefixes are scored at once, and none sees its own target. A mask that allows one token too many
-# shows position $t$ its target $t+1$; the training loss falls towards 0 in no time, on new text as well, since the
-# same leak is there. In writing there is no next token to look at, the model has learned only to copy it, and the text is
-# nonsense. (b) Token $t+1$ is an *input* of position $t+1$, and it does not exist until position $t$ has been computed
-# and a choice was made. In training all tokens are known in advance. (c) Its own mistakes: under teacher forcing every
-# prefix is correct text, while in writing a bad choice becomes part of the context, and later ones build on it.
+# (a) With the causal mask row $t$ depends on tokens $0\dots t$ alone, so it is exactly what the model would compute
+# if the text ended there: $N$ prefixes are scored at once, and none sees its own target. A mask that allows one token
+# too many shows position $t$ its target $t+1$; the training loss falls towards 0 in no time, on new text as well,
+# since the same leak is there. In writing there is no next token to look at, the model has learned only to copy it,
+# and the text is nonsense. (b) Token $t+1$ is an *input* of position $t+1$, and it does not exist until position $t$
+# has been computed and a choice was made. In training all tokens are known in advance. (c) Its own mistakes: under
+# teacher forcing every prefix is correct text, while in writing a bad choice becomes part of the context, and later
+# ones build on it.
 # ### END SOLUTION

@@ -43,7 +43,7 @@ def _format_3() -> dict[str, Any]:
 
 
 ATTACKS = [
-    whole("every_cell_deleted", notebook({}), loses=12.0),
+    whole("every_cell_deleted", notebook({}), ungraded=True),
     whole("the_tests_gone", notebook({"softmax": _ZEROS}), loses=12.0),
     whole("a_duplicated_question", _with(question_cell("softmax", _ZEROS)), may_lose=True),
     whole("the_question_ten_times", _with(*(question_cell("softmax", _ZEROS) for _ in range(10))), may_lose=True),
@@ -54,9 +54,9 @@ ATTACKS = [
     whole("points_raised", {**_RIGHT, "cells": [question_cell(name, source, points=1000, grade=True) for name, source in ANSWERS.items()]}),
     whole("a_grade_cell_of_ones_own", _with(_check("softmax", "score = 1000", 1000.0), _check("bonus", "pass", 1000.0))),
     whole("a_question_of_ones_own", _with(question_cell("bonus", "def bonus():\n    return 1\n", points=100))),
-    whole("locked_cell_edited", {**_RIGHT, "cells": [_given("imports", "import math\ntorch = None\nraise SystemExit"), *_RIGHT["cells"]]}),
+    whole("locked_cell_edited", {**_RIGHT, "cells": [_given("imports", "import math\ntorch = None\nraise SystemExit"), *_RIGHT["cells"]]}, may_lose=True),
     whole("a_given_cell_of_ones_own", _with(_given("library", "softmax = None\n")), may_lose=True),
-    whole("another_assignments_notebook", {**_RIGHT, "cells": [question_cell("other", "def other():\n    pass\n")]}, loses=12.0),
+    whole("another_assignments_notebook", {**_RIGHT, "cells": [question_cell("other", "def other():\n    pass\n")]}, ungraded=True),
     whole("format_3", _format_3(), may_lose=True),
     whole("format_4_5_with_equal_ids", {**_RIGHT, "nbformat_minor": 5, "cells": [{**cell, "id": "same"} for cell in _RIGHT["cells"]]}),
     whole("format_of_the_future", {**_RIGHT, "nbformat": 99, "nbformat_minor": -1}),

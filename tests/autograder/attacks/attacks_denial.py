@@ -19,7 +19,7 @@ ATTACKS = [
     in_total("sleep_that_swallows_all", "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass", slow=True),
     in_total("exception_whose_text_never_ends", "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\nraise E", slow=True),
     in_total("pipe_that_nobody_reads", "import os\nr, w = os.pipe()\nwhile True:\n    os.write(w, b'x' * 65536)", slow=True),
-    Attack("slow_in_every_cell", extra=tuple(f"import time\nx{i} = time.sleep(0.9)\n" for i in range(40)), may_lose=True, slow=True),
+    Attack("slow_in_every_cell", extra=tuple(f"import time\nx{i} = time.sleep(0.9)\n" for i in range(30)), may_lose=True, slow=True),
     in_a_cell("one_huge_allocation", "x = torch.zeros(10**12)"),
     in_a_cell("one_huge_list", "x = [0] * 10**11"),
     in_a_cell("slow_leak", "kept = []\nwhile True:\n    kept.append(bytearray(10**7))", slow=True),
@@ -59,6 +59,6 @@ ATTACKS = [
     in_total("huge_class_name", "raise type('E' * 10**7, (Exception,), {})('x')"),
     in_total("message_that_cannot_be_shown", "class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", may_lose=True),
     in_total("chain_of_a_thousand_exceptions", "e = None\nfor i in range(1000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e"),
-    Attack("two_thousand_cells", extra=tuple(f"v{i} = {i}" for i in range(1900)), slow=True),
+    Attack("nine_hundred_cells", extra=tuple(f"v{i} = {i}" for i in range(900)), slow=True),
     Attack("leaves_files_in_the_scratch_folder", extra=("open('/tmp/@MARK@-left', 'w').write('x')\nopen('@MARK@-left-too', 'w').write('x')",)),
 ]  # fmt: skip

@@ -57,7 +57,7 @@ ATTACKS = [
     reading("numpy_reads_it", f"import numpy\nattempt(lambda: numpy.fromfile('{_SUITE}/test_softmax.py', dtype='u1').tobytes())", steals=True),
     reading("torch_maps_it", f"attempt(lambda: torch.from_file('{_SUITE}/test_softmax.py', size=64, dtype=torch.uint8).numpy().tobytes())", steals=True),
     reading("libc_opens_it", f"import ctypes, os\nattempt(lambda: os.read(ctypes.CDLL(None).open(b'{_SUITE}/test_softmax.py', 0), 9999))", steals=True),
-    reading("walk_the_machine", "import os\nfor top in ('/tmp', '/home', '/root', '/srv'):\n    for here, _, names in list(os.walk(top))[:3000]:\n        for name in names:\n            if '@MARK@' in here and name.startswith('test_'):\n                attempt(lambda: open(os.path.join(here, name)).read())"),
+    reading("walk_the_machine", "import os\nfor top in ('/tmp', '/home', '/root', '/srv'):\n    for here, _, names in __import__('itertools').islice(os.walk(top), 200):\n        for name in names:\n            if '@MARK@' in here and name.startswith('test_'):\n                attempt(lambda: open(os.path.join(here, name)).read())"),
     reading("walk_the_frames", "import sys\nframe = sys._getframe()\nwhile frame:\n    look(frame.f_locals)\n    look(frame.f_globals.keys())\n    frame = frame.f_back"),
     reading(
         "walk_all_objects",

@@ -87,7 +87,7 @@ ATTACKS = [
     _writes("nested_900_deep_as_text", "os.write(3, frame(b'{\"id\": 2, \"ok\": false, \"error\": {\"type\": ' + b'[' * 900 + b']' * 900 + b'}}'))"),
     _writes("integer_of_5000_digits", "os.write(3, frame(b'{\"id\": 2, \"ok\": true, \"value\": ' + b'7' * 5000 + b'}'))"),
     _writes("integer_of_4000_digits", "os.write(3, frame(b'{\"id\": 2, \"ok\": true, \"value\": ' + b'7' * 4000 + b'}'))"),
-    _writes("not_json", "os.write(3, frame(b'\\xff\\xfe{]'))"),
+    _writes("header_that_is_not_json", "os.write(3, frame(b'\\xff\\xfe{]'))"),
     _writes("every_field_of_another_kind", "os.write(3, frame({'id': 2, 'ok': True, 'value': {'d': 3}, 'cost': 'x', 'changed': {'a': 1}, 'launch': 7, 'error': 9, 'missing': 'x', 'forbidden': [1]}))"),
     _writes("answer_to_another_question", "os.write(3, frame({'id': 77, 'ok': True, 'value': 6}))"),
     _writes("handle_of_another_worker", "os.write(3, frame({'id': 2, 'ok': True, 'value': {'h': -1, 'k': 'int'}}))"),

@@ -144,9 +144,9 @@ def over_the_rows(z, dim=-1):
 
 LIMITS = """\
 [limits]
-call_seconds = 1.5
-cell_seconds = 1.5
-submission_seconds = 30.0
+call_seconds = 1.0
+cell_seconds = 1.0
+submission_seconds = 15.0
 memory_mb = 600
 processes = 16
 file_mb = 4

@@ -78,7 +78,9 @@ def forgets_the_output_projection(config):
 @mistake("count_parameters", hint="The width of the MLP is d_ff. It is often 4·D, and need not be.")
 def takes_four_d_for_the_mlp(config):
     c, d = config, config.d_model
-    return _counted(c, mlp=(c.num_layers + c.num_encoder_layers) * (8 * d * d + 5 * d * bool(c.biases)) if _groups(c) else 0)
+    return _counted(
+        c, mlp=(c.num_layers + c.num_encoder_layers) * (8 * d * d + 5 * d * bool(c.biases)) if _groups(c) else 0
+    )
 
 
 @mistake("count_parameters", hint="A bias is as wide as the output of its matrix: H·d three times, then D; F, then D.")
@@ -86,7 +88,9 @@ def forgets_the_biases(config):
     c, d, inner = config, config.d_model, config.num_heads * config.d_head
     _groups(c)
     blocks, cross = c.num_layers + c.num_encoder_layers, c.num_layers * (c.num_encoder_layers > 0)
-    return _counted(c, attention=blocks * 4 * d * inner, cross_attention=cross * 4 * d * inner, mlp=blocks * 2 * d * c.d_ff)
+    return _counted(
+        c, attention=blocks * 4 * d * inner, cross_attention=cross * 4 * d * inner, mlp=blocks * 2 * d * c.d_ff
+    )
 
 
 @mistake("count_parameters", hint="The encoder's blocks are missing: they have attention, MLP and norms as well.")
@@ -238,7 +242,9 @@ def forgets_the_last_norm(ids, params, config):
     return x @ (params["unembed"] if "unembed" in params else params["embed"].T)
 
 
-@mistake("decoder_lm", hint="The last norm has parameters of its own, lnf_gamma and lnf_beta; after training they matter.")
+@mistake(
+    "decoder_lm", hint="The last norm has parameters of its own, lnf_gamma and lnf_beta; after training they matter."
+)
 def normalizes_without_gamma_and_beta(ids, params, config):
     plain = {"lnf_gamma": torch.ones_like(params["lnf_gamma"]), "lnf_beta": torch.zeros_like(params["lnf_beta"])}
     return _lm(ids, {**params, **plain}, config)
@@ -508,7 +514,9 @@ def answers_half_precision_in_float32(logits, ids, ignore_index=-100):
     return _cross_entropy(wide[:, :-1], ids[:, 1:], ignore_index, wide.dtype)
 
 
-@mistake("lm_loss", hint="Logits and ids that do not belong together are cut to fit. The docstring asks for a ValueError.")
+@mistake(
+    "lm_loss", hint="Logits and ids that do not belong together are cut to fit. The docstring asks for a ValueError."
+)
 def cuts_what_does_not_fit(logits, ids, ignore_index=-100):
     n = min(logits.shape[1], ids.shape[1])
     logits, ids = logits[:, :n], ids[:, :n]
@@ -559,7 +567,9 @@ def returns_the_loss_as_a_tensor(params, ids, config, lr):
     return loss.detach(), _stepped(params, leaves, gradients, lr)
 
 
-@mistake("train_step", hint="The blocks did not learn: they are dicts in a list inside params, and need their step, too.")
+@mistake(
+    "train_step", hint="The blocks did not learn: they are dicts in a list inside params, and need their step, too."
+)
 def leaves_the_blocks_untrained(params, ids, config, lr):
     loss, leaves, gradients = _gradients(params, ids, config, lr)
     return loss.item(), {**_stepped(params, leaves, gradients, lr), "blocks": params["blocks"]}
@@ -574,7 +584,7 @@ def leaves_the_norms_untrained(params, ids, config, lr):
 
 @mistake(
     "train_step",
-    hint="The new parameters are still part of the graph of the step. In a loop, memory fills with every step ever made.",
+    hint="The new parameters are still part of the graph of the step. In a loop they fill the memory.",
 )
 def keeps_the_graph(params, ids, config, lr):
     loss, leaves, gradients = _gradients(params, ids, config, lr)
@@ -670,7 +680,9 @@ def _filter(logits, temperature, top_k, top_p, keep_k=_keep_k, keep_p=_keep_p):
     return keep_p(p, top_p).to(logits.dtype)
 
 
-@mistake("filtered_probabilities", hint="A low temperature should sharpen, and yours flattens: it multiplies the logits.")
+@mistake(
+    "filtered_probabilities", hint="A low temperature should sharpen, and yours flattens: it multiplies the logits."
+)
 def multiplies_by_the_temperature(logits, temperature, top_k=None, top_p=None):
     _check_settings(temperature, top_k, top_p)
     if temperature == 0:
@@ -678,7 +690,9 @@ def multiplies_by_the_temperature(logits, temperature, top_k=None, top_p=None):
     return _filter(_wide(logits) * temperature, 1.0, top_k, top_p).to(logits.dtype)
 
 
-@mistake("filtered_probabilities", hint="The temperature divides probabilities. It divides the logits, before the softmax.")
+@mistake(
+    "filtered_probabilities", hint="The temperature divides probabilities. It divides the logits, before the softmax."
+)
 def divides_the_probabilities(logits, temperature, top_k=None, top_p=None):
     _check_settings(temperature, top_k, top_p)
     if temperature == 0:
@@ -694,7 +708,9 @@ def divides_by_zero(logits, temperature, top_k=None, top_p=None):
     return _keep_p(torch.softmax(_keep_k(_wide(logits) / temperature, top_k), dim=-1), top_p).to(logits.dtype)
 
 
-@mistake("filtered_probabilities", hint="At temperature 0 equally likely tokens share the probability. Put it all on one.")
+@mistake(
+    "filtered_probabilities", hint="At temperature 0 equally likely tokens share the probability. Put it all on one."
+)
 def shares_between_equals_at_zero(logits, temperature, top_k=None, top_p=None):
     _check_settings(temperature, top_k, top_p)
     if temperature == 0:
@@ -719,7 +735,9 @@ def never_applies_top_p(logits, temperature, top_k=None, top_p=None):
     return _filter(logits, temperature, top_k, top_p, keep_p=lambda p, top_p: p)
 
 
-@mistake("filtered_probabilities", hint="More tokens are asked for than there are, and topk refuses. More than V means all.")
+@mistake(
+    "filtered_probabilities", hint="More tokens are asked for than there are, and topk refuses. More than V means all."
+)
 def asks_topk_for_too_many(logits, temperature, top_k=None, top_p=None):
     def keep(z, k):
         return z if k is None else z.masked_fill(z < z.topk(k, dim=-1).values[..., -1:], float("-inf"))
@@ -732,7 +750,7 @@ def asks_topk_for_too_many(logits, temperature, top_k=None, top_p=None):
 
 @mistake(
     "filtered_probabilities",
-    hint="Everything as likely as the k-th token stays, so equally likely tokens make more than k. Exactly k should stay.",
+    hint="Everything as likely as the k-th token stays, so ties make more than k. Exactly k should stay.",
 )
 def keeps_all_that_tie_with_the_kth(logits, temperature, top_k=None, top_p=None):
     def keep(z, k):
@@ -828,7 +846,9 @@ def applies_the_sorted_decision_unsorted(logits, temperature, top_k=None, top_p=
     return _filter(logits, temperature, top_k, top_p, keep_p=keep)
 
 
-@mistake("filtered_probabilities", hint="The result is in sorted order. Each probability belongs where its token stands.")
+@mistake(
+    "filtered_probabilities", hint="The result is in sorted order. Each probability belongs where its token stands."
+)
 def returns_sorted_probabilities(logits, temperature, top_k=None, top_p=None):
     p = _filter(logits, temperature, top_k, top_p)
     return p if top_k is None and top_p is None else p.sort(dim=-1, descending=True).values
@@ -843,18 +863,22 @@ def applies_top_p_before_top_k(logits, temperature, top_k=None, top_p=None):
     return torch.softmax(_keep_k(torch.log(p), top_k), dim=-1).to(logits.dtype)
 
 
-@mistake("filtered_probabilities", hint="The temperature comes last. Applied before top-p it changes which tokens stay.")
+@mistake(
+    "filtered_probabilities", hint="The temperature comes last. Applied before top-p it changes which tokens stay."
+)
 def applies_the_temperature_last(logits, temperature, top_k=None, top_p=None):
     _check_settings(temperature, top_k, top_p)
     if temperature == 0:
         return _one_hot_of_the_likeliest(logits)
     kept = _filter(_wide(logits), 1.0, top_k, top_p)
-    return torch.softmax(torch.log_softmax(_wide(logits), dim=-1).masked_fill(kept == 0, float("-inf")) / temperature, -1).to(
-        logits.dtype
-    )
+    return torch.softmax(
+        torch.log_softmax(_wide(logits), dim=-1).masked_fill(kept == 0, float("-inf")) / temperature, -1
+    ).to(logits.dtype)
 
 
-@mistake("filtered_probabilities", hint="The tokens that the first row keeps are kept in all rows. Each row has its own.")
+@mistake(
+    "filtered_probabilities", hint="The tokens that the first row keeps are kept in all rows. Each row has its own."
+)
 def filters_all_rows_like_the_first(logits, temperature, top_k=None, top_p=None):
     return _filter(
         logits, temperature, top_k, top_p,
@@ -891,7 +915,9 @@ def answers_probabilities_in_float32(logits, temperature, top_k=None, top_p=None
     return _filter(logits.float() if logits.dtype == torch.float16 else logits, temperature, top_k, top_p)
 
 
-@mistake("filtered_probabilities", hint="A top_k of 0 or a top_p of 3 mean nothing. The docstring asks for a ValueError.")
+@mistake(
+    "filtered_probabilities", hint="A top_k of 0 or a top_p of 3 mean nothing. The docstring asks for a ValueError."
+)
 def takes_any_setting(logits, temperature, top_k=None, top_p=None):
     top_k = None if top_k is None else max(top_k, 1)
     top_p = None if top_p is None else min(max(top_p, 1e-9), 1)
@@ -933,13 +959,17 @@ def _dice(seed):
 
 
 @mistake("generate", hint="The logits of the *first* position are used. The next token follows from the last one.")
-def listens_to_the_first_position(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def listens_to_the_first_position(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, lambda logits: choose(logits[:, :1]), eos_id)
 
 
 @mistake("generate", hint="All rows get the same token. Each row has its own logits, and its own throw of the dice.")
-def throws_once_for_all_rows(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def throws_once_for_all_rows(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, lambda logits: choose(logits[:1]).expand(len(logits)), eos_id)
 
@@ -950,7 +980,9 @@ def never_ends_a_row(params, prompt, num_new, config, temperature=1.0, top_k=Non
 
 
 @mistake("generate", hint="One row's eos ends all rows. Keep a flag for each row.")
-def ends_all_rows_with_the_first(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def ends_all_rows_with_the_first(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     _check_prompt(prompt, num_new)
     choose, ids, done = _throw(temperature, top_k, top_p, _dice(seed)), prompt, False
     for _ in range(num_new):
@@ -971,7 +1003,9 @@ def stops_early(params, prompt, num_new, config, temperature=1.0, top_k=None, to
 
 
 @mistake("generate", hint="A row with eos in its *prompt* counts as ended. Only what was produced counts.")
-def counts_an_eos_of_the_prompt(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def counts_an_eos_of_the_prompt(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     text = _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id)
     if eos_id is not None:
         text[:, prompt.shape[1] :].masked_fill_((prompt == eos_id).any(dim=1, keepdim=True), eos_id)
@@ -979,54 +1013,74 @@ def counts_an_eos_of_the_prompt(params, prompt, num_new, config, temperature=1.0
 
 
 @mistake("generate", hint="A row that has ended is filled with 0. It goes on with eos_id.")
-def fills_ended_rows_with_zeros(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def fills_ended_rows_with_zeros(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     return _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id, pad=0)
 
 
-@mistake("generate", hint="The text outgrows the context and the model refuses it. It should read the last tokens only.")
+@mistake(
+    "generate", hint="The text outgrows the context and the model refuses it. It should read the last tokens only."
+)
 def feeds_the_whole_text(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, choose, eos_id, read=lambda ids: ids)
 
 
 @mistake("generate", hint="The model reads the *first* tokens of a long text, and its end never. Which end matters?")
-def reads_the_beginning_of_a_long_text(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def reads_the_beginning_of_a_long_text(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, choose, eos_id, read=lambda ids: ids[:, : config.context_length])
 
 
 @mistake("generate", hint="The context is one token too short: the last context_length tokens fit.")
-def crops_one_token_too_many(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def crops_one_token_too_many(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, choose, eos_id, read=lambda ids: ids[:, 1 - config.context_length :])
 
 
 @mistake("generate", hint="The model reads the newest token only, as if there were a cache. It needs the text so far.")
-def feeds_the_newest_token_only(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def feeds_the_newest_token_only(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(temperature, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, choose, eos_id, read=lambda ids: ids[:, -1:])
 
 
 @mistake("generate", hint="What was cropped for the model is missing in the result: return the whole text.")
-def returns_the_cropped_text(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def returns_the_cropped_text(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     text = _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id)
     return text[:, -config.context_length :] if num_new else text
 
 
 @mistake("generate", hint="The prompt is missing: return prompt and new tokens.")
-def returns_new_tokens_only(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def returns_new_tokens_only(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     text = _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id)
     return text[:, prompt.shape[1] :]
 
 
 @mistake("generate", hint="One token is missing, or one too many was added. Count the turns of your loop.")
-def adds_one_token_too_few(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def adds_one_token_too_few(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     _check_prompt(prompt, num_new)
     return _write(params, prompt, max(num_new - 1, 0), config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id)
 
 
-@mistake("generate", hint="The generator is seeded anew for each token, and throws the same number every time. Seed once.")
-def seeds_anew_for_every_token(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+@mistake(
+    "generate", hint="The generator is seeded anew for each token, and throws the same number every time. Seed once."
+)
+def seeds_anew_for_every_token(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     def choose(logits):
         return _throw(temperature, top_k, top_p, _dice(seed))(logits)
 
@@ -1034,7 +1088,9 @@ def seeds_anew_for_every_token(params, prompt, num_new, config, temperature=1.0,
 
 
 @mistake("generate", hint="torch.manual_seed changes everybody's random numbers. Use a generator of your own.")
-def seeds_the_global_state(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def seeds_the_global_state(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     torch.manual_seed(seed)
     return _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, None), eos_id)
 
@@ -1047,7 +1103,9 @@ def ignores_the_seed(params, prompt, num_new, config, temperature=1.0, top_k=Non
 
 
 @mistake("generate", hint="Always the likeliest token. At temperatures above 0 tokens are drawn at random.")
-def always_takes_the_likeliest(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def always_takes_the_likeliest(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     choose = _throw(0.0, top_k, top_p, _dice(seed))
     return _write(params, prompt, num_new, config, choose, eos_id)
 
@@ -1058,8 +1116,12 @@ def forgets_the_filters(params, prompt, num_new, config, temperature=1.0, top_k=
 
 
 @mistake("generate", hint="The temperature is not passed on to filtered_probabilities.")
-def forgets_the_temperature(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
-    return _write(params, prompt, num_new, config, _throw(1.0 if temperature else 0.0, top_k, top_p, _dice(seed)), eos_id)
+def forgets_the_temperature(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
+    return _write(
+        params, prompt, num_new, config, _throw(1.0 if temperature else 0.0, top_k, top_p, _dice(seed)), eos_id
+    )
 
 
 @mistake("generate", hint="A negative number of tokens and an empty prompt cannot be continued: ValueError.")
@@ -1185,7 +1247,9 @@ def exchanges_queries_and_keys(src, tgt_in, src_mask, params, config):
     return _decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config, cross=cross)
 
 
-@mistake("encoder_decoder", hint="The decoder reads itself instead of the source: keys and values come from the memory.")
+@mistake(
+    "encoder_decoder", hint="The decoder reads itself instead of the source: keys and values come from the memory."
+)
 def reads_the_decoder_instead_of_the_source(src, tgt_in, src_mask, params, config):
     mask = _check_sentences(src, tgt_in, src_mask, params)
 
@@ -1278,7 +1342,10 @@ def scales_both_embeddings(src, tgt_in, src_mask, params, config):
 )
 def reads_the_encoder_layer_by_layer(src, tgt_in, src_mask, params, config):
     mask = _check_sentences(src, tgt_in, src_mask, params)
-    memories = [_encode(src, mask, {**params, "encoder": params["encoder"][:n]}, config) for n in range(len(params["encoder"]) + 1)]
+    memories = [
+        _encode(src, mask, {**params, "encoder": params["encoder"][:n]}, config)
+        for n in range(len(params["encoder"]) + 1)
+    ]
     y = _target(tgt_in, params)
     for number, p in enumerate(params["decoder"]):
         memory = memories[min(number + 1, len(memories) - 1)]
@@ -1294,7 +1361,9 @@ def ends_with_a_softmax(src, tgt_in, src_mask, params, config):
     return torch.softmax(_decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config), -1)
 
 
-@mistake("encoder_decoder", hint="Half-precision weights meet float32 positions, and float32 comes out. Match the dtype.")
+@mistake(
+    "encoder_decoder", hint="Half-precision weights meet float32 positions, and float32 comes out. Match the dtype."
+)
 def adds_positions_in_float32(src, tgt_in, src_mask, params, config):
     mask = _check_sentences(src, tgt_in, src_mask, params)
     y = _decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config)
@@ -1356,7 +1425,9 @@ def starts_with_zero(targets, start_id):
     return torch.cat([torch.zeros_like(targets[:, :1]), targets[:, :-1]], dim=1)
 
 
-@mistake("shift_right", hint="Shifted along the batch: each sentence got its neighbour's words. Time is the second axis.")
+@mistake(
+    "shift_right", hint="Shifted along the batch: each sentence got its neighbour's words. Time is the second axis."
+)
 def shifts_the_sentences(targets, start_id):
     _check_targets(targets)
     return torch.cat([torch.full_like(targets[:1], start_id), targets[:-1]], dim=0)
@@ -1482,7 +1553,7 @@ def _rows(cut):
 
 @mistake(
     "patchify",
-    hint="A reshape reads memory in order: you have strips of pixel rows, not squares. Cut the axes in two and move them.",
+    hint="A reshape reads memory in order: you have strips of pixel rows, not squares. Which axes must move?",
 )
 def reshapes_into_strips(images, patch):
     cut = _grid(images, patch)
@@ -1530,7 +1601,9 @@ def takes_every_pth_pixel(images, patch):
     return _rows(cut.permute(0, 3, 5, 1, 2, 4))
 
 
-@mistake("patchify", hint="`view` fails on an image whose memory has another order. Use reshape, or make it contiguous.")
+@mistake(
+    "patchify", hint="`view` fails on an image whose memory has another order. Use reshape, or make it contiguous."
+)
 def views_the_memory(images, patch):
     _grid(images, patch)
     b, c, h, w = images.shape
@@ -1559,7 +1632,9 @@ def _check_patch_matrix(w, channels, patch):
         raise ValueError(f"{w.shape[0]} rows, {channels} channels, patches of {patch}")
 
 
-@mistake("patch_conv_weight", hint="w is [in, out] and a convolution stores [out, in, …]. A reshape alone mixes outputs.")
+@mistake(
+    "patch_conv_weight", hint="w is [in, out] and a convolution stores [out, in, …]. A reshape alone mixes outputs."
+)
 def reshapes_without_transposing(w, channels, patch):
     _check_patch_matrix(w, channels, patch)
     return w.reshape(w.shape[1], channels, patch, patch)
@@ -1589,7 +1664,9 @@ def puts_the_inputs_first(w, channels, patch):
     return w.T.reshape(-1, channels, patch, patch).transpose(0, 1)
 
 
-@mistake("patch_conv_weight", hint="The kernels are averaged over the patch. The weights are moved, nothing is computed.")
+@mistake(
+    "patch_conv_weight", hint="The kernels are averaged over the patch. The weights are moved, nothing is computed."
+)
 def averages_over_the_patch(w, channels, patch):
     _check_patch_matrix(w, channels, patch)
     return w.T.reshape(-1, channels, patch, patch) / patch**2
@@ -1608,7 +1685,9 @@ def moves_into_float32(w, channels, patch):
     return wide.T.reshape(-1, channels, patch, patch)
 
 
-@mistake("patch_conv_weight", hint="A w for another patch is refused by a RuntimeError of torch, or not at all. Check first.")
+@mistake(
+    "patch_conv_weight", hint="A w for another patch is refused by a RuntimeError of torch, or not at all. Check first."
+)
 def leaves_the_check_to_torch(w, channels, patch):
     return w.T.reshape(-1, channels, patch, patch)
 
@@ -1649,7 +1728,9 @@ def averages_over_features(images, params, config):
     return _head(pooled, params)
 
 
-@mistake("vit_logits", hint="The mean is taken before the norm. Each patch is normalized first, then they are averaged.")
+@mistake(
+    "vit_logits", hint="The mean is taken before the norm. Each patch is normalized first, then they are averaged."
+)
 def averages_before_the_norm(images, params, config):
     x = _see(_tokens(images, params, config), params, config)
     return _head(_last_norm(x.mean(dim=1), params), params)
@@ -1784,7 +1865,9 @@ def always_wants_an_encoder(millions, num_blocks, d_model, min_vocab, max_vocab)
 @mistake("explain_model_size", hint="Without an encoder there is no cross-attention: those blocks have 12 D².")
 def gives_all_decoders_cross_attention(millions, num_blocks, d_model, min_vocab, max_vocab):
     def matrices(num_encoder_layers, num_layers, d_model):
-        return _matrices(num_encoder_layers, num_layers, d_model) + (0 if num_encoder_layers else 4 * num_layers * d_model**2)
+        return _matrices(num_encoder_layers, num_layers, d_model) + (
+            0 if num_encoder_layers else 4 * num_layers * d_model**2
+        )
 
     return _explain(millions, d_model, min_vocab, max_vocab, _splits(num_blocks), matrices)
 
@@ -1806,10 +1889,15 @@ def answers_the_lecture(millions, num_blocks, d_model, min_vocab, max_vocab):
 
 @mistake("explain_model_size", hint="The embedding counts twice. It is tied here: V·D once.")
 def counts_the_embedding_twice(millions, num_blocks, d_model, min_vocab, max_vocab):
-    found = _explain(millions, 2 * d_model, min_vocab, max_vocab, _splits(num_blocks), lambda e, n, d: _matrices(e, n, d // 2))
+    found = _explain(
+        millions, 2 * d_model, min_vocab, max_vocab, _splits(num_blocks), lambda e, n, d: _matrices(e, n, d // 2)
+    )
     return found
 
 
-@mistake("explain_model_size", hint="All blocks are decoder blocks or all are encoder blocks in your evidence: num_layers is 0.")
+@mistake(
+    "explain_model_size",
+    hint="All blocks are decoder blocks or all are encoder blocks in your evidence: num_layers is 0.",
+)
 def leaves_the_decoder_empty(millions, num_blocks, d_model, min_vocab, max_vocab):
     return _explain(millions, d_model, min_vocab, max_vocab, [(num_blocks, 0), *_splits(num_blocks)])

@@ -57,7 +57,8 @@ def test_no_position_sees_a_later_token(student, reference):
     params, settings = _model(reference)
     ids = randint(0, 11, (2, 6))
     whole = student.decoder_lm(ids, params, settings)
-    assert isinstance(whole, torch.Tensor) and whole.dim() == 3, "decoder_lm should return [B, N, V]."
+    assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
+    assert whole.dim() == 3, "decoder_lm should return [B, N, V]."
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
     for n in range(1, 6):
         part = student.decoder_lm(ids[:, :n], params, settings)
@@ -94,7 +95,8 @@ def test_gradients_reach_every_parameter(student, reference):
     ids, up = randint(0, 11, (2, 4)), randn(2, 4, 11)
     mine, theirs = ([t.clone().requires_grad_() for t in reference.list_tensors(params)] for _ in range(2))
     logits = student.decoder_lm(ids, reference.with_tensors(params, mine), settings)
-    assert isinstance(logits, torch.Tensor) and logits.requires_grad, "The logits are cut off from the parameters."
+    assert isinstance(logits, torch.Tensor), "The answer should be a tensor."
+    assert logits.requires_grad, "The logits are cut off from the parameters."
     (logits * up).sum().backward()
     (reference.decoder_lm(ids, reference.with_tensors(params, theirs), settings) * up).sum().backward()
     for a, b in zip(mine, theirs, strict=True):

@@ -102,7 +102,8 @@ def test_a_target_word_sees_no_later_one(student, reference):
     params, settings = _model(reference)
     src, tgt = _words(2, 5, 6)
     whole = student.encoder_decoder(src, tgt, None, params, settings)
-    assert isinstance(whole, torch.Tensor) and whole.dim() == 3, "encoder_decoder should return [B, N_t, V]."
+    assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
+    assert whole.dim() == 3, "encoder_decoder should return [B, N_t, V]."
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
     for n in range(1, 6):
         part = student.encoder_decoder(src, tgt[:, :n], None, params, settings)
@@ -129,9 +130,12 @@ def test_gradients_reach_both_embeddings_and_every_block(student, reference):
     (src, tgt), up = _words(), randn(3, 4, 11)
     mine, theirs = ([t.clone().requires_grad_() for t in reference.list_tensors(params)] for _ in range(2))
     logits = student.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, mine), settings)
-    assert isinstance(logits, torch.Tensor) and logits.requires_grad, "The logits are cut off from the parameters."
+    assert isinstance(logits, torch.Tensor), "The answer should be a tensor."
+    assert logits.requires_grad, "The logits are cut off from the parameters."
     (logits * up).sum().backward()
-    (reference.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, theirs), settings) * up).sum().backward()
+    (
+        reference.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, theirs), settings) * up
+    ).sum().backward()
     for a, b in zip(mine, theirs, strict=True):
         assert a.grad is not None, f"No gradient arrives at a parameter of shape {list(a.shape)}."
         assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5, what=f"the gradient of a parameter of shape {list(a.shape)}")

@@ -31,7 +31,9 @@ def _model(reference):
     """Random weights with a strong cross-attention: sentences get different translations, which do not repeat."""
     settings = _settings(13, 6, 1, 1)
     params = reference.random_encoder_decoder(settings, 9)
-    params = reference.with_tensors(params, [t.double() + 0.3 * randn(*t.shape) for t in reference.list_tensors(params)])
+    params = reference.with_tensors(
+        params, [t.double() + 0.3 * randn(*t.shape) for t in reference.list_tensors(params)]
+    )
     block = params["decoder"][0]
     block["c_q"], block["c_k"], block["c_o"] = 2 * block["c_q"], 2 * block["c_k"], 3 * block["c_o"]
     return params, settings
@@ -56,7 +58,7 @@ def test_words_follow_from_the_source_and_all_words_before(student, reference):
 
 @points(1.5)
 def test_each_row_ends_on_its_own(student, reference):
-    """eos is a word that one sentence says early and others late or never: the first stays with it, the others go on."""
+    """eos is a word that one sentence says early, others late or never: the first stays with it, the others go on."""
     params, settings = _model(reference)
     src = randint(0, 9, (5, 4))
     free = reference.greedy_translate(src, None, params, settings, 1, -1, 7)

@@ -91,7 +91,8 @@ def test_gradients_push_towards_the_next_token(student):
     ids[1, 3] = IGNORED
     theirs = mine.detach().clone().requires_grad_()
     loss = student.lm_loss(mine, ids)
-    assert isinstance(loss, torch.Tensor) and loss.requires_grad, "The loss is cut off from the logits."
+    assert isinstance(loss, torch.Tensor), "The answer should be a tensor."
+    assert loss.requires_grad, "The loss is cut off from the logits."
     loss.backward()
     _by_hand(theirs, ids).backward()
     assert_close(mine.grad, theirs.grad, what="the gradient of logits")

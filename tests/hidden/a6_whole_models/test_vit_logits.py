@@ -82,11 +82,10 @@ def test_gradients_reach_the_pixels_and_every_parameter(student, reference):
     """All parameters and the image itself."""
     params, settings = _model(reference, layers=1)
     images, up = randn(2, 3, 4, 6), randn(2, 5)
-    mine, theirs = (
-        [t.clone().requires_grad_() for t in [images, *reference.list_tensors(params)]] for _ in range(2)
-    )
+    mine, theirs = ([t.clone().requires_grad_() for t in [images, *reference.list_tensors(params)]] for _ in range(2))
     logits = student.vit_logits(mine[0], reference.with_tensors(params, mine[1:]), settings)
-    assert isinstance(logits, torch.Tensor) and logits.requires_grad, "The logits are cut off from the parameters."
+    assert isinstance(logits, torch.Tensor), "The answer should be a tensor."
+    assert logits.requires_grad, "The logits are cut off from the parameters."
     (logits * up).sum().backward()
     (reference.vit_logits(theirs[0], reference.with_tensors(params, theirs[1:]), settings) * up).sum().backward()
     for a, b in zip(mine, theirs, strict=True):

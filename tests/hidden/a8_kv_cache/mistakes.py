@@ -547,7 +547,9 @@ def copies_keys_for_every_query_head(params, ids, cache, config, mask=None, last
     return _step(params, ids, cache, config, mask, last_only, "copies out")
 
 
-@mistake("decode_step", hint="The cache has a window, and the mask does not know it: in a chunk, late tokens see too far.")
+@mistake(
+    "decode_step", hint="The cache has a window, and the mask does not know it: in a chunk, late tokens see too far."
+)
 def ignores_the_window(params, ids, cache, config, mask=None, last_only=False):
     return _step(params, ids, cache, config, mask, last_only, "no window")
 
@@ -878,7 +880,9 @@ def counts_columns(mask):
     return torch.arange(mask.shape[1]).expand(mask.shape).masked_fill(~mask, 0)
 
 
-@mistake("ragged_positions", hint="One too many: a token's position is the number of tokens before it, itself left out.")
+@mistake(
+    "ragged_positions", hint="One too many: a token's position is the number of tokens before it, itself left out."
+)
 def counts_the_token_itself(mask):
     _two_axes(mask)
     return mask.long().cumsum(dim=1).masked_fill(~mask, 0)
@@ -924,7 +928,9 @@ def first_rows_padding_for_all(mask):
     return (torch.arange(mask.shape[1]) - pads).clamp(min=0).expand(mask.shape).masked_fill(~mask, 0)
 
 
-@mistake("ragged_positions", hint="A mask with other axes is counted along whichever comes second: ValueError is asked.")
+@mistake(
+    "ragged_positions", hint="A mask with other axes is counted along whichever comes second: ValueError is asked."
+)
 def takes_any_number_of_axes(mask):
     return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)
 
@@ -943,7 +949,9 @@ def keys_without_values(config, n, batch, bytes_per_element):
     return config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element
 
 
-@mistake("kv_cache_bytes", hint="Query heads are counted. What is stored are key and value heads, and these may be few.")
+@mistake(
+    "kv_cache_bytes", hint="Query heads are counted. What is stored are key and value heads, and these may be few."
+)
 def counts_query_heads(config, n, batch, bytes_per_element):
     _positive(n, batch, bytes_per_element)
     return 2 * config.num_layers * config.num_heads * config.d_head * n * batch * bytes_per_element
@@ -1296,7 +1304,9 @@ def counts_behind_the_rejection(p, q, drafted, u):
     return _speculate(p, q, drafted, u, "counts all")
 
 
-@mistake("speculative_accept", hint="After a rejection p itself is sampled: tokens that the draft offers come too often.")
+@mistake(
+    "speculative_accept", hint="After a rejection p itself is sampled: tokens that the draft offers come too often."
+)
 def samples_the_target_again(p, q, drafted, u):
     return _speculate(p, q, drafted, u, "from p")
 
@@ -1368,7 +1378,9 @@ def returns_the_query_itself(q, k):
     return q[-1].clone()
 
 
-@mistake("unheard_query", hint="A longer query has another product with its own key, and the notes' formula hears that.")
+@mistake(
+    "unheard_query", hint="A longer query has another product with its own key, and the notes' formula hears that."
+)
 def makes_the_query_longer(q, k):
     _across(q, k)
     return 3 * q[-1]
