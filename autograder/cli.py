@@ -17,7 +17,7 @@ from autograder import __version__
 from autograder.errors import KitError
 
 if TYPE_CHECKING:
-    from autograder.grading.run import GradeSummary
+    from autograder.grading.run import GradeRequest, GradeSummary
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
 
@@ -127,9 +127,7 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 @main.command()
 @click.argument("assignment")
 @click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("results"), help="Where results go (default: results/)."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Where results go (default: results/ of the course).")
 @click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
 @click.option(
     "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
@@ -140,7 +138,7 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 def grade(
     assignment: str,
     paths: tuple[Path, ...],
-    out: Path,
+    out: Path | None,
     workers: int | None,
     isolation: str,
     force: bool,
@@ -152,7 +150,7 @@ def grade(
     from autograder.outputs.text import one_line
 
     course = find_course()
-    folder = out if out.is_absolute() or paths else course.root / out
+    folder = out or course.root / "results"
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force)
     summary = grade_command(request, quiet=as_json)
     if as_json:
@@ -160,20 +158,32 @@ def grade(
         for problem in summary.problems:
             click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"), err=True)
     else:
-        _tell(summary, request.results, assignment)
+        _tell(summary, request)
     sys.exit(1 if summary.problems else 0)
 
 
-def _tell(summary: GradeSummary, folder: Path, assignment: str) -> None:
+def _tell(summary: GradeSummary, request: GradeRequest) -> None:
     from rich.console import Console
 
+    from autograder.intake.release import written_points
     from autograder.outputs.report import terminal_table
+    from autograder.outputs.text import one_line
 
     console = Console(width=None if sys.stdout.isatty() else 100)
-    console.print(terminal_table(summary.results, summary.problems))
-    again = len(summary.results) + len(summary.problems) - summary.graded
-    unchanged = f", {again} unchanged" if again > 0 else ""
-    click.echo(f"graded {summary.graded} in {summary.seconds:.1f} s{unchanged}; results in {folder}/{assignment}/")
+    console.print(terminal_table(summary.results))
+    for problem in summary.problems:
+        click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"))
+    if points := written_points(request.assignment):
+        click.echo(f"not in these scores: {points:g} points of written answers, which a person gives")
+    graded = summary.graded - len(summary.problems)
+    unchanged = len(summary.results) - graded
+    parts = [f"graded {graded} in {summary.seconds:.1f} s"]
+    parts += [f"{unchanged} unchanged"] if unchanged else []
+    parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
+    click.echo(", ".join(parts))
+    if summary.results:
+        name = request.assignment.name
+        click.echo(f"results in {request.results / name}; `autograder report {name}` writes the pages to read")
 
 
 @main.command()
@@ -193,7 +203,7 @@ def report(assignment: str, results: Path | None) -> None:
 @main.command()
 @click.argument("assignment")
 @click.option(
-    "--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook"])
+    "--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook", "junit"])
 )
 @click.option(
     "--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook)."
@@ -204,7 +214,7 @@ def report(assignment: str, results: Path | None) -> None:
 )
 @reports_errors
 def export(assignment: str, format_: str, to: Path | None, results: Path | None, roster: Path | None) -> None:
-    """Scores for other systems: CSV, Canvas, Moodle, or nbgrader's gradebook."""
+    """Scores for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook."""
     from autograder.course import find_course
     from autograder.outputs.commands import export_command
 

@@ -26,7 +26,6 @@ class Limits:
     file_mb: int = 16
     scratch_mb: int = 32
     reply_mb: int = 64
-    output_kb: int = 64
     notebook_mb: int = 20
 
     def check(self) -> None:

@@ -108,7 +108,8 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
     done: list[Graded] = []
     weaker = ""
     if not quiet and not sys.stderr.isatty():
-        print(f"grading {len(todo)} submissions of {request.assignment.name}", file=sys.stderr)
+        what = "submission" if len(todo) == 1 else "submissions"
+        print(f"grading {len(todo)} {what} of {request.assignment.name}", file=sys.stderr)
     batch = grade_batch(request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation)
     try:
         with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:

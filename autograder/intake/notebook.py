@@ -9,10 +9,13 @@ from pathlib import Path
 from autograder.course import Limits
 from autograder.errors import UnreadableSubmission
 from autograder.intake.magics import harmless
-from autograder.intake.matching import match_cells
+from autograder.intake.matching import LOST, Matched, match_cells
 from autograder.intake.reading import read_notebook, shown
 from autograder.intake.release import Release
 from autograder.model import Cell, CellOutcome, FoundSubmission, Submission
+
+MANY = 3
+"""So many cells recognised by their content alone are said in one remark."""
 
 NOTEBOOK = "notebook"
 """The id of notices about the file as a whole."""
@@ -33,6 +36,7 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         raise UnreadableSubmission(
             f"{shown(path.name)}: {problem}; hand in the notebook of {release.assignment}"
         ) from None
+    matched = _said_once(matched)
     about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *_name_remarks(found, release))]
     return Submission(
         student=found.student,
@@ -43,6 +47,19 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         written=matched.written,
         notices=(*about_file, *matched.notices),
     )
+
+
+def _said_once(matched: Matched) -> Matched:
+    """Where an editor dropped all metadata, one remark about the file instead of one on every cell."""
+    lost = sum(LOST in cell.note for cell in matched.cells)
+    if lost < MANY:
+        return matched
+    cells = tuple(
+        dataclasses.replace(cell, note="; ".join(part for part in cell.note.split("; ") if part != LOST))
+        for cell in matched.cells
+    )
+    remark = f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which costs nothing"
+    return dataclasses.replace(matched, cells=cells, notices=(CellOutcome(NOTEBOOK, "ok", remark), *matched.notices))
 
 
 def _plain_python(cell: Cell) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -11,6 +12,7 @@ from autograder.errors import BadSource, UnreadableSubmission
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
+from autograder.points import total
 
 _ROLES = frozenset(get_args(Role)) - {"extra"}
 
@@ -99,3 +101,14 @@ def _role_of(cell: NotebookCell) -> str:
         if cell.grade_id.startswith(f"{role}_"):
             return role
     return "question" if cell.grade_id and cell.solution and cell.kind == "code" else ""
+
+
+def written_points(assignment: Assignment) -> float:
+    """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
+    try:
+        notebook = json.loads(assignment.release.read_text(encoding="utf-8"))
+        cells = [cell["metadata"] for cell in notebook["cells"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    written = [cell for cell in cells if cell.get("attention_kit", {}).get("role") == "written"]
+    return total(float(cell.get("nbgrader", {}).get("points", 0)) for cell in written)

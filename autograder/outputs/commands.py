@@ -10,9 +10,11 @@ from typing import cast
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
-from autograder.model import Result
-from autograder.outputs.export import Format, export
+from autograder.intake.release import written_points
+from autograder.model import Graded, Result
+from autograder.outputs.export import Format, UnmatchedStudents, export
 from autograder.outputs.feedback import feedback_path, write_feedback
+from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
 from autograder.outputs.store import path_name, read_results, read_timing, write_whole
@@ -25,9 +27,9 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
         NothingToGrade: there are no results, and no submission that could not be graded.
     """
     graded = _results(results, assignment, or_problems=True)
-    uses = _uses(assignment)
+    uses, written = _uses(assignment), written_points(assignment)
     for result in graded:
-        write_feedback(course.root / "feedback", result, uses)
+        write_feedback(course.root / "feedback", result, uses, written)
     for entry in read_timing(results, assignment.name):
         if entry.problem:  # a page of an earlier version would show a score that no longer holds
             feedback_path(course.root / "feedback", assignment.name, entry.student).unlink(missing_ok=True)
@@ -50,12 +52,25 @@ def export_command(
         NothingToGrade: there are no results.
         KitError: the roster is not one.
     """
-    graded = _results(results, assignment, or_problems=format_ == "gradebook")
+    graded = _results(results, assignment, or_problems=format_ in ("gradebook", "junit"))
     if format_ == "gradebook":
         yield _fill_gradebook(course, assignment, results, graded, to)
         return
+    if format_ == "junit":
+        problems = [e for e in read_timing(results, assignment.name) if e.problem]
+        table = junit_xml(graded, [Graded(e.student, Path(), None, e.problem) for e in problems])
+    else:
+        table = _table(course, assignment, graded, format_, roster)
+    if to is None:
+        yield table.removesuffix("\n")
+    else:
+        write_whole(to, table)
+        yield f"{len(graded)} results of {assignment.name} in {to}"
+
+
+def _table(course: Course, assignment: Assignment, graded: list[Result], format_: str, roster: Path | None) -> str:
     try:
-        table = export(
+        return export(
             graded,
             cast(Format, format_),
             minutes_late=_minutes_late(course, assignment),
@@ -64,11 +79,9 @@ def export_command(
         )
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
-    if to is None:
-        yield table.removesuffix("\n")
-    else:
-        write_whole(to, table)
-        yield f"{len(graded)} results of {assignment.name} in {to}"
+    except UnmatchedStudents as unmatched:
+        print(f"left out: {unmatched} ({roster})", file=sys.stderr)
+        return unmatched.text
 
 
 def _results(results: Path, assignment: Assignment, *, or_problems: bool) -> list[Result]:

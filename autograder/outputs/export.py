@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -19,7 +20,16 @@ from autograder.points import shown
 Format = Literal["csv", "tests", "canvas", "moodle"]
 
 _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
+_MOODLE_FOLDER = re.compile(r"(.+)_(\d+)")
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+
+
+class UnmatchedStudents(Exception):
+    """Graded students whom the roster does not know; `text` is the export without them."""
+
+    def __init__(self, students: tuple[str, ...], text: str) -> None:
+        super().__init__(f"{len(students)} students are not in the roster: {', '.join(students[:10])}")
+        self.students, self.text = students, text
 
 
 def export(
@@ -43,6 +53,7 @@ def export(
 
     Raises:
         ValueError: results of several assignments, or a roster that is not Canvas's.
+        UnmatchedStudents: the roster lacks some; everybody else is in its `text`.
     """
     if len({result.assignment for result in results}) > 1:
         raise ValueError("results of several assignments; export one at a time")
@@ -125,12 +136,18 @@ def _canvas_by_roster(results: Sequence[Result], totals: Mapping[str, float], ro
     column = next((name for name in header if _is_column_of(name, assignment)), assignment)
     points = _number(max((r.max_score for r in results), default=0.0))
     rows = [[*_CANVAS_COLUMNS, safe_cell(column)], ["    Points Possible", "", "", "", "", points]]
+    # a submission that Canvas names `lastfirst_12345_…` is the student whose ID is 12345
+    by_canvas_id = {student.rpartition("_")[2]: student for student in totals if "_" in student}
+    matched: set[str] = set()
     for line in lines[1:]:
         cells = {name: line[i].strip() for name, i in at.items() if i < len(line)}
         ids = [cells.get(name, "") for name in ("SIS Login ID", "SIS User ID", "ID", "Student")]
-        student = next((one for one in ids if one and one in totals), None)
+        student = next((one for one in ids if one and one in totals), None) or by_canvas_id.get(cells.get("ID", ""))
         if student is not None:
+            matched.add(student)
             rows.append([*(safe_cell(cells.get(name, "")) for name in _CANVAS_COLUMNS), _number(totals[student])])
+    if unmatched := sorted(totals.keys() - matched):
+        raise UnmatchedStudents(tuple(unmatched), _table(rows))
     return _table(rows)
 
 
@@ -141,6 +158,14 @@ def _is_column_of(column: str, assignment: str) -> bool:
 
 
 def _moodle(results: Sequence[Result], totals: Mapping[str, float]) -> str:
+    """Moodle's grading worksheet where students are called as in its download ("First Last_12345"), else its CSV."""
+    participants = [_MOODLE_FOLDER.fullmatch(result.student) for result in results]
+    if results and all(participants):
+        sheet = [["Identifier", "Full name", "Grade"]]
+        for result, named in zip(results, participants, strict=True):
+            assert named is not None
+            sheet.append([f"Participant {named[2]}", safe_cell(named[1]), _number(totals[result.student])])
+        return _table(sheet)
     by_email = bool(results) and all("@" in result.student.lstrip("@") for result in results)
     assignment = safe_cell(results[0].assignment) if results else "assignment"
     rows = [["Email address" if by_email else "Username", f"{assignment} (Real)"]]

@@ -57,11 +57,17 @@ class QuestionView:
     only_inherited: bool
 
 
-def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The page as HTML. `uses` names for each question those that it builds on (the suite knows them)."""
+def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0) -> str:
+    """The page as HTML.
+
+    Args:
+        uses: for each question those that it builds on (the suite knows them).
+        written: points of the written answers, which a person gives.
+    """
     return render(
         "feedback.html",
         result=result,
+        written=written,
         questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
         cells=_worth_telling(result.cells),
         cell_words=CELL_WORDS,
@@ -73,10 +79,12 @@ def feedback_path(folder: Path, assignment: str, student: str) -> Path:
     return folder / path_name(student) / assignment / f"{assignment}.html"
 
 
-def write_feedback(folder: Path, result: Result, uses: Mapping[str, Sequence[str]] | None = None) -> Path:
+def write_feedback(
+    folder: Path, result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0
+) -> Path:
     """Write the student's page and return where it lies."""
     path = feedback_path(folder, result.assignment, result.student)
-    write_whole(path, feedback_page(result, uses))
+    write_whole(path, feedback_page(result, uses, written))
     return path
 
 

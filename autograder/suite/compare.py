@@ -166,7 +166,8 @@ def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
         flipped = mine.transpose(-1, -2)
         if bool(torch.isclose(flipped, theirs, atol=ATOL, rtol=RTOL, equal_nan=True).all()):
             return f"{text}. It is the expected matrix transposed."
-    return f"{text}, {'too large' if value > wanted else 'too small'} by {abs(value - wanted):.3g}. {_how_many(close)}"
+    size = "too large" if value > wanted else "too small"
+    return f"{text}, {size} by {abs(value - wanted):.3g}. {_how_many(close)}".rstrip()
 
 
 def _common_factor(mine: Tensor, theirs: Tensor) -> float | None:

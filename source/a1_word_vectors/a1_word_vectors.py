@@ -10,7 +10,7 @@
 # ---
 
 # %% [markdown]
-# # Assignment 1 — Words as vectors
+# # Assignment 1: words as vectors
 #
 # A transformer computes with numbers, and a sentence has none. This assignment builds the road from text to numbers:
 # text is cut into **tokens**, each token has a whole number, its **id**, and each id picks one row of a table, its

@@ -10,7 +10,7 @@
 # ---
 
 # %% [markdown]
-# # Many heads, and what attention costs
+# # Assignment 4: many heads, and what attention costs
 #
 # In the last assignment one attention function let every token look at every other token. It had one set of
 # weights for each query, so each token could ask **one question** at a time. "Which word is my verb?" and

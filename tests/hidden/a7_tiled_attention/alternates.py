@@ -448,7 +448,9 @@ def _two_pass_kernel(
         p = tl.exp(s - safe[:, None])
         acc = acc * tl.exp(lse - safe)[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee").to(tl.float32)
         lse = new
-    o_at = o_ptr + batch * o_strides[0] + head * o_strides[1] + rows[:, None] * o_strides[2] + dims[None, :] * o_strides[3]
+    o_at = (
+        o_ptr + batch * o_strides[0] + head * o_strides[1] + rows[:, None] * o_strides[2] + dims[None, :] * o_strides[3]
+    )
     tl.store(o_at, acc.to(o_ptr.dtype.element_ty), mask=(rows < N_q)[:, None] & lanes[None, :])
     tl.store(lse_ptr + (batch * H + head) * N_q + rows, lse, mask=rows < N_q)
 

@@ -79,18 +79,24 @@ def last_block_is_dropped(x, block):
     return _online(x, block, stop=max(x.shape[-1] // max(block, 1) * block, min(block, x.shape[-1])))
 
 
-@mistake("online_softmax_stats", hint="The largest exponent is safe only after the maximum was subtracted: exp(1000) = inf.")
+@mistake(
+    "online_softmax_stats", hint="The largest exponent is safe only after the maximum was subtracted: exp(1000) = inf."
+)
 def nothing_is_subtracted(x, block):
     m, _ = _online(x, block)
     return m, sum(part.to(m.dtype).exp().sum(dim=-1) for part in x.split(block, dim=-1)) * torch.exp(-m)
 
 
-@mistake("online_softmax_stats", hint="Right numbers, but the whole row was turned into exponentials at once. One block!")
+@mistake(
+    "online_softmax_stats", hint="Right numbers, but the whole row was turned into exponentials at once. One block!"
+)
 def takes_the_whole_row_at_once(x, block):
     return _online(x, x.shape[-1] if block > 0 else block)
 
 
-@mistake("online_softmax_stats", hint="Half precision keeps its statistics in float32: a sum of 300 is not exact otherwise.")
+@mistake(
+    "online_softmax_stats", hint="Half precision keeps its statistics in float32: a sum of 300 is not exact otherwise."
+)
 def statistics_in_half_precision(x, block):
     m, total = _online(x, block)
     return m.to(x.dtype), total.to(x.dtype)
@@ -118,7 +124,9 @@ def l_is_not_rescaled(a, b):
     return _merge(a, b, shrink_l=False)
 
 
-@mistake("merge_stats", hint="Either side may have the larger maximum. Which side does your function always leave alone?")
+@mistake(
+    "merge_stats", hint="Either side may have the larger maximum. Which side does your function always leave alone?"
+)
 def only_the_first_side_shrinks(a, b):
     shrink = torch.exp(a[0] - torch.maximum(a[0], b[0]).clamp(min=-1e300))
     return torch.maximum(a[0], b[0]), a[1] * shrink + b[1], a[2] * shrink.unsqueeze(-1) + b[2]
@@ -149,7 +157,10 @@ def exponentials_of_the_maxima(a, b):
     return m, (a[1] * left + b[1] * right) * low, o
 
 
-@mistake("merge_stats", hint="Your factor is one number a row, o has one row of values each: the factor needs an axis at its end.")
+@mistake(
+    "merge_stats",
+    hint="Your factor is one number a row, o has one row of values each: the factor needs an axis at its end.",
+)
 def factor_meets_the_wrong_axis(a, b):
     m, total, _ = _merge(a, b)
     calm = m.masked_fill(m == -math.inf, 0.0)
@@ -159,7 +170,10 @@ def factor_meets_the_wrong_axis(a, b):
     return m, total, a[2] * left.unsqueeze(-1) + b[2] * right.unsqueeze(-1)
 
 
-@mistake("merge_stats", hint="You wrote into the tensors you were given: `x *= s` changes the caller's, `x = x * s` does not.")
+@mistake(
+    "merge_stats",
+    hint="You wrote into the tensors you were given: `x *= s` changes the caller's, `x = x * s` does not.",
+)
 def rescales_in_place(a, b):
     m = torch.maximum(a[0], b[0])
     calm = m.masked_fill(m == -math.inf, 0.0)
@@ -235,7 +249,10 @@ def maximum_of_the_tile_only(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "tile maximum")
 
 
-@mistake("tiled_attention", hint="What the accumulator holds was made with an older maximum: rescale it by exp(m_old - m_new).")
+@mistake(
+    "tiled_attention",
+    hint="What the accumulator holds was made with an older maximum: rescale it by exp(m_old - m_new).",
+)
 def accumulator_is_not_rescaled(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "o kept")
 
@@ -245,12 +262,17 @@ def sum_is_not_rescaled(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "l kept")
 
 
-@mistake("tiled_attention", hint="A softmax inside each tile gives every tile the same say. Divide once, after the last tile.")
+@mistake(
+    "tiled_attention",
+    hint="A softmax inside each tile gives every tile the same say. Divide once, after the last tile.",
+)
 def normalizes_every_tile(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "per tile")
 
 
-@mistake("tiled_attention", hint="17 keys in tiles of 6 are three tiles, the last one of 5. Your last keys have no weight.")
+@mistake(
+    "tiled_attention", hint="17 keys in tiles of 6 are three tiles, the last one of 5. Your last keys have no weight."
+)
 def last_key_tile_is_dropped(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "key tail")
 
@@ -260,7 +282,10 @@ def last_query_tile_is_dropped(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "query tail")
 
 
-@mistake("tiled_attention", hint="A padded key has score 0, and exp(0 - m) is a weight. Give what is not there the score -inf.")
+@mistake(
+    "tiled_attention",
+    hint="A padded key has score 0, and exp(0 - m) is a weight. Give what is not there the score -inf.",
+)
 def padding_counts_as_keys(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "zero padding")
 
@@ -275,12 +300,18 @@ def causal_is_ignored(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "causal ignored")
 
 
-@mistake("tiled_attention", hint="Row r of query tile i is query i * block_q + r of the whole, and columns likewise: compare those.")
+@mistake(
+    "tiled_attention",
+    hint="Row r of query tile i is query i * block_q + r of the whole, and columns likewise: compare those.",
+)
 def causal_by_positions_in_the_tile(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "local indices")
 
 
-@mistake("tiled_attention", hint="The last query sees the last key: add N_k - N_q to the row. With as many of both it does not show.")
+@mistake(
+    "tiled_attention",
+    hint="The last query sees the last key: add N_k - N_q to the row. With as many of both it does not show.",
+)
 def causal_from_the_top_left(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "top left")
 
@@ -290,12 +321,17 @@ def causal_leaves_itself_out(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "strict")
 
 
-@mistake("tiled_attention", hint="A score of 0 is a score like any other: exp(0 - m) is a weight. What turns into weight 0?")
+@mistake(
+    "tiled_attention", hint="A score of 0 is a score like any other: exp(0 - m) is a weight. What turns into weight 0?"
+)
 def future_scores_are_zero(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "masked to zero")
 
 
-@mistake("tiled_attention", hint="2^x is not e^x. With exp2 the scores (and only the scores) need the factor log2(e), everywhere.")
+@mistake(
+    "tiled_attention",
+    hint="2^x is not e^x. With exp2 the scores (and only the scores) need the factor log2(e), everywhere.",
+)
 def exp2_for_the_weights_only(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "exp2")
 
@@ -305,7 +341,9 @@ def log_sum_exp_without_the_maximum(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "lse without m")
 
 
-@mistake("tiled_attention", hint="The answer is right, but the whole score matrix was there. At most a tile of it may be.")
+@mistake(
+    "tiled_attention", hint="The answer is right, but the whole score matrix was there. At most a tile of it may be."
+)
 def whole_matrix_at_once(q, k, v, block_q, block_k, causal=False):
     _check_tiles(q, k, v, block_q, block_k)
     return _tiled(q, k, v, q.shape[-2], k.shape[-2], causal)
@@ -325,7 +363,9 @@ def nan_for_a_masked_tile(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "nan")
 
 
-@mistake("tiled_attention", hint="Keep -inf in m as long as nothing was seen; 0 stands in for it inside the exponent only.")
+@mistake(
+    "tiled_attention", hint="Keep -inf in m as long as nothing was seen; 0 stands in for it inside the exponent only."
+)
 def empty_rows_have_maximum_zero(q, k, v, block_q, block_k, causal=False):
     o, lse = _tiled(q, k, v, block_q, block_k, causal, "clamped")
     return o, lse.masked_fill(lse == -math.inf, 0.0)
@@ -346,7 +386,9 @@ def scale_is_one_over_d(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "by d")
 
 
-@mistake("tiled_attention", hint="Which vectors meet in the dot product: queries and keys, or values? d comes from them.")
+@mistake(
+    "tiled_attention", hint="Which vectors meet in the dot product: queries and keys, or values? d comes from them."
+)
 def scale_from_the_values(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "by d_v")
 
@@ -356,7 +398,9 @@ def never_divides(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "no division")
 
 
-@mistake("tiled_attention", hint="float16 ends at 65504, and unscaled scores are larger. Compute in float32, return float16.")
+@mistake(
+    "tiled_attention", hint="float16 ends at 65504, and unscaled scores are larger. Compute in float32, return float16."
+)
 def computes_in_half_precision(q, k, v, block_q, block_k, causal=False):
     return _tiled(q, k, v, block_q, block_k, causal, "half")
 
@@ -407,7 +451,10 @@ def _backward(q, k, v, o, lse, do, block_q, block_k, causal, wrong=""):
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
 
 
-@mistake("tiled_attention_backward", hint="dS = P ∘ (dP - D): without D, raising all scores of a row would change the output.")
+@mistake(
+    "tiled_attention_backward",
+    hint="dS = P ∘ (dP - D): without D, raising all scores of a row would change the output.",
+)
 def d_is_missing(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "no D")
 
@@ -417,7 +464,9 @@ def d_from_one_tile(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "tile D")
 
 
-@mistake("tiled_attention_backward", hint="S = QKᵀ/√d: the factor stands before Q and K, so their gradients carry it too.")
+@mistake(
+    "tiled_attention_backward", hint="S = QKᵀ/√d: the factor stands before Q and K, so their gradients carry it too."
+)
 def scale_is_lost_on_the_way_back(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "no scale")
 
@@ -427,7 +476,10 @@ def scale_is_applied_twice(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "twice")
 
 
-@mistake("tiled_attention_backward", hint="The scores are computed again as they were: with 1/√d, or they do not fit the lse.")
+@mistake(
+    "tiled_attention_backward",
+    hint="The scores are computed again as they were: with 1/√d, or they do not fit the lse.",
+)
 def scores_without_scale(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "scores")
 
@@ -437,12 +489,18 @@ def later_tiles_overwrite(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "overwrites")
 
 
-@mistake("tiled_attention_backward", hint="A softmax over the keys of one tile is not the weight. The lse has the whole row in it.")
+@mistake(
+    "tiled_attention_backward",
+    hint="A softmax over the keys of one tile is not the weight. The lse has the whole row in it.",
+)
 def softmax_of_the_tile(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "tile softmax")
 
 
-@mistake("tiled_attention_backward", hint="A row that sees nothing has lse = -inf, and -inf minus -inf is nan. Its gradients are 0.")
+@mistake(
+    "tiled_attention_backward",
+    hint="A row that sees nothing has lse = -inf, and -inf minus -inf is nan. Its gradients are 0.",
+)
 def nan_for_rows_that_see_nothing(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "nan")
 
@@ -467,17 +525,23 @@ def ds_without_the_weights(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "no P")
 
 
-@mistake("tiled_attention_backward", hint="Seven queries in tiles of three are three tiles. The last one has gradients too.")
+@mistake(
+    "tiled_attention_backward", hint="Seven queries in tiles of three are three tiles. The last one has gradients too."
+)
 def last_query_tile_has_no_gradient(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "tail")
 
 
-@mistake("tiled_attention_backward", hint="exp(S) overflows before it is divided. Subtract the lse inside the exponent.")
+@mistake(
+    "tiled_attention_backward", hint="exp(S) overflows before it is divided. Subtract the lse inside the exponent."
+)
 def divides_exponentials(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, block_q, block_k, causal, "overflow")
 
 
-@mistake("tiled_attention_backward", hint="Right gradients, but all weights were there at once. Compute them tile by tile.")
+@mistake(
+    "tiled_attention_backward", hint="Right gradients, but all weights were there at once. Compute them tile by tile."
+)
 def whole_matrix_on_the_way_back(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(q, k, v, o, lse, do, q.shape[-2], k.shape[-2], causal)
 
@@ -518,7 +582,9 @@ def matrix_moves_twice(n, d, block_q, block_k, bytes_per_element):
 @mistake("hbm_traffic", hint="There are four matrices of N × d: Q, K, V and O.")
 def output_is_not_counted(n, d, block_q, block_k, bytes_per_element):
     tiles = -(-n // max(block_q, 1))
-    return _traffic(n, d, block_q, block_k, bytes_per_element, naive=3 * n * d + 4 * n * n, tiled=(1 + 2 * tiles) * n * d)
+    return _traffic(
+        n, d, block_q, block_k, bytes_per_element, naive=3 * n * d + 4 * n * n, tiled=(1 + 2 * tiles) * n * d
+    )
 
 
 @mistake("hbm_traffic", hint="K and V do not stay on the chip: every query tile loads them again.")
@@ -582,7 +648,9 @@ def stores_the_matrix(n, d, block_q, bytes_per_element):
     return _growth(n, d, block_q, bytes_per_element, storage=lambda tokens: tokens * tokens * bytes_per_element)
 
 
-@mistake("growth_of_costs", hint="Every query meets every key, in tiles or not. Twice the tokens, four times the scores.")
+@mistake(
+    "growth_of_costs", hint="Every query meets every key, in tiles or not. Twice the tokens, four times the scores."
+)
 def believes_that_operations_are_linear(n, d, block_q, bytes_per_element):
     return _growth(n, d, block_q, bytes_per_element, flops=lambda tokens: 4 * tokens * d)
 
@@ -677,7 +745,10 @@ def grid_rounds_down(x, b):
     return _bias(x, b, grid=(max(x.shape[0] // 32, 1), max(x.shape[1] // 32, 1)))
 
 
-@mistake("add_bias", hint="Axis 0 of the grid counts row tiles, axis 1 column tiles. Does the kernel ask for them in that order?")
+@mistake(
+    "add_bias",
+    hint="Axis 0 of the grid counts row tiles, axis 1 column tiles. Does the kernel ask for them in that order?",
+)
 def program_ids_are_swapped(x, b):
     _check_bias(x, b)
     return _bias(x, b, "ids")
@@ -701,7 +772,9 @@ def torch_does_it(x, b):
     return x + b
 
 
-@mistake("add_bias", hint="One program with one huge tile does not fit on a chip, and all others stand idle. Cut into tiles.")
+@mistake(
+    "add_bias", hint="One program with one huge tile does not fit on a chip, and all others stand idle. Cut into tiles."
+)
 def one_program_for_everything(x, b):
     _check_bias(x, b)
     return _bias(x, b, block=max(triton.next_power_of_2(size) for size in x.shape), grid=(1, 1))
@@ -757,7 +830,9 @@ def _rows(x, wrong="", strides=None, block=None, dtype=None):
     return x if wrong == "in place" else y
 
 
-@mistake("softmax_rows", hint="Lanes beyond the row hold 0, and exp(0 - m) is a share. Which value has the exponential 0?")
+@mistake(
+    "softmax_rows", hint="Lanes beyond the row hold 0, and exp(0 - m) is a share. Which value has the exponential 0?"
+)
 def lanes_beyond_hold_zero(x):
     return _rows(x, "zeros")
 
@@ -767,7 +842,9 @@ def lanes_beyond_hold_anything(x):
     return _rows(x, "no other")
 
 
-@mistake("softmax_rows", hint="The block is longer than the row: mask the load, or it reads the next row, or past the end.")
+@mistake(
+    "softmax_rows", hint="The block is longer than the row: mask the load, or it reads the next row, or past the end."
+)
 def row_is_loaded_without_mask(x):
     return _rows(x, "no mask")
 
@@ -927,12 +1004,18 @@ def _attention(q, k, v, causal, wrong="", scale=None, d_pad=None, block_q=32, bl
     return o, lse
 
 
-@mistake("triton_attention", hint="A key beyond N_k was loaded as 0 and has score 0: that is a weight. Set its score to -inf.")
+@mistake(
+    "triton_attention",
+    hint="A key beyond N_k was loaded as 0 and has score 0: that is a weight. Set its score to -inf.",
+)
 def keys_beyond_the_end_count(q, k, v, causal=False):
     return _attention(q, k, v, causal, "no boundary")
 
 
-@mistake("triton_attention", hint="The last query tile is ragged: mask the store, or it writes into the next head or past the end.")
+@mistake(
+    "triton_attention",
+    hint="The last query tile is ragged: mask the store, or it writes into the next head or past the end.",
+)
 def output_is_stored_without_mask(q, k, v, causal=False):
     return _attention(q, k, v, causal, "store")
 
@@ -948,22 +1031,33 @@ def too_few_programs(q, k, v, causal=False):
     return _attention(q, k, v, causal, "grid")
 
 
-@mistake("triton_attention", hint="72 keys in tiles of 32 are three steps of the loop: the last, ragged one is missing.")
+@mistake(
+    "triton_attention", hint="72 keys in tiles of 32 are three steps of the loop: the last, ragged one is missing."
+)
 def last_key_tile_is_left_out(q, k, v, causal=False):
     return _attention(q, k, v, causal, "loop")
 
 
-@mistake("triton_attention", hint="Every pointer needs the offset of its batch. K's has none: sentence 1 reads the keys of sentence 0.")
+@mistake(
+    "triton_attention",
+    hint="Every pointer needs the offset of its batch. K's has none: sentence 1 reads the keys of sentence 0.",
+)
 def batch_offset_missing_on_k(q, k, v, causal=False):
     return _attention(q, k, v, causal, "batch of k")
 
 
-@mistake("triton_attention", hint="Every pointer needs the offset of its head. V's has none: all heads mix the values of head 0.")
+@mistake(
+    "triton_attention",
+    hint="Every pointer needs the offset of its head. V's has none: all heads mix the values of head 0.",
+)
 def head_offset_missing_on_v(q, k, v, causal=False):
     return _attention(q, k, v, causal, "head of v")
 
 
-@mistake("triton_attention", hint="Which axis of your grid counts query tiles, and which one heads? Kernel and launch disagree.")
+@mistake(
+    "triton_attention",
+    hint="Which axis of your grid counts query tiles, and which one heads? Kernel and launch disagree.",
+)
 def grid_axes_are_swapped(q, k, v, causal=False):
     return _attention(q, k, v, causal, "ids")
 
@@ -973,7 +1067,9 @@ def arange_over_d(q, k, v, causal=False):
     return _attention(q, k, v, causal, d_pad=q.shape[3])
 
 
-@mistake("triton_attention", hint="Every step of the loop loads the same keys: add the start of the tile to the offsets.")
+@mistake(
+    "triton_attention", hint="Every step of the loop loads the same keys: add the start of the tile to the offsets."
+)
 def key_offsets_do_not_move(q, k, v, causal=False):
     return _attention(q, k, v, causal, "same keys")
 
@@ -983,7 +1079,9 @@ def kernel_without_running_maximum(q, k, v, causal=False):
     return _attention(q, k, v, causal, "no maximum")
 
 
-@mistake("triton_attention", hint="The maximum may not fall when a tile has smaller scores: tl.maximum(m, tl.max(s, 1)).")
+@mistake(
+    "triton_attention", hint="The maximum may not fall when a tile has smaller scores: tl.maximum(m, tl.max(s, 1))."
+)
 def kernel_takes_the_maximum_of_the_tile(q, k, v, causal=False):
     return _attention(q, k, v, causal, "tile maximum")
 
@@ -1013,7 +1111,10 @@ def kernel_leaves_itself_out(q, k, v, causal=False):
     return _attention(q, k, v, causal, "strict")
 
 
-@mistake("triton_attention", hint="Compare positions in the whole, not in the tile: row tile * BLOCK_Q + r, column start + c.")
+@mistake(
+    "triton_attention",
+    hint="Compare positions in the whole, not in the tile: row tile * BLOCK_Q + r, column start + c.",
+)
 def kernel_is_causal_inside_the_tile(q, k, v, causal=False):
     return _attention(q, k, v, causal, "local")
 
@@ -1038,12 +1139,17 @@ def kernel_scales_by_d(q, k, v, causal=False):
     return _attention(q, k, v, causal, scale=1 / q.shape[3])
 
 
-@mistake("triton_attention", hint="By the root of d, not of the padded d: lanes that are not there add nothing to a score.")
+@mistake(
+    "triton_attention", hint="By the root of d, not of the padded d: lanes that are not there add nothing to a score."
+)
 def kernel_scales_by_padded_d(q, k, v, causal=False):
     return _attention(q, k, v, causal, scale=triton.next_power_of_2(q.shape[3]) ** -0.5)
 
 
-@mistake("triton_attention", hint="2^x for the weights and e^x for the rescaling: take one of them, with log2(e) where it is exp2.")
+@mistake(
+    "triton_attention",
+    hint="2^x for the weights and e^x for the rescaling: take one of them, with log2(e) where it is exp2.",
+)
 def exp_and_exp2_are_mixed(q, k, v, causal=False):
     return _attention(q, k, v, causal, "exp2")
 
@@ -1058,7 +1164,9 @@ def kernel_stores_log_l(q, k, v, causal=False):
     return _attention(q, k, v, causal, "lse without m")
 
 
-@mistake("triton_attention", hint="The last query tile sticks out of q: mask its rows on the load, not only on the store.")
+@mistake(
+    "triton_attention", hint="The last query tile sticks out of q: mask its rows on the load, not only on the store."
+)
 def query_rows_are_loaded_without_mask(q, k, v, causal=False):
     return _attention(q, k, v, causal, "q rows")
 
@@ -1068,7 +1176,9 @@ def key_rows_are_loaded_without_mask(q, k, v, causal=False):
     return _attention(q, k, v, causal, "k rows")
 
 
-@mistake("triton_attention", hint="Masked lanes hold anything without other=. A weight of 0 does not help: 0 · nan is nan.")
+@mistake(
+    "triton_attention", hint="Masked lanes hold anything without other=. A weight of 0 does not help: 0 · nan is nan."
+)
 def values_are_loaded_without_other(q, k, v, causal=False):
     return _attention(q, k, v, causal, "no other")
 
@@ -1078,7 +1188,10 @@ def kernel_adds_to_the_output(q, k, v, causal=False):
     return _attention(q, k, v, causal, "adds")
 
 
-@mistake("triton_attention", hint="Rows that see nothing have m = -inf, and -inf minus -inf is nan. Put a stand-in into the exponent.")
+@mistake(
+    "triton_attention",
+    hint="Rows that see nothing have m = -inf, and -inf minus -inf is nan. Put a stand-in into the exponent.",
+)
 def kernel_makes_nan_of_empty_rows(q, k, v, causal=False):
     return _attention(q, k, v, causal, "nan")
 
@@ -1093,7 +1206,10 @@ def kernel_is_empty(q, k, v, causal=False):
     return _attention(q, k, v, causal, "empty")
 
 
-@mistake("triton_attention", hint="One tile over all keys is the score matrix again, and fits on no chip. Walk in tiles of at most 64.")
+@mistake(
+    "triton_attention",
+    hint="One tile over all keys is the score matrix again, and fits on no chip. Walk in tiles of at most 64.",
+)
 def kernel_does_not_tile(q, k, v, causal=False):
     return _attention(q, k, v, causal, block_k=triton.next_power_of_2(max(k.shape[2], 16)))
 
@@ -1104,7 +1220,10 @@ def _copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < N, other=0.0), mask=at < N)
 
 
-@mistake("triton_attention", hint="The kernel copies what torch has computed. Scores, softmax and products belong in the kernel.")
+@mistake(
+    "triton_attention",
+    hint="The kernel copies what torch has computed. Scores, softmax and products belong in the kernel.",
+)
 def kernel_copies_what_torch_computed(q, k, v, causal=False):
     _check_attention(q, k, v)
     s = q.float() @ k.float().transpose(-2, -1) / math.sqrt(q.shape[3])
@@ -1117,7 +1236,9 @@ def kernel_copies_what_torch_computed(q, k, v, causal=False):
     return o, torch.logsumexp(s, dim=-1)
 
 
-@mistake("triton_attention", hint="The wrapper multiplies q by the scale before the launch. That belongs in the kernel.")
+@mistake(
+    "triton_attention", hint="The wrapper multiplies q by the scale before the launch. That belongs in the kernel."
+)
 def wrapper_scales_the_queries(q, k, v, causal=False):
     _check_attention(q, k, v)
     return _attention((q.float() * q.shape[3] ** -0.5).to(q.dtype), k, v, causal, scale=1.0)

@@ -1,0 +1,257 @@
+"""Tokens a second of a fast cached decoder, against `transformers`' GPT-2 `generate`.
+
+Both decode greedily, at batch 1 by default, with the same weights (random, from a fixed seed) in the same precision, and
+must give the same tokens. What makes the fast decoder fast stands in the a8 notebook, "The fast path":
+
+* the cache is static: its memory never moves, and a step writes one slot of it;
+* products read their weights row by row, `[out, in]`, and queries, keys and values are one product;
+* a step makes few tensors and asks for nothing: the next token is chosen inside;
+* on a GPU the whole step is recorded once as a CUDA graph and replayed; its position is a tensor.
+
+`transformers` is needed by this file only: `pip install transformers`. Run
+
+    python benchmarks/decode.py                          # gpt2 on the CPU, or on the GPU where there is one
+    python benchmarks/decode.py --model gpt2-xl --device cuda --dtype float16
+
+It prints one line a round and the medians. The two decoders take turns, so that a busy machine disturbs both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+MODELS = {"tiny": (4, 128, 4), "gpt2": (12, 768, 12), "gpt2-medium": (24, 1024, 16), "gpt2-xl": (48, 1600, 25)}
+"""Layers, width, heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One block's weights, `[out, in]` and contiguous."""
+
+    norm_1: tuple[Tensor, Tensor]
+    qkv: tuple[Tensor, Tensor]
+    out: tuple[Tensor, Tensor]
+    norm_2: tuple[Tensor, Tensor]
+    up: tuple[Tensor, Tensor]
+    down: tuple[Tensor, Tensor]
+
+
+class FastDecoder:
+    """Greedy decoding of a GPT-2 with a static cache.
+
+    Args:
+        model: a `GPT2LMHeadModel`, whose weights are taken.
+        capacity: tokens that the cache holds.
+        batch: rows.
+    """
+
+    def __init__(self, model: Any, capacity: int, batch: int) -> None:
+        config, body = model.config, model.transformer
+        self.heads = config.n_head
+        self.width = config.n_embd
+        self.eps = config.layer_norm_epsilon
+        self.embed = body.wte.weight.detach()  # [V, D], and the unembedding too
+        self.table = body.wpe.weight.detach()  # [context, D]
+        self.final = _pair(body.ln_f)
+        self.layers = [
+            Layer(
+                _pair(block.ln_1), _turned(block.attn.c_attn), _turned(block.attn.c_proj),
+                _pair(block.ln_2), _turned(block.mlp.c_fc), _turned(block.mlp.c_proj),
+            )
+            for block in body.h
+        ]  # fmt: skip
+        room = (len(self.layers), batch, self.heads, capacity, self.width // self.heads)
+        self.keys = torch.zeros(room, dtype=self.embed.dtype, device=self.embed.device)
+        self.values = torch.zeros_like(self.keys)
+        self.capacity = capacity
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def generate(self, prompt: Tensor, num_new: int) -> Tensor:
+        """int64 [B, N] -> [B, N + num_new]."""
+        n = prompt.shape[1]
+        if n + num_new > self.capacity + 1:
+            raise ValueError(f"{n} + {num_new} tokens, and the cache holds {self.capacity}")
+        ids = torch.empty(prompt.shape[0], n + num_new, dtype=torch.int64, device=prompt.device)
+        ids[:, :n] = prompt
+        ids[:, n] = self._read(prompt)
+        if prompt.is_cuda:
+            self._replay(ids, n, num_new)
+        else:
+            for position in range(n, n + num_new - 1):
+                ids[:, position + 1] = self._step(ids[:, position], position)
+        return ids
+
+    def _read(self, prompt: Tensor) -> Tensor:
+        """The prompt into the cache; the next token [B]."""
+        n = prompt.shape[1]
+        x = F.embedding(prompt, self.embed) + self.table[:n]  # [B, N, D]
+        for i, layer in enumerate(self.layers):
+            q, k, v = self._project(x, layer)  # [B, H, N, d] each
+            self.keys[i, :, :, :n] = k
+            self.values[i, :, :, :n] = v
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = self._rest(x, y.transpose(1, 2).flatten(2), layer)
+        return self._choose(x[:, -1])
+
+    def _step(self, token: Tensor, position: int) -> Tensor:
+        """One token a row, on the CPU: attention over the slots in use, as a view. [B] -> [B]."""
+        x = F.embedding(token, self.embed) + self.table[position]  # [B, D]
+        for i, layer in enumerate(self.layers):
+            q, k, v = self._project(x[:, None], layer)
+            keys, values = self.keys[i], self.values[i]
+            keys[:, :, position : position + 1] = k
+            values[:, :, position : position + 1] = v
+            end = position + 1
+            y = F.scaled_dot_product_attention(q, keys[:, :, :end], values[:, :, :end])  # [B, H, 1, d]
+            x = self._rest(x, y.reshape(len(x), self.width), layer)
+        return self._choose(x)
+
+    def _replay(self, ids: Tensor, n: int, num_new: int) -> None:
+        """The steps on a GPU: one recorded program, whose token and position lie in memory that it updates itself."""
+        if self.graph is None:
+            self._record(ids.shape[0])
+        assert self.graph is not None
+        self.token.copy_(ids[:, n])
+        self.position.fill_(n)
+        for column in range(n + 1, n + num_new):
+            self.graph.replay()
+            ids[:, column] = self.token  # a copy on the GPU; nothing waits
+
+    def _record(self, batch: int) -> None:
+        device = self.embed.device
+        self.token = torch.zeros(batch, dtype=torch.int64, device=device)
+        self.position = torch.zeros(1, dtype=torch.int64, device=device)
+        self.slots = torch.arange(self.capacity, device=device)
+        saved = self.keys.clone(), self.values.clone()  # warming up writes into slot 0 and the next ones
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._static_step()
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self._static_step()
+        self.keys.copy_(saved[0])
+        self.values.copy_(saved[1])
+
+    def _static_step(self) -> None:
+        """One token a row with fixed shapes: attention over all slots, the empty ones hidden by a mask."""
+        visible = (self.slots <= self.position).view(1, 1, 1, -1)
+        x = F.embedding(self.token, self.embed) + self.table.index_select(0, self.position)
+        for i, layer in enumerate(self.layers):
+            q, k, v = self._project(x[:, None], layer)
+            self.keys[i].index_copy_(2, self.position, k)
+            self.values[i].index_copy_(2, self.position, v)
+            y = F.scaled_dot_product_attention(q, self.keys[i], self.values[i], attn_mask=visible)
+            x = self._rest(x, y.reshape(len(x), self.width), layer)
+        self.token.copy_(self._choose(x))
+        self.position += 1
+
+    def _project(self, x: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
+        """x [B, N, D] -> q, k, v [B, H, N, d]."""
+        h = F.layer_norm(x, (self.width,), *layer.norm_1, self.eps)
+        both = F.linear(h, *layer.qkv).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        return both[0], both[1], both[2]
+
+    def _rest(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
+        x = x + F.linear(y, *layer.out)
+        h = F.layer_norm(x, (self.width,), *layer.norm_2, self.eps)
+        return x + F.linear(F.gelu(F.linear(h, *layer.up), approximate="tanh"), *layer.down)
+
+    def _choose(self, x: Tensor) -> Tensor:
+        return F.linear(F.layer_norm(x, (self.width,), *self.final, self.eps), self.embed).argmax(dim=-1)
+
+
+def _pair(module: Any) -> tuple[Tensor, Tensor]:
+    return module.weight.detach(), module.bias.detach()
+
+
+def _turned(module: Any) -> tuple[Tensor, Tensor]:
+    """A `Conv1D` stores `[in, out]`; products with one token read `[out, in]` faster."""
+    return module.weight.detach().T.contiguous(), module.bias.detach()
+
+
+def library_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
+    """`transformers`' model with random weights: larger than its own start, so that tokens do not repeat."""
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError as error:
+        raise SystemExit("this benchmark compares with transformers: pip install transformers") from error
+    layers, width, heads = MODELS[name]
+    torch.manual_seed(seed)
+    config = GPT2Config(n_layer=layers, n_embd=width, n_head=heads, initializer_range=0.08)
+    return GPT2LMHeadModel(config).eval().to(device, dtype)
+
+
+def timed(decode: Callable[[], Tensor]) -> tuple[float, Tensor]:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    ids = decode()
+    if ids.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin, ids
+
+
+@torch.inference_mode()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=MODELS, default="gpt2")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
+    parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
+    parser.add_argument("--new", type=int, default=64, help="tokens to generate")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+
+    model = library_model(asked.model, asked.device, getattr(torch, asked.dtype), asked.seed)
+    fast = FastDecoder(model, asked.prompt + asked.new, asked.batch)
+    generator = torch.Generator().manual_seed(asked.seed)
+    prompt = torch.randint(model.config.vocab_size, (asked.batch, asked.prompt), generator=generator).to(asked.device)
+    everything = torch.ones_like(prompt)
+
+    def library() -> Tensor:
+        ids: Tensor = model.generate(
+            prompt, attention_mask=everything, max_new_tokens=asked.new, min_new_tokens=asked.new, do_sample=False,
+            pad_token_id=model.config.eos_token_id,
+        )  # fmt: skip
+        return ids
+
+    def ours() -> Tensor:
+        return fast.generate(prompt, asked.new)
+
+    _, theirs = timed(library)
+    _, mine = timed(ours)
+    agree = int((theirs == mine).all(dim=0).long().cumprod(dim=0).sum()) - asked.prompt
+    different = len(set(mine[0, asked.prompt :].tolist()))
+    print(f"{asked.model}, {asked.dtype}, {asked.device}, batch {asked.batch}, {torch.get_num_threads()} threads")
+    print(f"{agree} of {asked.new} new tokens agree; {different} different tokens in the first row")
+    ratios, speeds = [], []
+    for round_ in range(asked.rounds):
+        slow, _ = timed(library)
+        quick, _ = timed(ours)
+        ratios.append(slow / quick)
+        speeds.append((asked.batch * asked.new / slow, asked.batch * asked.new / quick))
+        print(
+            f"round {round_ + 1}: transformers {speeds[-1][0]:.1f} tokens/s, ours {speeds[-1][1]:.1f}, {ratios[-1]:.2f}×"
+        )
+    medians = [statistics.median(pair[i] for pair in speeds) for i in (0, 1)]
+    print(f"median: transformers {medians[0]:.1f} tokens/s, ours {medians[1]:.1f}, {statistics.median(ratios):.2f}×")
+    if agree < asked.new and asked.dtype == "float32":
+        raise SystemExit("the two decoders do not give the same tokens")
+
+
+if __name__ == "__main__":
+    main()
