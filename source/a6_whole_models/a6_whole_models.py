@@ -1222,7 +1222,7 @@ images = torch.arange(24).view(1, 1, 4, 6)
 expect(
     patchify(images, 2)[0],
     torch.tensor([[0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11], [12, 13, 18, 19], [14, 15, 20, 21], [16, 17, 22, 23]]),
-    hint="A patch is a square: 0, 1 and below them 6, 7. 0, 1, 2, 3 is a strip of one row. And the second patch lies to "
+    hint="A patch is a square: 0, 1 and below them 6, 7. 0, 1, 2, 3 is a strip of a row. The second patch lies to "
     "the right of the first, not below.",
 )
 expect(

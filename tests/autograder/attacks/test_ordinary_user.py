@@ -50,10 +50,15 @@ def test_an_ordinary_users_walls_stand_too(folder: Path, tier: str) -> None:
     inside = (
         _open_up(sys.base_prefix, aside)
         + "cd / && exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all -- "
-        + shlex.join(["env", "-i", f"PYTHONPATH={REPOSITORY}", f"HOME={folder}", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", *run])
+        + shlex.join(
+            ["env", "-i", f"PYTHONPATH={REPOSITORY}", f"HOME={folder}", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", *run]
+        )
     )
     done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c", inside], capture_output=True, text=True, timeout=400
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", inside],
+        capture_output=True,
+        text=True,
+        timeout=400,
     )
     if "unshare failed" in done.stderr or "permission denied" in done.stderr.lower():
         pytest.skip(f"this machine does not let us become an ordinary user: {done.stderr.strip()[-200:]}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autograder.course import Late
-from autograder.outputs.export import export, safe_cell
+from autograder.outputs.export import UnmatchedStudents, export, safe_cell
 
 
 def rows(text):
@@ -97,6 +97,25 @@ def test_canvas_with_a_roster_keeps_its_names_and_ids(plain):
 def test_a_roster_of_something_else_is_refused(plain):
     with pytest.raises(ValueError, match="Canvas"):
         export([plain], "canvas", roster="name,score\nada,1\n")
+
+
+def test_canvas_finds_the_students_that_its_own_downloads_name(plain):
+    roster = 'Student,ID,SIS Login ID,Section\n"Lovelace, Ada",12345,ada,A\n'
+    table = export([replace(plain, student="lovelaceada_12345")], "canvas", roster=roster)
+    assert rows(table)[2] == ["Lovelace, Ada", "12345", "", "ada", "A", "11"]
+
+
+def test_students_whom_the_roster_lacks_are_named(plain):
+    roster = 'Student,ID\n"Lovelace, Ada",12345\n'
+    graded = [replace(plain, student="lovelaceada_12345"), replace(plain, student="nobody_99")]
+    with pytest.raises(UnmatchedStudents, match="1 students are not in the roster: nobody_99") as caught:
+        export(graded, "canvas", roster=roster)
+    assert [row[0] for row in rows(caught.value.text)[2:]] == ["Lovelace, Ada"]
+
+
+def test_moodle_gets_its_worksheet_back_where_its_download_named_the_students(plain):
+    table = export([replace(plain, student="Ada Lovelace_12345")], "moodle")
+    assert rows(table) == [["Identifier", "Full name", "Grade"], ["Participant 12345", "Ada Lovelace", "11"]]
 
 
 def test_moodle_names_people_by_what_they_are_called_here(plain):

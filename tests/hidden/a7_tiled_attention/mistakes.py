@@ -43,7 +43,7 @@ def maximum_of_the_last_block(x, block):
 
 @mistake(
     "online_softmax_stats",
-    hint="Starting from 0 says that the row has an element 0. What if all are below -1000? What is the maximum of nothing?",
+    hint="Starting from 0 says that the row has an element 0. What if all are below -1000?",
 )
 def maximum_starts_at_zero(x, block):
     return _online(x, block, start=0.0)
