@@ -7,6 +7,8 @@ answer; any other exception, a slow input or memory that grows is a finding. End
 With `--atheris` the inputs come from atheris (coverage-guided, `pip install atheris`) and not from the mutator here.
 """
 
+# ruff: noqa: E501 - tables of seeds and tokens
+
 from __future__ import annotations
 
 import argparse

@@ -14,6 +14,7 @@ from autograder.grading.diagnosis import Diagnostician
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.suite_session import SuiteSession
+from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import Cell, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
@@ -38,6 +39,7 @@ class SuiteGrader:
         self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
         self._key: Submission | None = None
         self._diagnosticians: dict[int, Diagnostician] = {}
+        self._mistakes = MistakeRunner(self)
 
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
@@ -68,6 +70,7 @@ class SuiteGrader:
         started = time.monotonic()
         diagnostician = self._diagnostician(client)
         diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if diagnose and name in failed}
+        self._mistakes.close()
         sitting.watch.add("diagnosis", started)
         started = time.monotonic()
         carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
@@ -137,7 +140,7 @@ class SuiteGrader:
 
     def _diagnostician(self, client: HostClient) -> Diagnostician:
         def run(answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
-            return self.run_known(client, answer, "mistakes.py", tests)
+            return self._mistakes.run(client, answer, tests)
 
         if id(client) not in self._diagnosticians:
             mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
@@ -154,6 +157,36 @@ class SuiteGrader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class MistakeRunner:
+    """Runs the known mistakes of a question one after the other in one worker: a fork and the answer key's cells once.
+
+    Only for diagnosis; `verify` proves each of them in a worker of its own.
+    """
+
+    def __init__(self, grader: SuiteGrader) -> None:
+        self._grader = grader
+        self._question = ""
+        self._sitting: Sitting | None = None
+
+    def run(self, client: HostClient, answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
+        grader = self._grader
+        submission = grader.with_answer(answer, "mistakes.py")
+        if self._sitting is None or self._question != answer.question:
+            self.close()
+            self._sitting = Sitting(client, grader.course.limits, grader.suite, submission)
+            self._question = answer.question
+        else:
+            # the key's own answer first: the mistake before may have bound other names than this one
+            own = cell_of(grader.key(), answer.question)
+            self._sitting.go_on_with(submission, [*([own] if own else []), submission.cells[-1]])
+        return self._sitting.run(grader.questions[answer.question], tests, keep_worker=True)
+
+    def close(self) -> None:
+        if self._sitting is not None:
+            self._sitting.close()
+            self._sitting = None
 
 
 def _questions_in_order(release: Release) -> list[str]:

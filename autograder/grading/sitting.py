@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,11 +85,16 @@ class Sitting:
         """What happened to each cell that ran, in order; cells run when the first question needs them."""
         if not self._outcomes:
             self._open(())
-            self._close()
+            self.close()
         return tuple(self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes)
 
     def run(
-        self, question: SuiteQuestion, tests: tuple[str, ...] | None = None, stand_ins: tuple[str, ...] = ()
+        self,
+        question: SuiteQuestion,
+        tests: tuple[str, ...] | None = None,
+        stand_ins: tuple[str, ...] = (),
+        *,
+        keep_worker: bool = False,
     ) -> dict[str, TestRun]:
         """Run a question's tests (all, or those named) with some of its prerequisites stood in for."""
         runs: dict[str, TestRun] = {}
@@ -109,8 +116,26 @@ class Sitting:
             self.watch.add("tests", started)
             hangs += isinstance(raised, StudentTimeout)
             runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
-        self._close()
+        if not keep_worker:
+            self.close()
         return runs
+
+    def go_on_with(self, submission: Submission, cells: Sequence[Cell]) -> None:
+        """Exchange the submission for one that differs from it by these cells: a worker that was kept runs only them.
+
+        For known answers, which come from the course and leave each other alone.
+        """
+        self._submission = submission
+        self._outcomes, self._left_out = {}, set()
+        self._deadline = time.monotonic() + self._limits.submission_seconds
+        if self._worker is None or not self._worker.alive:
+            return
+        self._worker.until = self._deadline
+        header = {"op": "load", "cells": [[cell.id, cell.source] for cell in cells], "forbid": []}
+        answers = self._worker.stream(header, {}, self._limits.cell_seconds, "the cell")
+        with contextlib.suppress(StudentTimeout, StudentCrashed):  # it is dead then, and the next call opens another
+            for cell in cells:
+                self._outcomes[cell.id] = _outcome(cell, next(answers).header)
 
     # workers
 
@@ -184,7 +209,8 @@ class Sitting:
         elsewhere = {word for other in self._runnable() if other is not cell for word in _WORDS.findall(other.source)}
         return "import *" not in cell.source and not bound & elsewhere
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End the worker, if there is one."""
         if self._worker is not None:
             self._worker.kill()
             self._worker = None

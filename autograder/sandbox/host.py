@@ -132,9 +132,11 @@ class HostProcess:
             raise type(error)(f"{error}{f' ({said})' if said else ''}") from error
 
     def close(self) -> str:
-        """End the host; returns the last line that it wrote to stderr, if any."""
+        """End the host; returns the last line that it wrote to stderr, if any. Once is enough, twice does no harm."""
         for client in self.clients:
             client.close()
+        if self._process.returncode is not None:
+            return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
         self._process.kill()  # one that is still loading its libraries does not look at its sockets

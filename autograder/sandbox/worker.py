@@ -54,7 +54,7 @@ class Worker:
     """
 
     def __init__(self, client: HostClient, limits: Limits, until: float = math.inf) -> None:
-        self._until = until
+        self.until = until
         grant = client.fork_worker(limits)
         self._sock, self._pidfd = grant.sock, grant.pidfd
         self._schedule = _open_schedule(_pid_here(grant.pidfd))
@@ -96,7 +96,7 @@ class Worker:
                 yield self._answer(number, self._left(seconds))
         except WireTimeout:
             self.kill()
-            if time.monotonic() > self._until:
+            if time.monotonic() > self.until:
                 raise StudentTimeout(f"{what} did not end: the time for the whole submission is used up.") from None
             raise StudentTimeout(f"{what} did not end within {seconds:g} s, the limit for it.") from None
         except WireClosed:
@@ -110,7 +110,7 @@ class Worker:
 
     def _left(self, seconds: float) -> float:
         """The time for one answer: its own limit, or what is left of the submission's."""
-        return min(seconds, max(self._until - time.monotonic(), 0.05))
+        return min(seconds, max(self.until - time.monotonic(), 0.05))
 
     def _answer(self, number: int, seconds: float) -> Frame:
         """The next answer, whose time is the worker's own: waiting for a core, or for a stand-in, is not."""

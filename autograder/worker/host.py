@@ -34,7 +34,7 @@ _EXTRA = {
     "matplotlib": ("matplotlib.pyplot",),
     "dynamo": ("torch._dynamo", "torch.optim"),
     "sympy": ("torch.fx.experimental.symbolic_shapes",),
-    "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.launches"),
+    "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.warm_triton"),
 }
 
 

@@ -451,8 +451,9 @@ def decode_step(params, ids, cache, config, mask=None, last_only=False):
         params: embed [V, D], blocks (a list of dicts), lnf_gamma, lnf_beta [D], unembed [D, V] (absent: tied),
             positions [context_length, D] (absent: rotary with config.theta), as in decoder_lm.
         ids: int64 [B, c], the new tokens, c >= 1.
-        cache: has length, append(layer, k, v) and advance(c); one with an attribute `window` lets a query see only
-            itself and the window - 1 tokens before it, and returns the newest keys only.
+        cache: has length, append(layer, k, v), which is called once a layer, and advance(c), which is called once, at
+            the end. Keys go into it rotated. A cache with an attribute `window` lets a query see only itself and the
+            window - 1 tokens before it, and returns the newest keys only.
         config: num_heads, num_kv_heads, theta and the other sizes.
         mask: bool [B, length + c], True = a real token, for left-padded prompts. None: all are real.
         last_only: logits of the chunk's last position only.

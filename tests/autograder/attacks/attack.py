@@ -95,7 +95,7 @@ def softmax(z, dim=-1):
 
 
 def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attack:
-    """An attack that looks for canaries with `look(text)` and `attempt(function)` and tells what it saw in its error."""
+    """Looks for canaries with `look(text)` and `attempt(function)`, and tells what it saw in its error."""
     return in_softmax(name, _READ % _indented(body), steals=steals, **more)
 
 

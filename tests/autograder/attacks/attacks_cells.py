@@ -1,5 +1,7 @@
 """Hostile structure: cells, metadata and the notebook file itself."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 import json

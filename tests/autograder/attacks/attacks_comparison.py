@@ -1,5 +1,7 @@
 """Fooling the comparison: answers that are wrong and want to look right."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 from attack import Attack, in_softmax, in_total

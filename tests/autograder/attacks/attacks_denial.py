@@ -1,5 +1,7 @@
 """Denial: time, memory, processes, files, output, and harm to whoever keeps them."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 from attack import Attack, in_a_cell, in_total

@@ -1,5 +1,7 @@
 """Harming the reader: what comes from a student and ends on a page, in a terminal, in a table."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 from attack import Attack, in_a_cell, in_total

@@ -1,5 +1,7 @@
 """Reading what is hidden: files, processes, memory, the network. What was seen is told in the error message."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 from attack import Attack, in_a_cell, reading
@@ -70,8 +72,8 @@ ATTACKS = [
     reading("walk_the_modules", "import sys, inspect\nlook(list(sys.modules))\nfor name in ('__main__', 'reference', 'student', 'conftest', 'test_softmax'):\n    attempt(lambda: vars(sys.modules[name]))"),
     reading("ask_for_the_stack", "import inspect, traceback\nattempt(lambda: [f.code_context for f in inspect.stack()])\nattempt(lambda: traceback.format_stack())"),
     reading("the_environment", "import os, ctypes\nlook(dict(os.environ))\nattempt(lambda: ctypes.CDLL(None).getenv(b'@MARK@_TOKEN'))"),
-    reading("the_graders_environment", "attempt(lambda: open('/proc/@GRADER@/environ', 'rb').read())", steals=True),
-    reading("every_environment", "import glob\nfor name in glob.glob('/proc/[0-9]*/environ'):\n    attempt(lambda: open(name, 'rb').read())", steals=True),
+    reading("the_graders_environment", "attempt(lambda: open('/proc/@GRADER@/environ', 'rb').read())"),
+    reading("every_environment", "import glob\nfor name in glob.glob('/proc/[0-9]*/environ'):\n    attempt(lambda: open(name, 'rb').read())"),
     reading("the_hosts_command_line", "import os, sys\nlook(sys.orig_argv)\nfor name in ('self', os.getppid()):\n    attempt(lambda: open(f'/proc/{name}/cmdline').read())"),
     reading(
         "the_graders_memory",

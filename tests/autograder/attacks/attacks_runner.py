@@ -1,5 +1,7 @@
 """Taking over the runner: its functions, its wire, its output, the cells that come later."""
 
+# ruff: noqa: E501 - one technique a line
+
 from __future__ import annotations
 
 from attack import Attack, in_a_cell, in_softmax, in_total
@@ -111,7 +113,7 @@ ATTACKS = [
         extra=(_FRAME + "os.write(3, frame(b'{\"id\": 1, \"ok\": false, \"error\": {\"type\": ' + b'[' * 900 + b']' * 900 + b'}}'))",),
         may_lose=True,
     ),
-    in_total("keys_whose_hashes_collide", "return {k * (2**61 - 1): 0 for k in range(49000)}"),
+    _writes("keys_whose_hashes_collide", "os.write(3, frame({'id': 2, 'ok': True, 'value': {'d': [[{'i': str(k * (2**61 - 1))}, 0] for k in range(40000)]}}))"),
     in_total("elements_whose_hashes_collide", "import itertools\nreturn set(itertools.islice(itertools.product((-1, -2), repeat=14), 6000))"),
     in_total("a_hundred_thousand_values", "return [0] * 99000"),
     in_total("four_thousand_tensors", "return [torch.zeros(1) for _ in range(4096)]"),

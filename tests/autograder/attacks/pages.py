@@ -44,6 +44,9 @@ def _terminal(results: list[Result], problems: list[Graded]) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
+_LIVE = ("script", "iframe", "object", "embed", "form", "base", "img")
+
+
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

@@ -9,19 +9,13 @@ import pytest
 from attack import FULL, Attack
 from pages import STEERING, formulas, live_parts, outputs
 from vault_course import CANARY
-from yard import ALL, OF_WEAK_TIERS, READING, Batch, Yard
+from yard import ALL, OF_TIER, READING, Batch, Yard
 
 Batches = Callable[[str], Batch]
 LONGEST = 90.0
 """Seconds: the limit of a submission, and the run queue of a crowded machine."""
 
-_WHERE = {
-    "namespaces": ALL,
-    "landlock": [attack for attack in ALL if not attack.slow],
-    "uid": OF_WEAK_TIERS,
-    "no-open": OF_WEAK_TIERS,
-}
-CASES = [pytest.param(tier, attack, id=f"{tier}-{attack.name!a}") for tier, them in _WHERE.items() for attack in them]
+CASES = [pytest.param(tier, attack, id=f"{tier}-{attack.name!a}") for tier, them in OF_TIER.items() for attack in them]
 
 
 def test_the_corpus_is_large_and_names_are_its_own() -> None:
@@ -61,7 +55,7 @@ def test_it_shows_nothing_hidden_and_nothing_live(batch: Batches, yard: Yard, ti
             assert not [line for line in text.splitlines() if line.startswith("::")]
 
 
-@pytest.mark.parametrize("tier", list(_WHERE))
+@pytest.mark.parametrize("tier", list(OF_TIER))
 def test_no_other_result_moves_by_a_byte(batch: Batches, tier: str) -> None:
     done = batch(tier)
     assert len(done.beside) >= 4
@@ -70,7 +64,7 @@ def test_no_other_result_moves_by_a_byte(batch: Batches, tier: str) -> None:
         assert dataclasses.replace(result, student=kind).to_json() == done.alone[kind].to_json()
 
 
-@pytest.mark.parametrize("tier", list(_WHERE))
+@pytest.mark.parametrize("tier", list(OF_TIER))
 def test_nothing_outside_changes(batch: Batches, yard: Yard, tier: str) -> None:
     batch(tier)
     assert yard.changed() == []

@@ -22,18 +22,22 @@ from attacks_runner import ATTACKS as RUNNER
 
 from autograder.course import Course
 from autograder.errors import HostFailed
-from autograder.grading.batch import Bench
+from autograder.grading.batch import Bench, _from_wire, _to_wire
 from autograder.grading.pool import Pool
 from autograder.intake.names import safe_student
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient
 
 ALL = [*COMPARISON, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
+OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]
+"""Those that walls have to do with: the other themes end in the same code in every tier."""
 OF_WEAK_TIERS = [attack for attack in (*READING, *DENIAL) if not attack.slow]
+OF_TIER = {"namespaces": ALL, "landlock": OF_LANDLOCK, "uid": OF_WEAK_TIERS, "no-open": OF_WEAK_TIERS}
 NEIGHBOUR_EVERY = 12
+_HALF = {**ANSWERS, "softmax": "def softmax(z, dim=-1):\n    return z.exp()\n"}
 _NEIGHBOURS = {
     "right": whole("right", notebook(ANSWERS)),
-    "half-right": whole("half-right", notebook({**ANSWERS, "softmax": "def softmax(z, dim=-1):\n    return torch.exp(z)\n"})),
+    "half-right": whole("half-right", notebook(_HALF)),
 }  # fmt: skip
 
 
@@ -95,11 +99,8 @@ class Yard:
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
 
             def grade(client: HostClient, found: FoundSubmission) -> bytes:
-                graded = self._graded(bench, client, found)
-                self.kept[found.student] = graded
-                return _packed(graded)
+                return _to_wire(self._graded(bench, client, found))
 
-            self.kept: dict[str, Graded] = {}
             alone = {}
             for kind, neighbour in _NEIGHBOURS.items():
                 result = self._graded(bench, bench.host.clients[0], self._hand_in(neighbour, folder)).result
@@ -210,15 +211,7 @@ def orphans() -> set[str]:
     return found
 
 
-def _packed(graded: Graded) -> bytes:
-    from autograder.grading.batch import _to_wire
-
-    return _to_wire(graded)
-
-
 def _unpacked(message: bytes | None) -> Graded:
-    from autograder.grading.batch import _from_wire
-
     if message is None:
         return Graded("", Path(), None, "the grader process ended")
     return _from_wire(FoundSubmission("", Path()), message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from tiny_course import HEADER, TINY
 
@@ -51,6 +53,15 @@ def test_the_import_of_expect_becomes_the_function_itself(tiny):
 def test_other_lines_of_that_cell_are_kept(tiny):
     given = '# %% given="expect"\nimport math\nfrom autograder.authoring.expect import expect  # ours\n\n'
     assert read(tiny, HEADER + given + QUESTION).cells[0].source == f"import math\n\n\n{expect_text()}"
+
+
+def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny):
+    given = '# %% given="strict"\nfrom autograder.worker.strict_triton import trace\n\n'
+    source = read(tiny, HEADER + given + QUESTION).cells[0].source
+    names = {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert {"Strict", "install", "trace"} <= names
+    assert "autograder" not in source
+    assert source.startswith("import contextlib\n")
 
 
 def test_magics_are_no_syntax_errors(tiny):

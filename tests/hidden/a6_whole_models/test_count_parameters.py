@@ -36,7 +36,7 @@ def _counts(student, *keys, **changes):
 
 def _assert_count(student, key, expected, **changes):
     count = _counts(student, key, **changes)[key]
-    said = ", ".join(f"{name}={value}" for name, value in {**BASE, **changes}.items())
+    said = ", ".join(f"{name}={value}" for name, value in {**BASE, **changes}.items() if value)
     assert isinstance(count, (int, float)), f"{key!r} should be a number, and is {type(count).__name__}."
     how = f"is {count / expected:.4g} times as large as it should be" if expected else f"should be 0, and is {count}"
     assert count == expected, f"{key!r} {how} for {said}."

@@ -95,12 +95,13 @@ def test_gradients_reach_the_pixels_and_every_parameter(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 images and weights, float16 logits."""
+    """float16 images and weights, float16 logits, near your own answer in float64."""
     params, settings = _model(reference, layers=1)
     half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
     images = randn(1, 3, 4, 6)
-    expected = reference.vit_logits(images, params, settings).half()
-    assert_close(student.vit_logits(images.half(), half, settings), expected, atol=6e-2, rtol=6e-2)
+    own = student.vit_logits(images, params, settings).detach()
+    assert float(own.std()) > 1e-3, "The logits are all alike."
+    assert_close(student.vit_logits(images.half(), half, settings), own.half(), atol=6e-2, rtol=6e-2)
 
 
 @points(0.5)

@@ -422,7 +422,8 @@ def _two_pass_kernel(
     dims = tl.arange(0, D_PAD)
     lanes = dims < D
     q = tl.load(
-        q_ptr + batch * q_strides[0] + head * q_strides[1] + rows[:, None] * q_strides[2] + dims[None, :] * q_strides[3],
+        q_ptr + batch * q_strides[0] + head * q_strides[1] + rows[:, None] * q_strides[2]
+        + dims[None, :] * q_strides[3],
         mask=(rows < N_q)[:, None] & lanes[None, :], other=0.0,
     )  # fmt: skip
     lse = tl.full((BLOCK_Q,), float("-inf"), tl.float32)

@@ -44,7 +44,7 @@ def test_key_tiles_do_not_change_the_traffic(student):
 def test_numbers_are_whole(student):
     """Bytes are counted: int, not float."""
     traffic = student.hbm_traffic(9, 5, 4, 2, 2)
-    assert all(type(count) is int for count in traffic.values()) and len(traffic) == 2, (
+    assert [type(count) for count in traffic.values()] == [int, int], (
         "Both counts should be int: // instead of /, or -(-n // block)."
     )
 

@@ -132,9 +132,12 @@ def test_the_kernel_works_tile_by_tile(student, reference):
         "score matrix again."
     )
     walks = loads["k"] // (n * d)
-    assert loads["k"] == loads["v"] == walks * n * d and loads["q"] == n * d and walks <= n // 8, (
+    assert (loads["q"], loads["k"], loads["v"]) == (n * d, walks * n * d, walks * n * d), (
         f"The kernel loads {loads['q']} elements of q, {loads['k']} of k and {loads['v']} of v. Each query should be "
         f"loaded once ({n * d} elements), and all keys and values once for each query tile."
+    )
+    assert walks <= n // 8, (
+        f"All keys are loaded {walks} times, once for every {n // walks} queries: tiles are too small."
     )
     stored = sum(launch.stores.values()) - n  # the log-sum-exp is not counted
     traffic = reference.hbm_traffic(n, d, -(-n // walks), 32, 1)
@@ -150,8 +153,8 @@ def test_the_wrapper_computes_nothing(student):
     answer = student.launch("triton_attention", q, k, v)
     assert answer[1].kernels >= 1, "No kernel was launched."
     assert not answer[1].computed, (
-        f"The wrapper computes with torch ({', '.join(answer[1].computed)}). All arithmetic on q, k and v belongs in the "
-        "kernel."
+        f"The wrapper computes with torch ({', '.join(answer[1].computed)}). All arithmetic on q, k and v belongs in "
+        "the kernel."
     )
     _assert_o(answer, _whole(q, k, v))
     assert_unchanged()

@@ -759,7 +759,7 @@ def prefills_anew_for_every_token(params, prompt, num_new, config):
 
 @mistake(
     "generate_cached",
-    hint="The cache of the last call is used again. A default argument or a global is made once; make a cache per call.",
+    hint="The cache of the last call is used again. A default argument is made once; make a cache per call.",
 )
 def keeps_its_cache_for_the_next_call(params, prompt, num_new, config, caches={}):  # noqa: B006
     _asked(prompt, num_new)
@@ -1086,7 +1086,7 @@ class SlicesFromMinusZero(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="A long chunk is cut to the window. Its early tokens are needed by those after them; hiding is the mask's work.",
+    hint="A long chunk is cut to the window. Its early tokens are needed by later ones; hiding is the mask's work.",
 )
 class CutsTheChunk(_Window):
     def append(self, layer, k, v):
@@ -1298,7 +1298,7 @@ def keeps_only_what_the_target_likes_better(p, q, drafted, u):
 
 @mistake(
     "speculative_accept",
-    hint="All tokens that pass are counted. Behind the first rejection nothing counts: it was drafted for another text.",
+    hint="All tokens that pass are counted. Behind the first rejection nothing counts any more.",
 )
 def counts_behind_the_rejection(p, q, drafted, u):
     return _speculate(p, q, drafted, u, "counts all")

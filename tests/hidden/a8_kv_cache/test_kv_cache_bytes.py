@@ -9,7 +9,7 @@ def _config(num_layers, num_heads, num_kv_heads, d_head):
 
 @points(1)
 def test_the_two_known_models(student):
-    """The largest GPT-2 at 1024 tokens takes 300 MiB in half precision, GPT-3 at 2048 takes 9 GiB; and their doubles."""
+    """The largest GPT-2 at 1024 tokens takes 300 MiB in half precision, GPT-3 at 2048 takes 9 GiB."""
     xl, large = _config(48, 25, 25, 64), _config(96, 96, 96, 128)
     assert_equal(student.kv_cache_bytes(xl, 1024, 1, 2), 314_572_800, what="the bytes")
     assert_equal(student.kv_cache_bytes(xl, 1024, 1, 4), 629_145_600, what="the bytes in float32")
@@ -37,7 +37,9 @@ def test_every_size_multiplies(student):
 def test_large_numbers_stay_exact(student):
     """A million tokens for ten thousand users, as an int to the byte."""
     expected = 2 * 127 * 13 * 131 * 1_000_003 * 10_007 * 4
-    assert_equal(student.kv_cache_bytes(_config(127, 26, 13, 131), 1_000_003, 10_007, 4), expected, what="the bytes")
+    answer = student.kv_cache_bytes(_config(127, 26, 13, 131), 1_000_003, 10_007, 4)
+    assert_equal(answer, expected, what="the bytes")
+    assert isinstance(answer, int), "the number of bytes should be an int"
 
 
 @points(0.5)

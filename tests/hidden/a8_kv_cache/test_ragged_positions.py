@@ -5,7 +5,7 @@ import torch
 from autograder.suite import assert_close, assert_refused, call_twice, ones, points, rand, tensor
 
 
-@points(2)
+@points(1)
 def test_padding_on_the_left_does_not_shift_a_row(student):
     """Rows with 0, 3 and 5 pads in front: the first real token of each is at position 0."""
     mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1, 1]]).bool()

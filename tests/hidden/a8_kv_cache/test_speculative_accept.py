@@ -36,7 +36,7 @@ def test_the_first_rejection_ends_it(student):
     assert_equal(answer[0], 2, what="num_accepted")
 
 
-@points(2)
+@points(1)
 def test_the_residual_is_what_is_missing_at_the_rejected_place(student):
     """max(p − q, 0) of the place where the rejection is (not the first, not the last), then normalized to sum 1."""
     p, q = _distributions(5, 7), _distributions(5, 7)

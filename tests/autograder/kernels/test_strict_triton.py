@@ -1,5 +1,6 @@
 """The strict interpreter: every address, every lane, every order; and what a wrapper may do around a kernel."""
 
+# ruff: noqa: N803  (kernels name sizes as the formulas do)
 from __future__ import annotations
 
 import os
@@ -90,14 +91,14 @@ def test_reads_past_the_end_name_program_tensor_and_row():
 
 
 def test_reads_before_the_beginning_are_faults():
-    with pytest.raises(KernelFault, match=r"^program 0 reads x\[-1, 4\]|^program 0 reads x\[-1"):
+    with pytest.raises(KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\]$"):
         twice(X, "before")
 
 
 def test_writes_past_the_end_are_faults_and_write_nothing():
     around = torch.zeros(100)
     x = around[:15].view(3, 5)
-    with pytest.raises(KernelFault, match=r"^program \d (writes y\[3, 0\], and y has 3 rows|writes y)"):
+    with pytest.raises(KernelFault, match=r"^program \d writes y"):
         twice(x, "store")
     assert torch.equal(around, torch.zeros(100))
 
@@ -185,7 +186,8 @@ def test_copies_of_an_argument_count_as_the_argument():
         return twice(torch.nn.functional.pad(x.T.contiguous(), (0, 1)))[:, :-1].T
 
     with watch_launches(on_a_copy, (X,), {}) as record:
-        assert torch.equal(on_a_copy(X), 2 * X)
+        y = on_a_copy(X)
+    assert torch.equal(y, 2 * X)
     assert record.figures()["loads"] == {"x": 20}
     assert record.figures()["computed"] == []
 

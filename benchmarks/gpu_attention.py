@@ -1,0 +1,317 @@
+"""Attention on a GPU: are the fast kernels right, how fast are they, and how much memory do they take?
+
+    python benchmarks/gpu_attention.py                  everything, on a GPU, in under 4 minutes
+    python benchmarks/gpu_attention.py --check-cpu      only whether they are right, at tiny sizes, in the interpreter
+
+Needs torch and triton. Measured against the backends of scaled_dot_product_attention (flash, cuDNN, math) in the
+same run, with bfloat16 and float16, d = 64 and 128, N = 1024 to 16384 (16384 tokens in a batch), causal and not.
+Operations are counted as 4 N² d a head forward and 10 N² d backward, half of it for causal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+HEADS_DIMENSION = 2048  # H * d, as in the FlashAttention papers
+TOKENS = 16384  # in a batch
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+LONGEST = 131072
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "math": "MATH"}
+
+
+def main() -> int:
+    arguments = _arguments()
+    if arguments.check_cpu:
+        os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+    sys.path.insert(0, str(Path(__file__).parent))
+    import torch
+
+    if arguments.check_cpu:
+        return 1 if check_cpu() else 0
+    if not torch.cuda.is_available():
+        print("no GPU here: --check-cpu checks the kernels in the interpreter", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}")
+    wrong = check_gpu()
+    report = {"device": torch.cuda.get_device_name(), "wrong": wrong, "speed": [], "memory": []}
+    report["memory"] = measure_memory()
+    report["speed"] = measure_speed(started + arguments.seconds)
+    summarize(report["speed"])
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
+    print(f"{time.monotonic() - started:.0f} s in all")
+    return 1 if wrong else 0
+
+
+# right or wrong
+
+
+def reference(q, k, v, do, causal):
+    """(o, lse, dq, dk, dv) in float64 by the whole matrix."""
+    import torch
+
+    q, k, v = (t.detach().double().requires_grad_() for t in (q, k, v))
+    n_q, n_k = q.shape[2], k.shape[2]
+    s = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    seen = torch.ones(n_q, n_k, dtype=torch.bool, device=q.device)
+    if causal:
+        seen = seen.tril(n_k - n_q)
+    s = s.masked_fill(~seen, -math.inf)
+    empty = ~seen.any(dim=-1, keepdim=True)
+    o = torch.softmax(s.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0) @ v
+    grads = torch.autograd.grad(o, (q, k, v), do.double())
+    return (o.detach(), torch.logsumexp(s, dim=-1).detach(), *grads)
+
+
+def compare(q, k, v, do, causal, forward_config, backward_config, tolerance):
+    """Names of what is further from float64 than `tolerance`, relative to the largest element."""
+    import fast_attention
+
+    o, lse = fast_attention.forward(q, k, v, causal, forward_config)
+    grads = fast_attention.backward(q, k, v, o, lse, do, causal, backward_config)
+    wrong = []
+    for name, mine, theirs in zip(
+        ("o", "lse", "dq", "dk", "dv"), (o, lse, *grads), reference(q, k, v, do, causal), strict=True
+    ):
+        finite = theirs.isfinite()
+        same_infinities = bool((mine.double()[~finite] == theirs[~finite]).all())
+        error = (mine.double() - theirs)[finite].abs().max().item()
+        largest = max(theirs[finite].abs().max().item(), 1.0)
+        if not same_infinities or not error <= tolerance * largest:
+            wrong.append(f"{name} (off by {error:.2g})")
+    return wrong
+
+
+def check_cpu() -> list[str]:
+    """Tiny sizes in the interpreter: every path of every kernel."""
+    import torch
+    from fast_attention import Config
+
+    plain, small = Config(32, 16, 4, 1), Config(16, 32, 4, 1)
+    described = Config(32, 16, 4, 1, descriptors=True)
+    cases = [
+        (64, 64, 16, plain), (40, 40, 16, plain), (24, 56, 32, small), (56, 24, 16, small), (64, 96, 32, described),
+    ]  # fmt: skip
+    wrong = []
+    for (n_q, n_k, d, config), causal, dtype in itertools.product(cases, (False, True), ("float32", "float16")):
+        generator = torch.Generator().manual_seed(n_q)
+        q, k, v, do = (
+            torch.randn(1, 2, n, d, generator=generator).to(getattr(torch, dtype)) for n in (n_q, n_k, n_k, n_q)
+        )
+        found = compare(q, k, v, do, causal, config, small, 1e-5 if dtype == "float32" else 4e-3)
+        case = f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype} descriptors={config.descriptors}"
+        print(f"{case}: {'right' if not found else 'WRONG: ' + ', '.join(found)}")
+        wrong += [f"{case}: {what}" for what in found]
+    return wrong
+
+
+def check_gpu() -> list[str]:
+    """Ragged, short and unequal lengths, both dtypes, every configuration that will be measured."""
+    import torch
+    from fast_attention import BACKWARD, FORWARD
+
+    wrong = []
+    for d, (n_q, n_k), causal in itertools.product((64, 128), ((1024, 1024), (333, 1000), (200, 77)), (False, True)):
+        for dtype in (torch.bfloat16, torch.float16):
+            torch.manual_seed(n_q)
+            q, k, v, do = (torch.randn(1, 2, n, d, device="cuda", dtype=dtype) for n in (n_q, n_k, n_k, n_q))
+            found = compare(
+                q, k, v, do, causal, FORWARD[d][0], BACKWARD[d][0], 2e-2 if dtype == torch.bfloat16 else 4e-3
+            )
+            wrong += [f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype}: {what}" for what in found]
+    print("right against float64" if not wrong else "WRONG:\n  " + "\n  ".join(wrong))
+    return wrong
+
+
+# speed
+
+
+def measure_speed(deadline: float) -> list[dict]:
+    """TFLOP/s of every way, forward and backward, as long as there is time."""
+    import torch
+
+    print(f"{'':30}" + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS)) + "   TFLOP/s forward / backward")
+    best: dict[tuple, tuple] = {}
+    rows = []
+    # the sizes that the targets name first, so that a slow machine leaves out the least
+    order = sorted(itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")), key=_importance)
+    for n, d, causal, dtype in order:
+        if time.monotonic() > deadline:
+            print(f"out of time: {len(order) - len(rows)} sizes were not measured")
+            break
+        torch.manual_seed(0)
+        shape = (TOKENS // n, HEADS_DIMENSION // d, n, d)
+        q, k, v, do = (torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for _ in range(4))
+        if (d, causal) not in best:
+            best[d, causal] = tune(q, k, v, do, causal, deadline)
+        row = {"n": n, "d": d, "causal": causal, "dtype": dtype}
+        row["kernel"] = time_kernel(q, k, v, do, causal, *best[d, causal])
+        for name in BACKENDS:
+            too_large = name == "math" and n > 4096
+            row[name] = (None, None) if too_large else time_sdpa(q, k, v, do, causal, name)
+        rows.append(row)
+        cells = "".join(f"{_both(row[name]):>22}" for name in ("kernel", *BACKENDS))
+        print(f"d={d:<4} N={n:<6} {'causal' if causal else 'full':7}{dtype:10}{cells}", flush=True)
+        del q, k, v, do
+    return rows
+
+
+def tune(q, k, v, do, causal, deadline):
+    """The fastest configurations at this shape; one that does not compile, or is wrong, is left out."""
+    import fast_attention
+    import torch
+
+    d = q.shape[-1]
+    speeds, right = {}, None
+    for config in fast_attention.FORWARD[d]:
+        try:
+            o, lse = fast_attention.forward(q, k, v, causal, config)
+            right = o if right is None else right
+            if not torch.allclose(o, right, atol=2e-2):
+                raise RuntimeError("another result than the first configuration")
+            speeds[config] = _seconds(lambda config=config: fast_attention.forward(q, k, v, causal, config), 5)
+        except Exception as error:  # whatever this version of Triton cannot do
+            print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
+        if speeds and time.monotonic() > deadline:
+            break
+    forward = min(speeds, key=speeds.__getitem__)
+    o, lse = fast_attention.forward(q, k, v, causal, forward)
+    speeds = {}
+    for config in fast_attention.BACKWARD[d]:
+        try:
+            call = lambda config=config: fast_attention.backward(q, k, v, o, lse, do, causal, config)  # noqa: E731
+            speeds[config] = _seconds(call, 5)
+        except Exception as error:
+            print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
+        if speeds and time.monotonic() > deadline:
+            break
+    backward = min(speeds, key=speeds.__getitem__)
+    print(f"  d={d} causal={causal}: forward {forward}, backward {backward}")
+    return forward, backward
+
+
+def time_kernel(q, k, v, do, causal, forward_config, backward_config):
+    import fast_attention
+
+    o, lse = fast_attention.forward(q, k, v, causal, forward_config)
+    forward = _seconds(lambda: fast_attention.forward(q, k, v, causal, forward_config))
+    backward = _seconds(lambda: fast_attention.backward(q, k, v, o, lse, do, causal, backward_config))
+    return _teraflops(q, causal, forward, backward)
+
+
+def time_sdpa(q, k, v, do, causal, backend):
+    """(forward, backward) of one backend; (None, None) where it refuses."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    attention = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+    try:
+        with sdpa_kernel(getattr(SDPBackend, BACKENDS[backend])):
+            with torch.no_grad():
+                forward = _seconds(lambda: attention(q, k, v, is_causal=causal))
+            o = attention(q, k, v, is_causal=causal)
+            backward = _seconds(lambda: torch.autograd.grad(o, (q, k, v), do, retain_graph=True))
+    except RuntimeError:  # not built in, or out of memory
+        torch.cuda.empty_cache()
+        return None, None
+    return _teraflops(q, causal, forward, backward)
+
+
+def summarize(rows: list[dict]) -> None:
+    """The smallest ratios, against the targets of an H100."""
+    targets = {
+        ("forward", "flash", 64): 1.4, ("forward", "flash", 128): 1.4, ("forward", "cudnn", 64): 0.95,
+        ("forward", "cudnn", 128): 0.85, ("backward", "flash", 64): 1.2, ("backward", "flash", 128): 1.2,
+    }  # fmt: skip
+    for (way, other, d), target in targets.items():
+        at = 0 if way == "forward" else 1
+        ratios = [r["kernel"][at] / r[other][at] for r in rows if r["d"] == d and r[other][at]]
+        if ratios:
+            least, middle = min(ratios), sorted(ratios)[len(ratios) // 2]
+            met = "met everywhere" if least >= target else "not met everywhere"
+            print(f"{way} against {other}, d={d}: least {least:.2f}, median {middle:.2f}; target {target}: {met}")
+
+
+# memory
+
+
+def measure_memory() -> list[dict]:
+    """Bytes above the inputs at the peak of forward and backward, one head of d = 64, against the naive way."""
+    import fast_attention
+    import torch
+
+    rows = []
+    for n in (4096, 16384, 65536, LONGEST):
+        q, k, v, do = (torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        o, lse = fast_attention.forward(q, k, v, True, fast_attention.FORWARD[64][0])
+        grads = fast_attention.backward(q, k, v, o, lse, do, True, fast_attention.BACKWARD[64][0])
+        torch.cuda.synchronize()
+        peak = torch.cuda.max_memory_allocated() - before
+        finite = bool(o.isfinite().all()) and all(bool(g.isfinite().all()) for g in grads)
+        rows.append({"n": n, "bytes": peak, "bytes_a_token": peak / n, "finite": finite})
+        print(
+            f"N={n:<7} peak {peak / 1e6:.1f} MB, {peak / n:.0f} bytes/token; S alone would be {2 * n * n / 1e9:.1f} GB"
+        )
+    return rows
+
+
+# small things
+
+
+def _seconds(call, repeats: int = 10) -> float:
+    """Median time of one call, after two to warm up."""
+    import torch
+
+    for _ in range(2):
+        call()
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
+    for start, end in events:
+        start.record()
+        call()
+        end.record()
+    torch.cuda.synchronize()
+    return sorted(start.elapsed_time(end) for start, end in events)[repeats // 2] / 1e3
+
+
+def _teraflops(q, causal, forward, backward):
+    batch, heads, n, d = q.shape
+    work = batch * heads * n * n * d / (2 if causal else 1) / 1e12
+    return 4 * work / forward, 10 * work / backward
+
+
+def _importance(size) -> tuple:
+    n, d, causal, dtype = size
+    return (dtype != "bfloat16", {4096: 0, 16384: 1, 1024: 2, 8192: 3, 2048: 4}[n], d, causal)
+
+
+def _both(pair) -> str:
+    return " / ".join("—" if number is None else f"{number:.0f}" for number in pair)
+
+
+def _triton_version() -> str:
+    import triton
+
+    return triton.__version__
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check-cpu", action="store_true", help="check at tiny sizes in the interpreter, then stop")
+    parser.add_argument("--seconds", type=float, default=200, help="begin no further size after this long (200)")
+    parser.add_argument("--json", help="write the numbers to this file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

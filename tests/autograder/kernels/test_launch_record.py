@@ -1,0 +1,47 @@
+"""The record of kernels that comes from a worker: nothing in it is believed without a check."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.errors import StudentCrashed
+from autograder.sandbox.student import _launch
+
+GOOD = {
+    "kernels": 1, "programs": 4, "dots": 8, "largest": 1024, "loads": {"q": 40, "k": 80}, "stores": {"o": 40},
+    "unfilled": ["v"], "computed": [],
+}  # fmt: skip
+
+
+def test_a_good_record_is_taken():
+    launch = _launch(GOOD, "f")
+    assert (launch.programs, launch.loads["k"], launch.stores, launch.unfilled) == (4, 80, {"o": 40}, ("v",))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"programs": -1},
+        {"dots": 2.5},
+        {"largest": True},
+        {"kernels": None},
+        {"loads": {"q": "many"}},
+        {"stores": {"o": 2**70}},
+    ],
+)
+def test_numbers_that_are_none_are_refused(changed):
+    with pytest.raises(StudentCrashed, match="record of its kernels"):
+        _launch(GOOD | changed, "f")
+
+
+@pytest.mark.parametrize("raw", [None, [], "launch", {}])
+def test_what_is_no_record_is_refused(raw):
+    with pytest.raises(StudentCrashed, match="record of its kernels"):
+        _launch(raw, "f")
+
+
+def test_names_lose_their_control_characters_and_their_length():
+    launch = _launch(GOOD | {"loads": {"\x1b[31m" + "q" * 500: 1}}, "f")
+    (name,) = launch.loads
+    assert "\x1b" not in name
+    assert len(name) <= 40
