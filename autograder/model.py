@@ -141,7 +141,7 @@ class Graded:
 
     Attributes:
         problem: why it could not be graded, for the instructor; "" where `result` is there.
-        seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry").
+        seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts twice.
     """
 
     student: str

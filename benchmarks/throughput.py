@@ -226,6 +226,12 @@ def inside_bare(root: Path, rounds: int = 20) -> None:
 # the peers
 
 
+def checked(command: Sequence[str], **options: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+
+
 def has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
@@ -241,7 +247,7 @@ def nbgrader_class(python: str, root: Path, size: int) -> Measured:
         (course / "nbgrader_config.py").write_text('c = get_config()\nc.CourseDirectory.course_id = "questions"\n')
         environment = peer_environment(python)
         command = [python, "-m", "nbgrader", "generate_assignment", "questions", "--create"]
-        subprocess.run(command, cwd=course, env=environment, check=True, capture_output=True)
+        checked(command, cwd=course, env=environment)
         texts = [json.dumps(plain_notebook(answers, grades=True)) for answers in submissions()]
         for number in range(half, size, 2):
             add_submissions(course, [texts[number % len(texts)]], 1, f"student-{number}")

@@ -67,14 +67,12 @@ class SuiteGrader:
         sitting = Sitting(client, self.course.limits, self.suite, submission)
         runs = {question.name: sitting.run(question) for question in self.suite.questions}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
-        started = time.monotonic()
-        diagnostician = self._diagnostician(client)
-        diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if diagnose and name in failed}
-        self._mistakes.close()
-        sitting.watch.add("diagnosis", started)
-        started = time.monotonic()
-        carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
-        sitting.watch.add("carry", started)
+        with sitting.watch.stage("diagnosis"):
+            diagnostician = self._diagnostician(client)
+            diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if diagnose and name in failed}
+            self._mistakes.close()
+        with sitting.watch.stage("carry", whole=True):
+            carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
         questions = tuple(
             _question_result(question, runs[question.name], carried.get(question.name, 0.0))
             for question in self.suite.questions

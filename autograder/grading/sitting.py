@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,12 +54,38 @@ class TestRun:
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Wall time by stage."""
+    """Wall time by stage. Every second counts for one stage only, so that they add up.
+
+    run         forks, walls, and the submission's cells
+    tests       the suite's tests, without the time in which they wait for `run`
+    diagnosis   known mistakes, their forks and tests
+    carry       failed questions once more with stand-ins, their forks and tests
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
+    _open: list[tuple[str, bool]] = field(default_factory=list)
+    _since: float = 0.0
 
-    def add(self, stage: str, started: float) -> None:
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - started
+    @contextlib.contextmanager
+    def stage(self, name: str, *, whole: bool = False) -> Iterator[None]:
+        """Time what runs inside. `whole`: stages inside this one count for it."""
+        if self._open and self._open[-1][1]:
+            yield
+            return
+        self._count()
+        self._open.append((name, whole))
+        try:
+            yield
+        finally:
+            self._count()
+            self._open.pop()
+
+    def _count(self) -> None:
+        now = time.monotonic()
+        if self._open:
+            name, _ = self._open[-1]
+            self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
+        self._since = now
 
 
 class Sitting:
@@ -109,11 +135,10 @@ class Sitting:
                 )
                 continue
             self._suite.bench.student = lambda: student
-            started = time.monotonic()
-            with memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds):
+            bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
+            with self.watch.stage("tests"), bounds[0], bounds[1]:
                 raised = self._suite.run(question.name, test.name)
             log = current_log()
-            self.watch.add("tests", started)
             hangs += isinstance(raised, StudentTimeout)
             runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
         if not keep_worker:
@@ -154,8 +179,7 @@ class Sitting:
 
     def _open(self, forbidden: tuple[str, ...], stand_ins: tuple[str, ...] = ()) -> Worker:
         """A worker that has run the submission's cells, those that end the process left out."""
-        started = time.monotonic()
-        try:
+        with self.watch.stage("run"):
             while True:
                 if time.monotonic() > self._deadline:
                     raise StudentTimeout(
@@ -169,8 +193,6 @@ class Sitting:
                 worker.request({"op": "stand_in", "names": list(stand_ins)}, {}, self._limits.call_seconds, "stand-ins")
             self._worker = worker
             return worker
-        finally:
-            self.watch.add("run", started)
 
     def _stand_ins(self, names: tuple[str, ...]) -> dict[str, Any]:
         """What a worker may ask of the answer key: these functions, and not the one that it is graded for."""

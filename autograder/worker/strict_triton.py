@@ -180,7 +180,7 @@ class Strict:
 
     # accesses
 
-    def _create_masked_load(self, pointers: Any, mask: Any, other: Any, *rest: Any) -> Any:
+    def _create_masked_load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **options: Any) -> Any:
         real, names = self._touch(pointers, mask, "reads")
         if other is None and not mask.data.all():
             self.recording.unfilled += [name for name in names if name not in self.recording.unfilled]
@@ -188,11 +188,11 @@ class Strict:
             kind = interpreter._get_np_dtype(element)
             lost = np.iinfo(kind).max if kind.kind in "iu" else _POISON[kind.kind]  # of bfloat16's bits: a NaN too
             other = type(pointers)(np.full(pointers.data.shape, lost, dtype=kind), element)
-        return self._original["create_masked_load"](real, mask, other, *rest)
+        return self._original["create_masked_load"](real, mask, other, *rest, **options)
 
-    def _create_masked_store(self, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def _create_masked_store(self, pointers: Any, value: Any, mask: Any, *rest: Any, **options: Any) -> Any:
         real, _ = self._touch(pointers, mask, "writes")
-        return self._original["create_masked_store"](real, value, mask, *rest)
+        return self._original["create_masked_store"](real, value, mask, *rest, **options)
 
     def _create_atomic_rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         real, _ = self._touch(pointers, mask, "adds to")

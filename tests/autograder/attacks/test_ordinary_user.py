@@ -1,4 +1,4 @@
-"""The same walls for other users: an ordinary one, in the tiers that need no privilege; root where Python is for all."""
+"""The same walls for other users: an ordinary one without privilege, and root where Python lies open to all."""
 
 from __future__ import annotations
 

@@ -216,3 +216,13 @@ def test_a_slow_cell_that_others_need_runs_for_each_of_them(grade: Grade) -> Non
     slow = "import time\ntime.sleep(1.2)\ndef helper(z):\n    return z\n"
     uses = "def softmax(z, dim=-1):\n    e = helper(torch.exp(z - z.max()))\n    return e / e.sum(dim, keepdim=True)\n"
     assert grade(slow, softmax=uses).score == 11.0
+
+
+def test_a_mistake_in_a_class_is_named_by_what_its_methods_answer(grade: Grade) -> None:
+    forgets = (
+        "class Counter:\n    def __init__(self, start):\n        self.value = start\n"
+        "    def add(self, n):\n        return self.value + n\n"
+    )
+    diagnosis = question(grade(counter=forgets), "counter").diagnosis
+    assert diagnosis is not None
+    assert diagnosis.mistake == "Forgets"
