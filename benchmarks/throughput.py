@@ -244,15 +244,13 @@ def nbgrader_class(python: str, root: Path, size: int) -> Measured:
         folder = course / "source" / "questions"
         folder.mkdir(parents=True)
         (folder / "questions.ipynb").write_text(json.dumps(source))
-        (course / "nbgrader_config.py").write_text('c = get_config()\nc.CourseDirectory.course_id = "questions"\n')
         environment = peer_environment(python)
-        command = [python, "-m", "nbgrader", "generate_assignment", "questions", "--create"]
-        checked(command, cwd=course, env=environment)
+        checked([python, "-m", "nbgrader", "generate_assignment", "questions", "--create"], cwd=course, env=environment)
         texts = [json.dumps(plain_notebook(answers, grades=True)) for answers in submissions()]
         for number in range(half, size, 2):
             add_submissions(course, [texts[number % len(texts)]], 1, f"student-{number}")
-    command = [python, "-m", "nbgrader", "autograde", "questions", "--create"]
-    running = [[*command, f"--CourseDirectory.root={course}"] for course in courses]
+    command = f"exec {python} -m nbgrader autograde questions --create"
+    running = [["sh", "-c", f"cd {course} && {command}"] for course in courses]
     return timed("nbgrader autograde, 2", size, running, env=peer_environment(python))
 
 

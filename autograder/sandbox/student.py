@@ -46,6 +46,7 @@ class Student:
         self._call_seconds = call_seconds
         self._sources = sources
         self._why_missing = why_missing
+        self._of_suite: set[tuple[int, int]] = set()
 
     def __getattr__(self, name: str) -> StudentFunction:
         if name.startswith("__"):
@@ -74,7 +75,14 @@ class Student:
         value = self._value(frame, name, self._worker(), [])[0]
         if not isinstance(value, Handle):
             raise StudentCrashed(f"{name} could not be defined")
+        self._note_of_suite(value)
         return value
+
+    def _note_of_suite(self, value: Any) -> None:
+        """Objects that the suite's own code made: a message about the student's answer does not name them."""
+        for leaf in tree_flatten(value)[0]:
+            if isinstance(leaf, Handle):
+                self._of_suite.add((id(leaf._at), leaf._reference.number))
 
     def source(self, name: str) -> str:
         """Text of the cell that answers a question; "" where there is none."""
@@ -87,12 +95,15 @@ class Student:
         current_log().calls.append(call)
         try:
             worker = self._worker()
+            call.of_suite = (id(worker), target.get("handle")) in self._of_suite
             encoder = Encoder(_reference, keep_strides=True)
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
             call.changed = tuple(plain(str(name), 80) for name in _items(frame.header.get("changed", [])))
             call.result, cost = self._value(frame, shown, worker, encoder.grad_tensors)
+            if call.of_suite:
+                self._note_of_suite(call.result)
             call.launch = _launch(frame.header["launch"], shown) if "launch" in frame.header else None
         except StudentFault as fault:
             call.fault = fault

@@ -70,6 +70,7 @@ class Call:
         name: "softmax", or "KVCache.append" for a method of a handle.
         arguments, keywords: as the suite gave them.
         changed: names of the arguments that the call changed in place.
+        of_suite: whether it called code of the suite's own (`student.define`), and not the student's.
         launch: what its kernels did, where that was asked for.
     """
 
@@ -79,6 +80,7 @@ class Call:
     result: Any = None
     fault: StudentFault | None = None
     changed: tuple[str, ...] = ()
+    of_suite: bool = False
     launch: Launch | None = None
 
 
@@ -158,8 +160,9 @@ def last_call() -> Call | None:
 
 
 def describe_last() -> str:
-    """The most recent call in words, or "the call" where there was none."""
-    call = last_call()
+    """The most recent call of the student's code in words, or "the call" where there was none."""
+    calls = [call for call in current_log().calls if not call.of_suite] or current_log().calls
+    call = calls[-1] if calls else None
     return f"`{current_log().describe(call)}`" if call else "the call"
 
 

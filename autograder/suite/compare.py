@@ -6,6 +6,7 @@ No message prints an expected value in full, a line of the suite or of the answe
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,8 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
         return bool(torch.isclose(_wide(left), _wide(right), atol=tolerance, rtol=tolerance, equal_nan=True).all())
     if type(left) is not type(right):
         return False
+    if isinstance(left, SimpleNamespace):
+        return same(vars(left), vars(right), tolerance)
     if isinstance(left, np.ndarray):
         return same(torch.from_numpy(left), torch.from_numpy(right), tolerance)
     if isinstance(left, (list, tuple)):

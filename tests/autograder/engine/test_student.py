@@ -14,7 +14,7 @@ from autograder.errors import StudentCrashed, StudentError, StudentFault, Studen
 from autograder.grading.batch import Bench
 from autograder.sandbox.student import Handle, Student, reference_answers
 from autograder.sandbox.worker import Worker
-from autograder.suite.calls import last_call, start_log
+from autograder.suite.calls import describe_last, last_call, start_log
 
 SOURCE = """
 import torch, numpy
@@ -229,3 +229,13 @@ FAULTS: list[tuple[str, Callable[[Student], object]]] = [
 def test_odd_requests_fail_the_test_and_no_more(student: Student, name: str, ask: Callable[[Student], object]) -> None:
     with pytest.raises(StudentFault):
         ask(student)
+
+
+def test_messages_name_the_students_call_and_not_the_suites_own(student: Student) -> None:
+    make = student.define(
+        "class Tape:\n    def read(self):\n        return 1\n\ndef make():\n    return Tape()\n", "make"
+    )
+    student.same(3)
+    tape = make()
+    assert tape.read() == 1
+    assert describe_last() == "`same(3)`"

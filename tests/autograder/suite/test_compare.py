@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,8 @@ def test_calling_twice_notices_another_answer() -> None:
         (1, True, 0.0, False),
         (float("nan"), float("nan"), 0.0, True),
         (None, None, 0.0, True),
+        (SimpleNamespace(w=torch.ones(2)), SimpleNamespace(w=torch.ones(2)), 0.0, True),
+        (SimpleNamespace(w=torch.ones(2)), SimpleNamespace(w=torch.zeros(2)), 0.0, False),
     ],
 )
 def test_sameness_goes_through_and_through(left: Any, right: Any, tolerance: float, equal: bool) -> None:

@@ -44,8 +44,8 @@ def test_empty_and_full_sequences(student):
 def test_n_is_the_padded_length_even_if_nobody_is_so_long(student):
     """The longest of these sentences has 3 tokens, the tensors have 11 places."""
     mask = student.padding_mask(tensor([3, 2]), 11)
-    assert_close(mask.reshape(2, -1).sum(dim=-1), tensor([3, 2]), what="the number of real keys of")
-    assert_close(mask.reshape(2, -1)[:, 3:], torch.zeros(2, 8).bool(), what="the places from 3 on of")
+    assert_close(mask.reshape(2, -1).sum(dim=-1), tensor([3, 2]), what="the number of real keys")
+    assert_close(mask.reshape(2, -1)[:, 3:], torch.zeros(2, 8).bool(), what="the places from 3 on")
 
 
 @points(0.5)

@@ -78,6 +78,7 @@ def test_the_input_stays_as_it_was(student):
 
 def _assert_close(answer, expected, atol=1e-6):
     result, launch = answer
+    assert launch.loads.get("x"), "No kernel loads x: the work is not done in a kernel."
     if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
         raise AssertionError(
             f"There is nan in the result, and masked lanes of {', '.join(launch.unfilled)} were loaded without other=. "

@@ -191,6 +191,11 @@ def _whole(q, k, v, causal=False):
 
 def _assert_o(answer, expected, atol=2e-5):
     (o, _), launch = answer
+    if not launch.dots or not all(launch.loads.get(name) for name in ("q", "k", "v")):
+        raise AssertionError(
+            f"The kernel loads {launch.loads.get('q', 0)} elements of q, {launch.loads.get('k', 0)} of k and "
+            f"{launch.loads.get('v', 0)} of v, and calls tl.dot {launch.dots} times: it does not compute attention."
+        )
     if launch.unfilled and isinstance(o, torch.Tensor) and bool(o.isnan().any()):
         raise AssertionError(
             f"There is nan in o, and masked lanes of {', '.join(launch.unfilled)} were loaded without other=. On a GPU "

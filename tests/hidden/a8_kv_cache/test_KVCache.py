@@ -159,8 +159,8 @@ def test_reset_starts_at_the_beginning(student):
         chunks = [_chunk(c), _chunk(c)]
         k_all, v_all = _step(cache, chunks)[1]
         assert_equal(list(k_all.shape), [2, 3, seen, 5], what="the shape of k_all after reset")
-        assert_close(k_all[:, :, -c:], chunks[1][0], what="the newest keys after reset, of")
-        assert_close(v_all[:, :, -c:], chunks[1][1], what="the newest values after reset, of")
+        assert_close(k_all[:, :, -c:], chunks[1][0], what="the newest keys after reset")
+        assert_close(v_all[:, :, -c:], chunks[1][1], what="the newest values after reset")
 
 
 @points(1)
@@ -255,6 +255,6 @@ def test_operations_do_not_grow_with_the_length(student):
             _step(cache, [_chunk(old), _chunk(old)])
         counts.append(student.cost("feed", cache, [_chunk(c), _chunk(c)]).operations)
         k = tensor(0.5).expand(2, 3, 1, 5)
-        assert_close(cache.append(1, k, k)[0][:, :, -1:], k, what="the newest key of")
+        assert_close(cache.append(1, k, k)[0][:, :, -1:], k, what="the newest key")
         assert_equal(cache.length, sum(steps) + c, what="the length")
     assert counts[1] <= counts[0] + 4, f"{counts[0]} operations on a short cache and {counts[1]} on a longer one."

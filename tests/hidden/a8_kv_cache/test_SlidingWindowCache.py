@@ -144,7 +144,7 @@ def test_memory_does_not_grow_with_text_or_capacity(student):
         chunks = [_chunk(1), _chunk(1)]
         moved.append(student.cost("feed", cache, chunks).moved)
         k_all, _ = cache.append(0, *chunks[1])
-        assert_close(k_all[:, :, 2], chunks[0][0][:, :, 0], what="the newest key but one of")
+        assert_close(k_all[:, :, 2], chunks[0][0][:, :, 0], what="the newest key but one")
     assert moved[1] <= 1.2 * moved[0], f"a step moves {moved[0]} numbers after 9 tokens and {moved[1]} after 60."
 
 

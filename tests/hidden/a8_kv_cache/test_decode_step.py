@@ -135,7 +135,7 @@ def test_a_chunk_does_not_see_its_own_future(student, reference):
     other = ids.clone()
     other[:, -1] += 1
     first, second = (student.decode_step(params, chunk, _tape(student, past, 5), sizes) for chunk in (ids, other))
-    assert_close(second[:, :3], first[:, :3].detach(), what="all logits but the last, after another last token, of")
+    assert_close(second[:, :3], first[:, :3].detach(), what="all logits but the last, after another last token")
     assert bool((first[:, 3] - second[:, 3]).abs().max() > 1e-3), "the logits of the exchanged token did not change."
 
 
@@ -201,7 +201,7 @@ def test_left_padded_rows_decode_like_the_prompts_alone(student, reference):
     answer = _decode(student, params, ids, sizes, [5, 1, 1], mask=mask)
     for row, p in enumerate(pads):
         alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes)
-        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits of")
+        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits")
 
 
 @points(1)
@@ -213,7 +213,7 @@ def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
     answer = _decode(student, params, ids, sizes, [4, 1, 2], mask=mask, window=3)
     for row, p in enumerate(pads):
         alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes, window=3)
-        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits of")
+        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits")
 
 
 @points(1)

@@ -81,7 +81,7 @@ def test_the_prompt_stays_as_it_was(student, reference):
     prompt = randint(0, 13, (2, 5))
     answer = call_twice(student.generate_cached, params, prompt, 6, sizes)
     assert_equal(list(answer.shape), [2, 11], what="the shape")
-    assert_close(answer[:, :5], prompt, what="the first five columns of")
+    assert_close(answer[:, :5], prompt, what="the first five columns")
 
 
 @points(2)

@@ -70,6 +70,6 @@ def test_a_left_padded_prompt_reads_like_the_prompt_alone(student, reference):
     prompt = randint(0, 13, (2, 7))
     mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]).bool()
     answer = student.prefill(params, prompt, _empty(student, sizes, 2), sizes, mask=mask)
-    assert_close(answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding of")
+    assert_close(answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding")
     alone = reference.decoder_lm(prompt[1:, 3:], params, sizes)
-    assert_close(answer[1:, 3:], alone, what="the real tokens of the padded row of")
+    assert_close(answer[1:, 3:], alone, what="the real tokens of the padded row")

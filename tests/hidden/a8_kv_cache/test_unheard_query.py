@@ -12,7 +12,7 @@ def _check(student, q, k, twice=False):
     root = q.shape[1] ** 0.5
     changed = torch.cat([q[:-1], query[None].to(q.dtype)])
     notes = [torch.softmax((queries * k).sum(dim=1) / root, dim=0) for queries in (q, changed)]
-    assert_close(notes[1], notes[0], atol=1e-8, rtol=0, what="by the notes' formula, the weights with the answer of")
+    assert_close(notes[1], notes[0], atol=1e-8, rtol=0, what="by the notes' formula, the weights with the answer")
     attention = [torch.softmax(k @ queries[-1] / root, dim=0) for queries in (q, changed)]
     moved = float((attention[1] - attention[0]).abs().max())
     assert moved >= 0.1, f"no weight of attention moves by 0.1 with this query; the largest change is {moved:.3g}."
