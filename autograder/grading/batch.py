@@ -154,8 +154,8 @@ def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:
     """Libraries that the host loads besides torch, because a worker would pay for them again and again.
 
-    Those that the assignment's own running cells or its known answers use, and those that some submission names more
-    often than the release does (whose demo cells, which do not run, name them too).
+    Those that the assignment's own running cells or its known answers use, and those that the answer key or some
+    submission names more often than the release does (whose demo cells, which do not run, name them too).
     """
     release = assignment.release.read_text(encoding="utf-8")
     running = "".join(cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question"))
@@ -163,13 +163,13 @@ def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], l
         known = assignment.suite / name
         running += known.read_text(encoding="utf-8") if known.exists() else ""
     wanted = {name for name, sign in EXTRAS.items() if sign.search(running)}
-    for found in submissions:
+    for path in (assignment.solution, *(found.path for found in submissions)):
         if len(wanted) == len(EXTRAS):
             break
         try:
-            if found.path.stat().st_size > limits.notebook_mb << 20:
+            if path.stat().st_size > limits.notebook_mb << 20:
                 continue
-            text = found.path.read_text(encoding="utf-8", errors="ignore")
+            text = path.read_text(encoding="utf-8", errors="ignore")
         except OSError:
             continue
         wanted |= {n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))}

@@ -128,6 +128,8 @@ class Host:
         walls.refuse_overlap(self._readable, self._hidden, self._tier)
         if self._tier == "namespaces":
             self._enter_namespaces()
+        else:
+            kernel.use_huge_pages()
         if self._tier == "landlock":
             rules = kernel.landlock_rules([*self._readable, *walls.DEVICES], [])
             self._ground = dataclasses.replace(self._ground, landlock=rules)
@@ -151,6 +153,7 @@ class Host:
         kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
         self._processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        kernel.use_huge_pages()  # in the process that forks: what it shares with another falls apart when it writes
         self._walls.build_root(self._readable, self._hidden)
 
     def _wait_for(self, child: int) -> NoReturn:
@@ -281,7 +284,6 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-    kernel.use_huge_pages()
     try:
         host = Host(controls, config)
         if len(list(Path("/proc/self/task").iterdir())) != 1:

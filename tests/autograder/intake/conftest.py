@@ -41,13 +41,13 @@ def release(assignment: Assignment) -> Release:
 
 @pytest.fixture
 def read(tmp_path: Path, course: Course, release: Release) -> Callable[..., Submission]:
-    """Read a list of cells, a whole notebook, or bytes, as handed in by "alice"."""
+    """Read a list of cells, a whole notebook, or bytes, as handed in by "student-001"."""
 
     def read_(content: list[Cell] | dict[str, Any] | bytes) -> Submission:
-        path = tmp_path / "handed_in" / "alice.ipynb"
+        path = tmp_path / "handed_in" / "student-001.ipynb"
         path.parent.mkdir(exist_ok=True)
         raw = notebook(content) if isinstance(content, list) else content
         path.write_bytes(raw if isinstance(raw, bytes) else json.dumps(raw).encode())
-        return read_submission(FoundSubmission("alice", path), release, course.limits)
+        return read_submission(FoundSubmission("student-001", path), release, course.limits)
 
     return read_

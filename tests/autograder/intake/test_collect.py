@@ -46,25 +46,27 @@ def collected(course: Course) -> dict[str, str]:
         ),
         (
             "moodle",
-            {"Jane Doe_12345_assignsubmission_file_/m1.ipynb": "a", "Max_O Neil_2_assignsubmission_file_w.ipynb": "b",
+            {"Student Eleven_12345_assignsubmission_file_/m1.ipynb": "a",
+             "Two_Word Name_2_assignsubmission_file_w.ipynb": "b",
              "Li_3_assignsubmission_file/m1.ipynb": "c"},
-            {"Jane Doe_12345/m1/m1.ipynb": "a", "Max_O Neil_2/m1/m1.ipynb": "b", "Li_3/m1/m1.ipynb": "c"},
+            {"Student Eleven_12345/m1/m1.ipynb": "a", "Two_Word Name_2/m1/m1.ipynb": "b", "Li_3/m1/m1.ipynb": "c"},
         ),
         (
             "github",
-            {"m1-submissions/m1-jane-doe/m1.ipynb": "a", "m1-submissions/m1-bob/work/mine.ipynb": "b"},
-            {"jane-doe/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b"},
+            {"m1-submissions/m1-student-011/m1.ipynb": "a", "m1-submissions/m1-student-002/work/mine.ipynb": "b"},
+            {"student-011/m1/m1.ipynb": "a", "student-002/m1/m1.ipynb": "b"},
         ),
         (
             "github",
-            {"clones/homework-one-jane/m1.ipynb": "a", "clones/homework-one-bob/m1.ipynb": "b"},
-            {"jane/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b"},
+            {"clones/homework-one-kit011/m1.ipynb": "a", "clones/homework-one-kit002/m1.ipynb": "b"},
+            {"kit011/m1/m1.ipynb": "a", "kit002/m1/m1.ipynb": "b"},
         ),
         (
             "folder",
-            {"alice/m1/m1.ipynb": "a", "bob/my work.ipynb": "b", "carol.ipynb": "c", "dave/m1/timestamp.txt": "",
-             "alice/m1/previous/1/m1.ipynb": "old", "alice/m1/.ipynb_checkpoints/m1-checkpoint.ipynb": "x"},
-            {"alice/m1/m1.ipynb": "a", "bob/m1/m1.ipynb": "b", "carol/m1/m1.ipynb": "c"},
+            {"student-001/m1/m1.ipynb": "a", "student-002/my work.ipynb": "b", "student-003.ipynb": "c",
+             "student-004/m1/timestamp.txt": "",
+             "student-001/m1/previous/1/m1.ipynb": "old", "student-001/m1/.ipynb_checkpoints/m1-checkpoint.ipynb": "x"},
+            {"student-001/m1/m1.ipynb": "a", "student-002/m1/m1.ipynb": "b", "student-003/m1/m1.ipynb": "c"},
         ),
     ],
 )  # fmt: skip
@@ -84,9 +86,9 @@ def test_each_systems_names_are_known(
 GRADESCOPE = """---
 submission_101:
   :submitters:
-  - :name: Jane Doe
+  - :name: Student Eleven
     :sid: '1001'
-    :email: jane@example.org
+    :email: student-011@example.org
   - :name: "Max \\"M\\""
     :sid:
     :email: max@example.org
@@ -102,7 +104,7 @@ submission_101:
     :created_at: 2026-02-01 10:00:00.000000000 Z
 submission_102:
   :submitters:
-  - :name: Bob
+  - :name: Student Two
     :sid: '1002'
   :created_at: !ruby/object:ActiveSupport::TimeWithZone
     utc: 2026-03-02 08:00:00.000000000 Z
@@ -215,15 +217,17 @@ def test_what_does_not_match_is_listed_with_the_reason(course: Course, assignmen
 def test_files_that_come_with_a_notebook_are_counted_only(course: Course, assignment: Assignment, zipped: Path) -> None:
     files = {
         "m1-ann/m1.ipynb": "a", "m1-ann/README.md": "", "m1-ann/figures/x.svg": "", "m1-ann/.github/w.yml": "",
-        "m1-bob/work.pdf": "",
+        "m1-student-002/work.pdf": "",
     }  # fmt: skip
     report = collect(course, assignment, write_zip(zipped, files), "github")
-    assert report[1:] == ["m1-bob/work.pdf: not a notebook", "2 other files beside the notebooks were left"]
+    assert report[1:] == ["m1-student-002/work.pdf: not a notebook", "2 other files beside the notebooks were left"]
 
 
 def test_nothing_that_matches_says_what_was_expected(course: Course, assignment: Assignment, zipped: Path) -> None:
-    write_zip(zipped, {"alice/m1.ipynb": "a"})
-    with pytest.raises(NothingToGrade, match=r"lastfirst_12345_67890_name\.ipynb; there is, for example, alice/m1"):
+    write_zip(zipped, {"student-001/m1.ipynb": "a"})
+    with pytest.raises(
+        NothingToGrade, match=r"lastfirst_12345_67890_name\.ipynb; there is, for example, student-001/m1"
+    ):
         collect(course, assignment, zipped, "canvas")
     assert collected(course) == {}
 
@@ -271,16 +275,16 @@ def test_links_and_devices_are_left_out(course: Course, assignment: Assignment, 
 
 
 def test_links_in_a_folder_are_not_followed(course: Course, assignment: Assignment, tmp_path: Path) -> None:
-    secret = tmp_path / "secret" / "mallory.ipynb"
+    secret = tmp_path / "secret" / "secret.ipynb"
     secret.parent.mkdir()
     secret.write_text("secret")
     upload = tmp_path / "upload"
     upload.mkdir()
-    (upload / "alice.ipynb").write_text("a")
-    (upload / "eve.ipynb").symlink_to(secret)
+    (upload / "student-001.ipynb").write_text("a")
+    (upload / "student-005.ipynb").symlink_to(secret)
     (upload / "all").symlink_to(secret.parent)
     report = collect(course, assignment, upload, "folder")
-    assert collected(course) == {"alice/m1/m1.ipynb": "a"}
+    assert collected(course) == {"student-001/m1/m1.ipynb": "a"}
     assert len([line for line in report if "link" in line]) == 2
 
 

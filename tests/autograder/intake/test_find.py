@@ -33,86 +33,94 @@ def found(course: Course, assignment: Assignment, *paths: Path) -> list[tuple[st
 
 
 def test_the_default_is_the_submitted_folder(course: Course, assignment: Assignment) -> None:
-    put(course.root / "submitted/bob/m1/m1.ipynb")
-    put(course.root / "submitted/alice/m1/m1.ipynb")
-    put(course.root / "submitted/alice/other/other.ipynb")
-    put(course.root / "submitted/alice/m1/.ipynb_checkpoints/m1-checkpoint.ipynb")
+    put(course.root / "submitted/student-002/m1/m1.ipynb")
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    put(course.root / "submitted/student-001/other/other.ipynb")
+    put(course.root / "submitted/student-001/m1/.ipynb_checkpoints/m1-checkpoint.ipynb")
     assert found(course, assignment) == [
-        ("alice", "submitted/alice/m1/m1.ipynb"),
-        ("bob", "submitted/bob/m1/m1.ipynb"),
+        ("student-001", "submitted/student-001/m1/m1.ipynb"),
+        ("student-002", "submitted/student-002/m1/m1.ipynb"),
     ]
 
 
 def test_a_renamed_notebook_is_found_and_of_several_the_newest(course: Course, assignment: Assignment) -> None:
-    put(course.root / "submitted/alice/m1/my work.ipynb")
-    put(course.root / "submitted/bob/m1/new.ipynb", written=2000)
-    put(course.root / "submitted/bob/m1/old.ipynb", written=1000)
-    put(course.root / "submitted/carol/m1/m1.ipynb", written=1000)
-    put(course.root / "submitted/carol/m1/scratch.ipynb", written=2000)
+    put(course.root / "submitted/student-001/m1/my work.ipynb")
+    put(course.root / "submitted/student-002/m1/new.ipynb", written=2000)
+    put(course.root / "submitted/student-002/m1/old.ipynb", written=1000)
+    put(course.root / "submitted/student-003/m1/m1.ipynb", written=1000)
+    put(course.root / "submitted/student-003/m1/scratch.ipynb", written=2000)
     assert [path for _, path in found(course, assignment)] == [
-        "submitted/alice/m1/my work.ipynb", "submitted/bob/m1/new.ipynb", "submitted/carol/m1/m1.ipynb",
-    ]  # fmt: skip
+        "submitted/student-001/m1/my work.ipynb",
+        "submitted/student-002/m1/new.ipynb",
+        "submitted/student-003/m1/m1.ipynb",
+    ]
 
 
 def test_a_folder_without_a_notebook_is_found_so_that_it_is_reported(
     course: Course, assignment: Assignment, release: Release
 ) -> None:
-    (course.root / "submitted/alice/m1").mkdir(parents=True)
+    (course.root / "submitted/student-001/m1").mkdir(parents=True)
     (only,) = find_submissions(course, assignment, [])
-    assert only.student == "alice"
+    assert only.student == "student-001"
     with pytest.raises(UnreadableSubmission, match="no such file"):
         read_submission(only, release, course.limits)
 
 
 def test_a_flat_folder_has_one_notebook_a_student(course: Course, assignment: Assignment) -> None:
-    put(course.root / "downloads/m1/alice.ipynb")
-    put(course.root / "downloads/m1/bob.ipynb")
-    put(course.root / "downloads/m1/.hidden/eve.ipynb")
+    put(course.root / "downloads/m1/student-001.ipynb")
+    put(course.root / "downloads/m1/student-002.ipynb")
+    put(course.root / "downloads/m1/.hidden/student-005.ipynb")
     assert found(course, assignment, course.root / "downloads/m1") == [
-        ("alice", "downloads/m1/alice.ipynb"),
-        ("bob", "downloads/m1/bob.ipynb"),
+        ("student-001", "downloads/m1/student-001.ipynb"),
+        ("student-002", "downloads/m1/student-002.ipynb"),
     ]
 
 
 def test_single_notebooks_and_students_folders(course: Course, assignment: Assignment) -> None:
-    laid_out = put(course.root / "submitted/alice/m1/m1.ipynb")
-    alone = put(course.root / "bob.ipynb")
-    renamed = put(course.root / "submitted/carol/m1/mine.ipynb")
-    assert [one for one, _ in found(course, assignment, laid_out, alone, renamed)] == ["alice", "bob", "carol"]
-    assert found(course, assignment, laid_out.parent.parent) == [("alice", "submitted/alice/m1/m1.ipynb")]
-    assert found(course, assignment, laid_out.parent) == [("alice", "submitted/alice/m1/m1.ipynb")]
-    assert found(course, assignment, renamed.parent) == [("carol", "submitted/carol/m1/mine.ipynb")]
+    laid_out = put(course.root / "submitted/student-001/m1/m1.ipynb")
+    alone = put(course.root / "student-002.ipynb")
+    renamed = put(course.root / "submitted/student-003/m1/mine.ipynb")
+    assert [one for one, _ in found(course, assignment, laid_out, alone, renamed)] == [
+        "student-001",
+        "student-002",
+        "student-003",
+    ]
+    assert found(course, assignment, laid_out.parent.parent) == [("student-001", "submitted/student-001/m1/m1.ipynb")]
+    assert found(course, assignment, laid_out.parent) == [("student-001", "submitted/student-001/m1/m1.ipynb")]
+    assert found(course, assignment, renamed.parent) == [("student-003", "submitted/student-003/m1/mine.ipynb")]
 
 
 def test_one_of_several_notebooks_in_a_folder_called_like_the_assignment(
     course: Course, assignment: Assignment
 ) -> None:
-    alice = put(course.root / "downloads/m1/alice.ipynb")
-    bob = put(course.root / "downloads/m1/bob.ipynb")
-    assert [one for one, _ in found(course, assignment, alice, bob)] == ["alice", "bob"]
+    student_001 = put(course.root / "downloads/m1/student-001.ipynb")
+    student_002 = put(course.root / "downloads/m1/student-002.ipynb")
+    assert [one for one, _ in found(course, assignment, student_001, student_002)] == ["student-001", "student-002"]
 
 
 def test_the_same_notebook_named_twice_is_one(course: Course, assignment: Assignment) -> None:
-    alice = put(course.root / "submitted/alice/m1/m1.ipynb")
-    assert len(found(course, assignment, alice, course.root / "submitted")) == 1
+    student_001 = put(course.root / "submitted/student-001/m1/m1.ipynb")
+    assert len(found(course, assignment, student_001, course.root / "submitted")) == 1
 
 
 def test_two_notebooks_of_one_student_are_refused(course: Course, assignment: Assignment) -> None:
-    one = put(course.root / "one/alice.ipynb")
-    two = put(course.root / "two/alice.ipynb")
-    with pytest.raises(KitError, match=r"two notebooks belong to alice: .*one/alice\.ipynb and .*two/alice\.ipynb"):
+    one = put(course.root / "one/student-001.ipynb")
+    two = put(course.root / "two/student-001.ipynb")
+    with pytest.raises(
+        KitError, match=r"two notebooks belong to student-001: .*one/student-001\.ipynb and .*two/student-001\.ipynb"
+    ):
         find_submissions(course, assignment, [one, two])
 
 
 def test_a_linked_folder_is_found_and_refused_when_read(
     course: Course, assignment: Assignment, release: Release
 ) -> None:
-    put(course.root / "submitted/alice/m1/m1.ipynb")
-    (course.root / "submitted/eve").symlink_to(course.root / "submitted/alice")
-    alice, eve = find_submissions(course, assignment, [])
-    assert (alice.student, eve.student) == ("alice", "eve")
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    (course.root / "submitted/student-005").symlink_to(course.root / "submitted/student-001")
+    student_001, student_005 = find_submissions(course, assignment, [])
+    assert (student_001.student, student_005.student) == ("student-001", "student-005")
     with pytest.raises(UnreadableSubmission, match="is a link"):
-        read_submission(eve, release, course.limits)
+        read_submission(student_005, release, course.limits)
 
 
 def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assignment) -> None:
@@ -124,7 +132,7 @@ def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assi
         find_submissions(course, assignment, [course.root / "course.toml"])
 
 
-@pytest.mark.parametrize("name", ["alice", "Doe, Jane", "student-001", "jané_42", "a.b@c.org", "李雷", "O'Neil (late)"])
+@pytest.mark.parametrize("name", ["student-001", "Last, First", "größe_42", "a.b@c.org", "李雷", "O'Neil (late)"])
 def test_ordinary_names_stay(name: str) -> None:
     assert safe_student(name) == name
 

@@ -273,7 +273,9 @@ def test_a_deleted_written_answer_is_missing(read: Read) -> None:
 
 
 def test_another_assignments_notebook_is_refused(read: Read) -> None:
-    with pytest.raises(UnreadableSubmission, match=r"^alice\.ipynb: has the cells of another assignment \(halve\)"):
+    with pytest.raises(
+        UnreadableSubmission, match=r"^student-001\.ipynb: has the cells of another assignment \(halve\)"
+    ):
         read([question("halve", "def halve(x):\n    return x / 2"), given("imports", IMPORTS)])
 
 

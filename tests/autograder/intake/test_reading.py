@@ -122,7 +122,7 @@ def test_what_is_no_notebook_is_refused_in_one_line(read: Read, content: bytes, 
     with pytest.raises(UnreadableSubmission) as refusal:
         read(content)
     message = str(refusal.value)
-    assert message.startswith("alice.ipynb: ")
+    assert message.startswith("student-001.ipynb: ")
     assert reason in message
     assert "\n" not in message
 
@@ -137,7 +137,7 @@ def test_far_too_much_code_is_refused() -> None:
 def refused(course: Course, release: Release) -> Callable[[Path], str]:
     def refused_(path: Path) -> str:
         with pytest.raises(UnreadableSubmission) as refusal:
-            read_submission(FoundSubmission("alice", path), release, course.limits)
+            read_submission(FoundSubmission("student-001", path), release, course.limits)
         return str(refusal.value)
 
     return refused_
@@ -155,15 +155,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path, refused: Callable[[Path], st
 def test_links_to_other_work_are_refused(tmp_path: Path, course: Course, refused: Callable[[Path], str]) -> None:
     key = course.root / "solutions" / "m1" / "m1.ipynb"
     submitted = tmp_path / "submitted"
-    for student in ("eve", "mallory"):
+    for student in ("student-005", "secret"):
         (submitted / student).mkdir(parents=True)
     (submitted / "link.ipynb").symlink_to(key)
-    (submitted / "mallory" / "m1").symlink_to(key.parent)
-    (submitted / "trudy").symlink_to(submitted / "eve")
-    (submitted / "eve" / "m1").mkdir()
-    (submitted / "eve" / "m1" / "m1.ipynb").write_bytes(key.read_bytes())
+    (submitted / "secret" / "m1").symlink_to(key.parent)
+    (submitted / "trudy").symlink_to(submitted / "student-005")
+    (submitted / "student-005" / "m1").mkdir()
+    (submitted / "student-005" / "m1" / "m1.ipynb").write_bytes(key.read_bytes())
     assert "is a link" in refused(submitted / "link.ipynb")
-    assert "is a link" in refused(submitted / "mallory" / "m1" / "m1.ipynb")
+    assert "is a link" in refused(submitted / "secret" / "m1" / "m1.ipynb")
     assert "is a link" in refused(submitted / "trudy" / "m1" / "m1.ipynb")
 
 
@@ -174,11 +174,11 @@ def test_a_hostile_file_name_stays_on_one_line(tmp_path: Path, refused: Callable
 
 
 def test_a_renamed_notebook_and_its_neighbours_are_spoken_of(tmp_path: Path, course: Course, release: Release) -> None:
-    folder = tmp_path / "submitted" / "alice" / "m1"
+    folder = tmp_path / "submitted" / "student-001" / "m1"
     folder.mkdir(parents=True)
     (folder / "my m1.ipynb").write_text(json.dumps(notebook(sheet(ANSWERS))))
     (folder / "old.ipynb").write_text("{}")
-    submission = read_submission(FoundSubmission("alice", folder / "my m1.ipynb"), release, course.limits)
+    submission = read_submission(FoundSubmission("student-001", folder / "my m1.ipynb"), release, course.limits)
     messages = [notice.message for notice in submission.notices]
     assert len(messages) == 2
     assert "is called my m1.ipynb, not m1.ipynb" in messages[0]

@@ -87,4 +87,6 @@ def hostile():
 
 @pytest.fixture
 def problem(tmp_path):
-    return Graded("eve" + SCRIPT, tmp_path / "eve.ipynb", None, f"not a notebook {LINK}{ANSI}", {"read": 0.5})
+    return Graded(
+        "student-005" + SCRIPT, tmp_path / "student-005.ipynb", None, f"not a notebook {LINK}{ANSI}", {"read": 0.5}
+    )

@@ -53,7 +53,9 @@ def test_csv_shows_no_dust(plain):
 
 def test_lateness_by_the_submissions_own_time(plain):
     late = Late("per_day", penalty_per_day=0.1)
-    table = rows(export([plain, replace(plain, student="bob")], "csv", minutes_late={"bob": 90}, late=late))
+    table = rows(
+        export([plain, replace(plain, student="student-002")], "csv", minutes_late={"student-002": 90}, late=late)
+    )
     assert table[0][-4:] == ["total", "max", "minutes_late", "total_after_late"]
     assert table[1][-4:] == ["11", "20", "0", "11"]
     assert table[2][-4:] == ["11", "20", "90", "9"]  # 10% of 20

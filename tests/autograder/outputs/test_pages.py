@@ -158,7 +158,7 @@ def test_report_counts_the_class(plain, hostile, problem):
     assert "44.2% mean · 44.2% median" in text  # 11/20 and 1/3
     assert "1 graded without isolation." in text
     assert "Results of 2 different suites." in text
-    assert "eve<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
+    assert "student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
     assert "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?" in text
     assert "Median 1.5 s a submission. Slowest: ada with 2 s." in text
     assert "read 1.5 s · tests 1.5 s over all submissions" in text

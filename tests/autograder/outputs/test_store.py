@@ -59,13 +59,20 @@ def test_a_student_needs_a_name():
 
 def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
     path = store.write_result(tmp_path, plain)
-    (path.parent / "bob.json").write_text("{", encoding="utf-8")
-    (path.parent / "carol.json").write_text("[" * 100_000, encoding="utf-8")
-    (path.parent / "dave.json").write_text(plain.to_json(), encoding="utf-8")  # somebody else's result
-    (path.parent / "erin.json").write_text(plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8")
+    (path.parent / "student-002.json").write_text("{", encoding="utf-8")
+    (path.parent / "student-003.json").write_text("[" * 100_000, encoding="utf-8")
+    (path.parent / "student-004.json").write_text(plain.to_json(), encoding="utf-8")  # somebody else's result
+    (path.parent / "student-005.json").write_text(
+        plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
+    )
     broken = []
     assert store.read_results(tmp_path, "attention", lambda p, why: broken.append((p.name, why))) == [plain]
-    assert [name for name, _ in broken] == ["bob.json", "carol.json", "dave.json", "erin.json"]
+    assert [name for name, _ in broken] == [
+        "student-002.json",
+        "student-003.json",
+        "student-004.json",
+        "student-005.json",
+    ]
     assert "'ada'" in broken[2][1]
 
 
@@ -86,7 +93,7 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
         return store.is_current(tmp_path, "attention", student, submission, suite, isolation)
 
     assert current()
-    assert not current(student="bob")
+    assert not current(student="student-002")
     assert not current(submission="other")
     assert not current(suite="suite-2")
     assert not current(isolation="none")

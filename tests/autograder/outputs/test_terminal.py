@@ -35,7 +35,7 @@ def test_names_are_neither_markup_nor_escapes(plain, hostile, problem):
     text = printed([replace(plain, student="[bold]x[/]"), hostile], [problem])
     assert "[bold]x[/]" in text
     assert "=cmd|' /C calc'!A0<script>" in text
-    assert "not graded: eve<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
+    assert "not graded: student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
     assert "1 graded without isolation" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
