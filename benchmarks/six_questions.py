@@ -96,9 +96,13 @@ def submissions() -> list[dict[str, str]]:
     return [{**ANSWERS, **change} for change in ({}, *wrong, other, raises, stub)]
 
 
-def checks_of(question: str, where: str) -> list[str]:
-    """The checks of a question as statements; `where` is put before the function's name."""
-    return [f"torch.manual_seed({n})\n" + text.replace("{f}", where) for n, text in enumerate(CHECKS[question])]
+def checks_of(question: str, where: str, *, seeded: bool = True) -> list[str]:
+    """The checks of a question as statements; `where` is put before the function's name.
+
+    `seeded`: each draws its own numbers. A hidden suite is seeded by the kit.
+    """
+    checks = (text.replace("{f}", where) for text in CHECKS[question])
+    return [f"torch.manual_seed({n})\n{check}" if seeded else check for n, check in enumerate(checks)]
 
 
 def indented(text: str) -> str:
@@ -128,7 +132,7 @@ def write_kit_course(root: Path) -> None:
     for name in ANSWERS:
         tests = [
             f"@points(1)\ndef test_{n}(student):\n{indented(check)}"
-            for n, check in enumerate(checks_of(name, "student."))
+            for n, check in enumerate(checks_of(name, "student.", seeded=False))
         ]
         used = 'pytestmark = [uses("softmax", "scores")]\n' if name == "attention" else ""
         head = f'"""{name}."""\n\nimport torch\n\nfrom autograder.suite import points, uses\n\n{used}'

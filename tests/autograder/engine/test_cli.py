@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from small_course import ANSWERS, notebook
 
 from autograder.cli import main
 from autograder.course import Course
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -90,6 +93,17 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["verify", "batch", "run"])
+def test_grading_never_starts_a_second_thread_of_torch(module: str) -> None:
+    """A fork of a process whose torch has run two threads hangs: the limit must stand before torch is loaded."""
+    program = f"import autograder.grading.{module}, torch; print(torch.get_num_threads())"
+    clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=clean, cwd=REPOSITORY
+    )
+    assert done.stdout == "1\n"
 
 
 def test_what_is_not_built_says_what_to_run(
