@@ -1,4 +1,4 @@
-"""For all tests of the kit: one thread, said before torch is loaded, since grader processes are forked from this one."""
+"""For all tests of the kit: one thread, said before torch is loaded, since graders are forked from this process."""
 
 import os
 
