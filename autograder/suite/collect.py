@@ -94,8 +94,11 @@ def forget_modules(folder: Path) -> None:
 
     A long-lived process must see what was changed since, and a suite of the same name in another course is another.
     """
-    for name in [name for name in sys.modules if name.partition(".")[0] == folder.name]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or "")
+        # pytest calls them <assignment>.test_<question>; a library may be called like the assignment
+        if name.startswith(f"{folder.name}.") and file.parent.parts[-2:] == (folder.parent.name, folder.name):
+            del sys.modules[name]
 
 
 def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
