@@ -141,24 +141,43 @@ def unembedding(params):
     return params["unembed"] if "unembed" in params else params["embed"].T
 
 
+def embed(ids, positions, params):
+    """Into the model: ids and their positions, [B, N] or [N] -> x [B, N, D]. Learned positions are added here."""
+    x = params["embed"][ids]
+    return x + params["positions"][positions] if "positions" in params else x
+
+
+def project(x, positions, block, params, config):
+    """The first half of a block: x [B, N, D] -> q [B, H, N, d], k and v [B, H_kv, N, d], q and k turned if rotary."""
+    h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
+    q = split_heads(h @ block["w_q"], config.num_heads)
+    k = split_heads(h @ block["w_k"], config.num_kv_heads)
+    v = split_heads(h @ block["w_v"], config.num_kv_heads)
+    if "positions" not in params:
+        q, k = (rotary_positions(t, positions, config.theta) for t in (q, k))
+    return q, k, v
+
+
+def finish_block(x, mixed, block):
+    """The second half: what attention mixed, [B, H, N, d], joins the stream x [B, N, D], then the MLP."""
+    x = x + merge_heads(mixed) @ block["w_o"]
+    return x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
+
+
+def to_logits(x, params):
+    """Out of the model: x [B, N, D] -> logits [B, N, V], through the final norm."""
+    return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ unembedding(params)
+
+
 def decoder_lm(ids, params, config, window=None):
     """The whole model on whole sequences: ids [B, N] -> logits [B, N, V]. It remembers nothing."""
     positions = torch.arange(ids.shape[1])  # [N]
-    rotary = "positions" not in params
-    x = params["embed"][ids]  # [B, N, D]
-    if not rotary:
-        x = x + params["positions"][positions]
+    x = embed(ids, positions, params)  # [B, N, D]
     mask = causal_mask(ids.shape[1], window=window)  # [N, N]
     for block in params["blocks"]:
-        h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
-        q = split_heads(h @ block["w_q"], config.num_heads)  # [B, H, N, d]
-        k = split_heads(h @ block["w_k"], config.num_kv_heads)  # [B, H_kv, N, d]
-        v = split_heads(h @ block["w_v"], config.num_kv_heads)  # [B, H_kv, N, d]
-        if rotary:
-            q, k = (rotary_positions(t, positions, config.theta) for t in (q, k))
-        x = x + merge_heads(grouped_attention(q, k, v, mask)) @ block["w_o"]
-        x = x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
-    return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ unembedding(params)
+        q, k, v = project(x, positions, block, params, config)
+        x = finish_block(x, grouped_attention(q, k, v, mask), block)
+    return to_logits(x, params)
 
 
 def make_config(**changes):
@@ -214,9 +233,9 @@ def generate_uncached(params, prompt, num_new, config):
 
 def feed(cache, chunks):
     """One step of a caller: a chunk (k, v) for every layer, then one advance. Returns what each append returned."""
-    answers = [cache.append(layer, k, v) for layer, (k, v) in enumerate(chunks)]
+    returned = [cache.append(layer, *chunk) for layer, chunk in enumerate(chunks)]
     cache.advance(chunks[0][0].shape[2])
-    return answers
+    return returned
 
 
 # %% [markdown]
@@ -413,14 +432,17 @@ expect(
 # $$\text{logits}(x_{1:N}) = [\,\text{step}(x_{1:a})\;\;\text{step}(x_{a+1:b})\;\;\cdots\,]$$
 #
 # In float64 the two sides agree to $10^{-10}$. This equation is the best test a cache can have; when it fails, the
-# first chunk that differs tells you where to look. Things to think through before you write:
+# first chunk that differs tells you where to look.
+#
+# `decoder_lm` in the library is made of four parts, `embed`, `project`, `finish_block` and `to_logits`. They know no
+# past, and they are yours to use here: what is left to write is what a cache changes. Things to think through first:
 #
 # * **Positions.** The chunk's tokens are not at $0, 1, \dots$; the cache knows how many came before. With a learned
 #   table, a wrong start looks up wrong rows. With rotary embeddings it is subtler: only *differences* of positions
 #   matter there, so a start that is wrong by the same amount for all changes nothing, and one that restarts at 0 in
 #   each step ruins everything.
-# * **Rotate once.** A key is turned by its own position, which never changes: before or after it goes into the
-#   cache? (And values are never turned.)
+# * **Rotate once.** `project` turns a key by the position it is given, and that position never changes. What goes into
+#   the cache, turned or unturned keys? (Values are never turned.)
 # * **The mask.** There are $c$ queries and `length + c` keys. A triangle aligned at the *top left* lets the first new
 #   token see the first old key and nothing else. In a step of one token no mask seems to be needed at all; in a chunk
 #   it is.
@@ -477,31 +499,20 @@ def decode_step(params, ids, cache, config, mask=None, last_only=False):
         raise ValueError(f"mask must be {[batch, start + c]}, got {list(mask.shape)}")
     else:
         positions = ragged_positions(mask)[:, start:]  # [B, c]
-    rotary = "positions" not in params
-    if not rotary and positions.max() >= len(params["positions"]):
+    if "positions" in params and positions.max() >= len(params["positions"]):
         raise ValueError(f"{int(positions.max()) + 1} positions, and a table of {len(params['positions'])}")
 
-    x = params["embed"][ids]  # [B, c, D]
-    if not rotary:
-        x = x + params["positions"][positions]
+    x = embed(ids, positions, params)  # [B, c, D]
     for layer, block in enumerate(params["blocks"]):
-        h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
-        q = split_heads(h @ block["w_q"], config.num_heads)  # [B, H, c, d]
-        k = split_heads(h @ block["w_k"], config.num_kv_heads)  # [B, H_kv, c, d]
-        v = split_heads(h @ block["w_v"], config.num_kv_heads)
-        if rotary:
-            q, k = (rotary_positions(t, positions, config.theta) for t in (q, k))
+        q, k, v = project(x, positions, block, params, config)  # [B, H, c, d], twice [B, H_kv, c, d]
         k, v = cache.append(layer, k, v)  # [B, H_kv, n_k, d]: the past and the chunk
         n_k = k.shape[2]
         may_attend = causal_mask(c, n_k, getattr(cache, "window", None))  # [c, n_k]
         if mask is not None:
             may_attend = may_attend & mask[:, None, None, -n_k:]  # [B, 1, c, n_k]
-        x = x + merge_heads(grouped_attention(q, k, v, may_attend)) @ block["w_o"]
-        x = x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
+        x = finish_block(x, grouped_attention(q, k, v, may_attend), block)
     cache.advance(c)  # once a step, not once a layer
-    if last_only:
-        x = x[:, -1:]
-    return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ unembedding(params)
+    return to_logits(x[:, -1:] if last_only else x, params)
     ### END SOLUTION
 
 
@@ -1041,17 +1052,13 @@ static = [torch.zeros(2, 1, config.num_kv_heads, slots, config.d_head, dtype=tor
 def static_step(ids, position):
     """One token a row; position is a tensor [1]. No shape and no Python number depends on it."""
     visible = torch.arange(slots) <= position  # [slots]: what the mask lets through
-    x = params["embed"][ids]
+    x = embed(ids, position, params)
     for buffers, block in zip(static, params["blocks"], strict=True):
-        h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
-        q = split_heads(h @ block["w_q"], config.num_heads)
-        k = split_heads(h @ block["w_k"], config.num_kv_heads)
-        q, k = (rotary_positions(t, position, config.theta) for t in (q, k))
-        buffers[0].index_copy_(2, position, k)
-        buffers[1].index_copy_(2, position, split_heads(h @ block["w_v"], config.num_kv_heads))
-        x = x + merge_heads(grouped_attention(q, *buffers, visible[None, :])) @ block["w_o"]
-        x = x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
-    return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ unembedding(params)
+        q, *new = project(x, position, block, params, config)
+        for buffer, value in zip(buffers, new, strict=True):
+            buffer.index_copy_(2, position, value)
+        x = finish_block(x, grouped_attention(q, *buffers, visible[None, :]), block)
+    return to_logits(x, params)
 
 
 cache = KVCache(config.num_layers, 1, config.num_kv_heads, config.d_head, slots, torch.float64)
