@@ -42,7 +42,12 @@ def launch_host(course: Course, isolation: str, clients: int, extras: tuple[str,
     """Start the host of the first tier that `isolation` allows, and return at once: it loads its libraries meanwhile.
 
     It may not be used before `prove_host` has had its say.
+
+    Raises:
+        IsolationUnavailable: this platform is not Linux.
     """
+    if problem := platform_problem():
+        raise IsolationUnavailable(problem)
     return HostProcess(course, _wanted(isolation)[0], clients, extras)
 
 

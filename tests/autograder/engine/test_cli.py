@@ -117,3 +117,13 @@ def test_what_is_not_built_says_what_to_run(
     done = run("grade", "small", tmp_path / "student-001.ipynb")
     assert done.exit_code == 2
     assert "is not built; run `autograder build small`" in done.stderr
+
+
+def test_another_platform_is_told_what_to_use(
+    run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    monkeypatch.setattr("autograder.sandbox.tiers.sys.platform", "darwin")
+    done = run("grade", "small", tmp_path, "--isolation", "none", "--out", tmp_path / "results")
+    assert done.exit_code == 2
+    assert "made of Linux" in done.stderr
