@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 
 from autograder.course import find_course
 from autograder.nbgrader.late import refresh_all_penalties
+from autograder.outputs.export import safe_cell
 from autograder.points import shown
 
 COLUMNS = (
@@ -50,8 +51,7 @@ def plain(value: Any) -> str:
     """A value as text that no spreadsheet takes for a formula."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return shown(value, digits=6)
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return "" if value is None else safe_cell(str(value))
 
 
 def _row(assignment: Assignment, student: Student, handed_in: tuple[Any, float, float, bool]) -> tuple[Any, ...]:
