@@ -17,9 +17,10 @@ from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
-from autograder.model import Cell, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
+from autograder.model import Cell, Diagnosis, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
 from autograder.outputs.store import inputs_sha256
 from autograder.points import total
+from autograder.prerequisites import prerequisites
 from autograder.sandbox.host import HostClient
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import as_cell, load_known_answers
@@ -40,6 +41,7 @@ class SuiteGrader:
         self._key: Submission | None = None
         self._diagnosticians: dict[int, Diagnostician] = {}
         self._mistakes = MistakeRunner(self)
+        self._uses = {question.name: question.uses for question in self.suite.questions}
 
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
@@ -61,7 +63,7 @@ class SuiteGrader:
         return Graded(found.student, found.path, result, "", {"read": read, **seconds})
 
     def grade_submission(
-        self, client: HostClient, isolation: str, submission: Submission, *, diagnose: bool = True
+        self, client: HostClient, isolation: str, submission: Submission
     ) -> tuple[Result, dict[str, float]]:
         """The result of a submission that was read, and the wall time by stage."""
         sitting = Sitting(client, self.course.limits, self.suite, submission)
@@ -69,15 +71,14 @@ class SuiteGrader:
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
         with sitting.watch.stage("diagnosis"):
             diagnostician = self._diagnostician(client)
-            diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if diagnose and name in failed}
+            diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if name in failed}
             self._mistakes.close()
         with sitting.watch.stage("carry", whole=True):
             carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
         questions = tuple(
-            _question_result(question, runs[question.name], carried.get(question.name, 0.0))
-            for question in self.suite.questions
+            _question_result(q, runs[q.name], carried.get(q.name, 0.0), diagnoses.get(q.name))
+            for q in self.suite.questions
         )
-        questions = tuple(dataclasses.replace(q, diagnosis=diagnoses.get(q.name)) for q in questions)
         result = Result(
             assignment=self.assignment.name,
             student=submission.student,
@@ -94,7 +95,7 @@ class SuiteGrader:
     def _carry(self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]) -> float:
         """Points of a failed question that come back when its failed prerequisites are stood in for."""
         question = self.questions[name]
-        stand_ins = tuple(other for other in self._prerequisites(name) if other in failed)
+        stand_ins = tuple(other for other in prerequisites(name, self._uses) if other in failed)
         own = runs[name]
         lost = {t.name: t.points for t in question.tests if own[t.name].verdict.outcome != "passed"}
         if not stand_ins or not any(own[test].answered for test in lost) or not self.course.grading.carry_credit:
@@ -102,18 +103,6 @@ class SuiteGrader:
         again = sitting.run(question, tuple(lost), stand_ins)
         won = [lost[test] for test, run in again.items() if run.verdict.outcome == "passed"]
         return total(points * self.course.grading.carry_credit for points in won)
-
-    def _prerequisites(self, name: str) -> tuple[str, ...]:
-        """The questions that a question uses, directly or through others."""
-        found: dict[str, None] = {}
-        waiting = list(self.questions[name].uses)
-        while waiting:
-            other = waiting.pop(0)
-            if other in found or other == name or other not in self.questions:
-                continue
-            found[other] = None
-            waiting += self.questions[other].uses
-        return tuple(found)
 
     # known answers
 
@@ -129,12 +118,10 @@ class SuiteGrader:
         cell = Cell("known_answer", "extra", as_cell(self.assignment.suite / file, answer))
         return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
 
-    def run_known(
-        self, client: HostClient, answer: KnownAnswer, file: str, tests: tuple[str, ...] | None = None
-    ) -> dict[str, TestRun]:
-        """Run the tests of a known answer's question on it: all, or those named."""
+    def run_known(self, client: HostClient, answer: KnownAnswer, file: str) -> dict[str, TestRun]:
+        """Run the tests of a known answer's question on it."""
         sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, file))
-        return sitting.run(self.questions[answer.question], tests)
+        return sitting.run(self.questions[answer.question])
 
     def _diagnostician(self, client: HostClient) -> Diagnostician:
         def run(answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
@@ -191,7 +178,9 @@ def _questions_in_order(release: Release) -> list[str]:
     return [cell.name for cell in release.cells if cell.role == "question"]
 
 
-def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried: float) -> QuestionResult:
+def _question_result(
+    question: SuiteQuestion, runs: dict[str, TestRun], carried: float, diagnosis: Diagnosis | None
+) -> QuestionResult:
     tests = []
     for test in question.tests:
         verdict = runs[test.name].verdict
@@ -203,6 +192,6 @@ def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried:
         score=total([own, carried]),
         max_score=total(t.max_points for t in tests),
         carried=carried,
-        diagnosis=None,
+        diagnosis=diagnosis,
         tests=tuple(tests),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autograder.errors import StudentError, StudentFault
 from autograder.model import Outcome
+from autograder.outputs.text import claim
 from autograder.sandbox.text import plain
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteTest
@@ -32,17 +33,12 @@ def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdic
     if isinstance(raised, StudentFault):
         return Verdict(raised.outcome, plain(str(raised), MAX_MESSAGE))  # type: ignore[arg-type]
     if isinstance(raised, AssertionError):
-        said = str(raised) or f"It does not hold that {claim(test.name)}."
+        said = str(raised) or f"It does not hold that {claim(test.name.partition('[')[0])}."
         return Verdict("failed", _with_hint(said, test))
     called = log.describe(log.calls[-1]) if log.calls else "the submission"
     kind = type(log.calls[-1].result).__name__ if log.calls else "nothing"
     said = f"What `{called}` returned (of type {kind}) is not what the check can work with: {type(raised).__name__}."
     return Verdict("failed", _with_hint(said, test))
-
-
-def claim(test_name: str) -> str:
-    """A test's name as words: "test_rows_sum_to_one[3-4]" → "rows sum to one"."""
-    return test_name.partition("[")[0].removeprefix("test_").replace("_", " ")
 
 
 def _error_message(error: StudentError, log: CallLog) -> str:

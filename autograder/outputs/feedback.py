@@ -10,6 +10,7 @@ from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Re
 from autograder.outputs.pages import render
 from autograder.outputs.store import path_name, write_whole
 from autograder.points import is_full, shown
+from autograder.prerequisites import prerequisites
 
 WHAT_HAPPENED: dict[Outcome, str] = {
     "passed": "passed",
@@ -86,18 +87,6 @@ def write_feedback(
     path = feedback_path(folder, result.assignment, result.student)
     write_whole(path, feedback_page(result, uses, written))
     return path
-
-
-def prerequisites(question: str, uses: Mapping[str, Sequence[str]]) -> list[str]:
-    """The questions that a question builds on, directly or through others, nearest first."""
-    found: dict[str, None] = {}
-    waiting = list(uses.get(question, ()))
-    while waiting:
-        other = waiting.pop(0)
-        if other != question and other not in found:
-            found[other] = None
-            waiting += uses.get(other, ())
-    return list(found)
 
 
 def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:

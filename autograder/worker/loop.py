@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
-from autograder.worker.cells import cell_file, describe_error, run_cell
+from autograder.worker.cells import describe_error, run_cell
 from autograder.worker.costs import CostCounter
 from autograder.worker.forbidden import Ban
 from autograder.worker.notebook_world import fresh_seeds, install_colab, new_namespace
@@ -234,6 +234,3 @@ def run(sock: socket.socket) -> None:
     """Serve on the worker's socket, then end without a trace of what the student left behind."""
     Loop(sock).serve()
     os._exit(0)
-
-
-__all__ = ["cell_file", "run"]

@@ -10,12 +10,13 @@ import pytest
 
 from autograder.model import Graded
 from autograder.outputs import store
-from autograder.outputs.feedback import carried_note, feedback_page, prerequisites, write_feedback
+from autograder.outputs.feedback import carried_note, feedback_page, write_feedback
 from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, timing_summary
 from autograder.outputs.store import Timed
 from autograder.outputs.text import clean
+from autograder.prerequisites import prerequisites
 
 VOID = {"meta", "br", "rect", "link", "img"}
 
