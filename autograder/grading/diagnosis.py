@@ -1,6 +1,7 @@
 """Names a wrong answer: the known mistake that answered every call of the suite as the student did.
 
-The mistakes of `mistakes.py` are graded by the same road as a submission, and what they answered is kept. A mistake
+The mistakes of `mistakes.py` are graded by the same road as a submission, and what they answered is kept
+(`known_runs.py`). A mistake
 explains a student's failures where, on every test that the mistake fails, the student failed with the same answers to
 the same calls. Of several that do, the one that explains most is named.
 """
@@ -8,14 +9,11 @@ the same calls. Of several that do, the one that explains most is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from torch.utils._pytree import tree_map
 
 from autograder.errors import StudentError, StudentFault
+from autograder.grading.known_runs import KnownRuns, as_data
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
-from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call
 from autograder.suite.compare import same
 from autograder.suite.register import KnownAnswer
@@ -29,18 +27,24 @@ RunTests = Callable[[KnownAnswer, tuple[str, ...]], dict[str, TestRun]]
 
 
 class MistakeRecord:
-    """What one known mistake answers to the tests of its question; each test is run when it is first asked for."""
+    """What one known mistake answers to the tests of its question; each test is run when it is first asked for, unless
+    it was on this machine before."""
 
-    def __init__(self, answer: KnownAnswer, run: RunTests) -> None:
+    def __init__(self, answer: KnownAnswer, run: RunTests, kept: KnownRuns) -> None:
         self.answer = answer
-        self._run = run
+        self._run, self._kept = run, kept
         self._runs: dict[str, TestRun] = {}
 
     def of(self, tests: Sequence[str]) -> list[TestRun]:
         """Its runs of these tests."""
+        for test in tests:
+            if test not in self._runs and (kept := self._kept.load(self.answer.name, test)) is not None:
+                self._runs[test] = kept
         missing = tuple(test for test in tests if test not in self._runs)
         if missing:
-            self._runs.update(self._run(self.answer, missing))
+            runs = self._run(self.answer, missing)
+            self._kept.save(self.answer.name, list(runs.values()))
+            self._runs.update(runs)
         return [self._runs[test] for test in tests]
 
     def explains(self, runs: dict[str, TestRun]) -> int:
@@ -65,8 +69,8 @@ class MistakeRecord:
 class Diagnostician:
     """Knows the mistakes of a suite, and remembers what they answered."""
 
-    def __init__(self, mistakes: Sequence[KnownAnswer], run: RunTests) -> None:
-        self._records = [MistakeRecord(answer, run) for answer in mistakes]
+    def __init__(self, mistakes: Sequence[KnownAnswer], run: RunTests, kept: KnownRuns) -> None:
+        self._records = [MistakeRecord(answer, run, kept) for answer in mistakes]
 
     def diagnose(self, question: str, runs: dict[str, TestRun]) -> Diagnosis | None:
         """The mistake that explains most of the failed tests of a question, or None."""
@@ -89,12 +93,7 @@ def _same_call(left: Call, right: Call) -> bool:
         return False
     if left.fault is not None or right.fault is not None:
         return _same_fault(left.fault, right.fault)
-    return same(_as_data(left.result), _as_data(right.result), TOLERANCE)
-
-
-def _as_data(result: Any) -> Any:
-    """Objects that stay in the worker are known by their class: what they do shows in the calls that follow."""
-    return tree_map(lambda leaf: leaf.name if isinstance(leaf, Handle) else leaf, result)
+    return same(as_data(left.result), as_data(right.result), TOLERANCE)
 
 
 def _same_fault(left: StudentFault | None, right: StudentFault | None) -> bool:

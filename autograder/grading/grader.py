@@ -11,6 +11,7 @@ from autograder.course import Assignment, Course
 from autograder.errors import UnreadableSubmission
 from autograder.fingerprint import suite_sha256
 from autograder.grading.diagnosis import Diagnostician
+from autograder.grading.known_runs import KnownRuns
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.suite_session import SuiteSession
@@ -38,6 +39,7 @@ class SuiteGrader:
         self.release = load_release(assignment)
         self.suite = SuiteSession(assignment, load_reference(assignment), _questions_in_order(self.release))
         self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+        self.known_runs = KnownRuns(course, assignment, self.sha256)
         self._key: Submission | None = None
         self._diagnosticians: dict[int, Diagnostician] = {}
         self._mistakes = MistakeRunner(self)
@@ -121,7 +123,10 @@ class SuiteGrader:
     def run_known(self, client: HostClient, answer: KnownAnswer, file: str) -> dict[str, TestRun]:
         """Run the tests of a known answer's question on it."""
         sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, file))
-        return sitting.run(self.questions[answer.question])
+        runs = sitting.run(self.questions[answer.question])
+        if file == "mistakes.py":
+            self.known_runs.save(answer.name, list(runs.values()))
+        return runs
 
     def _diagnostician(self, client: HostClient) -> Diagnostician:
         def run(answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
@@ -129,7 +134,7 @@ class SuiteGrader:
 
         if id(client) not in self._diagnosticians:
             mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
-            self._diagnosticians[id(client)] = Diagnostician(mistakes, run)
+            self._diagnosticians[id(client)] = Diagnostician(mistakes, run, self.known_runs)
         return self._diagnosticians[id(client)]
 
     def close(self) -> None:

@@ -7,11 +7,11 @@ a matrix of terabytes.
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
 from autograder.errors import StudentTimeout
@@ -25,7 +25,7 @@ class OutOfTime(StudentTimeout):
 def memory_bound(megabytes: int) -> Iterator[None]:
     """Allocations inside fail once this process has grown by so much. Does nothing where the kernel does not say."""
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        pages = _pages_in_use()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     except (OSError, ValueError):
         yield
@@ -36,6 +36,14 @@ def memory_bound(megabytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _pages_in_use() -> int:
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # a fifth of Path.read_text: once a test
+    try:
+        return int(os.read(descriptor, 100).split()[0])
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,17 @@ _HOST_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "host.py"
 _START_SECONDS = 120.0
 _MAX_MESSAGE = 1 << 16
 
-HIDDEN_FOLDERS = ("tests", "solutions", "source", "submitted", "results", "autograded", "feedback", ".git")
+HIDDEN_FOLDERS = (
+    "tests",
+    "solutions",
+    "source",
+    "submitted",
+    "results",
+    "autograded",
+    "feedback",
+    ".autograder",
+    ".git",
+)
 """Folders of the course that no worker may see. The kit's package lies beside them and is no secret."""
 
 

@@ -128,6 +128,7 @@ class Host:
         walls.refuse_overlap(self._readable, self._hidden, self._tier)
         if self._tier == "namespaces":
             self._enter_namespaces()
+            walls.filter_program(self._tier, 1)  # every worker is process 1 of its own namespace
         else:
             kernel.use_huge_pages()
         if self._tier == "landlock":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import struct
 
@@ -18,6 +19,7 @@ Instruction = tuple[int, int, int, int]
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
+_INSTRUCTION_BYTES = 8
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -128,14 +130,25 @@ class Filter:
         body += [(_EQUAL, len(values) - i, 0, value & 0xFFFFFFFF) for i, value in enumerate(values)]
         self._rule(name, [*body, (_RETURN, 0, 0, _refuse(otherwise)), (_RETURN, 0, 0, _ALLOW)])
 
-    def load(self) -> None:
-        """Put the filter in force, for good."""
-        raw = b"".join(struct.pack("HBBI", *instruction) for instruction in self.program)
-        buffer = ctypes.create_string_buffer(raw, len(raw))
-        program = struct.pack("HxxxxxxQ", len(self.program), ctypes.addressof(buffer))
-        holder = ctypes.create_string_buffer(program, len(program))
-        no_new_privileges()
-        syscall("seccomp", 1, 0, ctypes.c_void_p(ctypes.addressof(holder)))
+    def packed(self) -> bytes:
+        """The program as the kernel takes it."""
+        return b"".join(struct.pack("HBBI", *instruction) for instruction in self.program)
+
+
+@functools.lru_cache(maxsize=4)
+def program_for(own_pid: int, *, may_write: bool, may_open: bool) -> bytes:
+    """The filter's program for a process of this number. In a process namespace of its own every worker is number 1:
+    the host has the program ready then before it forks."""
+    return Filter(own_pid, may_write=may_write, may_open=may_open).packed()
+
+
+def enforce(program: bytes) -> None:
+    """Put a filter in force, for good."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    pointer = struct.pack("HxxxxxxQ", len(program) // _INSTRUCTION_BYTES, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(pointer, len(pointer))
+    no_new_privileges()
+    syscall("seccomp", 1, 0, ctypes.c_void_p(ctypes.addressof(holder)))
 
 
 def known_machine() -> bool:

@@ -31,7 +31,7 @@ from autograder.worker.kernel import (
     MS_REC,
     MS_REMOUNT,
 )
-from autograder.worker.seccomp import Filter
+from autograder.worker.seccomp import enforce, program_for
 
 FIRST_USER, USERS = 61184, 4096
 """Users that no account has (systemd keeps them for services made on the fly). Each worker of a root host is another
@@ -202,7 +202,12 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
         kernel.enter_landlock(ground.landlock)
         os.close(ground.landlock)
     kernel.set_dumpable(False)
-    Filter(os.getpid(), may_write=tier == "namespaces", may_open=tier != "no-open").load()
+    enforce(filter_program(tier, os.getpid()))
+
+
+def filter_program(tier: str, own_pid: int) -> bytes:
+    """The tier's seccomp filter."""
+    return program_for(own_pid, may_write=tier == "namespaces", may_open=tier != "no-open")
 
 
 def _own_scratch(limits: WorkerLimits) -> None:

@@ -1,0 +1,131 @@
+"""What the known mistakes answered, kept on disk: the first wrong submission need not wait until they have all run.
+
+    <course>/.autograder/known/<assignment>/<fingerprint>/<hash of mistake and test>.safetensors
+
+Diagnosis and `verify` write, diagnosis reads. The fingerprint covers whatever an answer can depend on, so a record is
+never stale; a folder that cannot be written, or a file that cannot be read, only costs the time to run the mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch.utils._pytree import tree_map
+
+from autograder.course import Assignment, Course
+from autograder.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.grading.outcomes import Verdict
+from autograder.grading.sitting import TestRun
+from autograder.sandbox.student import Handle
+from autograder.suite.calls import Call
+from autograder.wire.frames import WireError
+from autograder.wire.values import Decoder, Encoder
+
+_KIT = Path(__file__).resolve().parents[1]
+_KEPT_OUTCOMES = ("passed", "failed", "error", "missing", "forbidden")
+"""A hang or a crash may be the machine's doing: it is seen anew each time."""
+_FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
+
+
+class KnownRuns:
+    """The records of one suite on this machine."""
+
+    def __init__(self, course: Course, assignment: Assignment, inputs_sha256: str) -> None:
+        self._suite_folder = course.root / ".autograder" / "known" / assignment.name
+        self._inputs_sha256 = inputs_sha256
+
+    @functools.cached_property
+    def _folder(self) -> Path:
+        return self._suite_folder / _fingerprint(self._inputs_sha256)
+
+    def load(self, mistake: str, test: str) -> TestRun | None:
+        """What the mistake answered to the test, or None where no record is readable."""
+        try:
+            with safe_open(self._path(mistake, test), framework="pt") as file:
+                record = json.loads(file.metadata()["run"])
+                decoder = Decoder({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118  # no mapping
+            calls = tuple(_call_from(raw, decoder) for raw in record["calls"])
+            return TestRun(test, Verdict(record["outcome"]), calls)
+        except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError):
+            return None
+
+    def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
+        """Keep runs of a mistake."""
+        for run in runs:
+            if run.verdict.outcome in _KEPT_OUTCOMES:
+                with contextlib.suppress(OSError, WireError):
+                    self._write(self._path(mistake, run.name), _packed(run))
+
+    def _path(self, mistake: str, test: str) -> Path:
+        name = hashlib.sha256(f"{mistake}\0{test}".encode()).hexdigest()[:32]
+        return self._folder / f"{name}.safetensors"
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, mode=0o700)
+            self._forget_others()
+        handle, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+
+    def _forget_others(self) -> None:
+        """Records of the same suite as it was before."""
+        for other in self._suite_folder.iterdir():
+            if other != self._folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _fingerprint(inputs_sha256: str) -> str:
+    digest = hashlib.sha256(f"{inputs_sha256} {torch.__version__} {sys.version} {platform.machine()}".encode())
+    for path in sorted(_KIT.glob("**/*.py")):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def _packed(run: TestRun) -> bytes:
+    """Raises: WireError where an answer is of a kind that cannot be kept."""
+    encoder = Encoder(lambda _: None)
+    calls = [_call_to(call, encoder) for call in run.calls]
+    record = json.dumps({"outcome": run.verdict.outcome, "calls": calls})
+    tensors = {key: value.detach().contiguous().clone() for key, value in encoder.tensors.items()}
+    return bytes(save(tensors, metadata={"run": record}))
+
+
+def _call_to(call: Call, encoder: Encoder) -> dict[str, Any]:
+    kept: dict[str, Any] = {"name": call.name, "changed": list(call.changed)}
+    if isinstance(call.fault, StudentError):
+        return kept | {"error": call.fault.type_name}
+    if call.fault is not None:
+        return kept | {"fault": call.fault.outcome}
+    return kept | {"result": encoder.encode(as_data(call.result))}
+
+
+def _call_from(raw: dict[str, Any], decoder: Decoder) -> Call:
+    call = Call(raw["name"], (), {}, changed=tuple(raw["changed"]))
+    if "error" in raw:
+        call.fault = StudentError(raw["error"], "")
+    elif "fault" in raw:
+        call.fault = _FAULTS[raw["fault"]]()
+    else:
+        call.result = decoder.decode(raw["result"])
+    return call
+
+
+def as_data(result: Any) -> Any:
+    """An answer without its objects: those stay in the worker, and are known by their class."""
+    return tree_map(lambda leaf: leaf.name if isinstance(leaf, Handle) else leaf, result)

@@ -1,0 +1,150 @@
+"""The pages in a real browser: nothing of a submission runs, and no element of a page comes from one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser import HOSTILE, IN_AN_ATTRIBUTE, PAYLOADS, QUIET, STEERING, Page, in_a_browser, needs_chromium
+from markupsafe import escape
+
+from autograder.errors import IsolationUnavailable
+from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Result, TestOutcome
+from autograder.outputs.feedback import feedback_page
+from autograder.outputs.report import report_page
+from autograder.outputs.store import Timed
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
+
+pytestmark = needs_chromium
+
+Texts = Callable[[str], str]
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+
+
+def hostile(name: str) -> str:
+    return HOSTILE[name]
+
+
+def harmless(name: str) -> str:
+    return f"a word about {name}"
+
+
+def result(text: Texts) -> Result:
+    """A result in which every text is one of the submission's; each payload stands in every place once."""
+    questions = tuple(
+        QuestionResult(
+            name=text(name),
+            score=1.0,
+            max_score=3.0,
+            carried=0.0,
+            diagnosis=Diagnosis(text(name), text(name)),
+            tests=(
+                TestOutcome(f"test_{text(name)}", "passed", 1.0, 1.0),
+                TestOutcome(f"test_{text(name)}[{text(name)}]", "error", 0.0, 2.0, text(name)),
+            ),
+        )
+        for name in HOSTILE
+    )
+    cells = tuple(CellOutcome(text(name), "error", text(name)) for name in HOSTILE)
+    every = " ".join(map(text, HOSTILE))
+    score, full = float(len(questions)), 3.0 * len(questions)
+    return Result(every, every, "a", "b", "none", score, full, questions, cells)
+
+
+def feedback(text: Texts) -> str:
+    return feedback_page(result(text))
+
+
+def report(text: Texts) -> str:
+    made = result(text)
+    timing = [Timed(text(name), {text(name): 1.0}, text(name)) for name in HOSTILE]
+    return report_page(made.assignment, [made], timing)
+
+
+def control() -> str:
+    """A page that escapes nothing, and has no policy."""
+    parts = "".join(f"<div>{payload}</div>" for payload in PAYLOADS.values())
+    return f'<!DOCTYPE html><html><title>x</title><body><i title="{IN_AN_ATTRIBUTE}">x</i>{parts}</body></html>'
+
+
+def unescaped(page: str) -> str:
+    """The page as it would be if its templates forgot to escape what runs."""
+    for payload in (*PAYLOADS.values(), IN_AN_ATTRIBUTE):
+        assert str(escape(payload)) in page
+        page = page.replace(str(escape(payload)), payload)
+    return page
+
+
+def assert_untouched(page: Page, as_harmless: str) -> None:
+    assert page.ran == set()
+    assert page.elements == Page(as_harmless).elements
+    assert all(re.fullmatch(r"#question-\d+", link) for link in page.links)
+    assert not [mark for mark in STEERING if mark in page.text]
+
+
+def test_this_browser_runs_what_is_not_escaped(tmp_path: Path) -> None:
+    assert in_a_browser(control(), tmp_path).ran == {*PAYLOADS, "attribute"}
+
+
+def test_this_browser_goes_elsewhere(tmp_path: Path) -> None:
+    page = f"<!DOCTYPE html><html><title>x</title><body>{QUIET['refresh']}</body></html>"
+    assert in_a_browser(page, tmp_path).ran == {"elsewhere"}
+
+
+@pytest.mark.parametrize("page", [feedback, report])
+def test_escaping_holds_without_the_policy(page: Callable[[Texts], str], tmp_path: Path) -> None:
+    html, found = _POLICY.subn('<meta content="" http-equiv="x">', page(hostile))
+    assert found == 1
+    seen = in_a_browser(html, tmp_path)
+    assert_untouched(seen, page(harmless))
+    text = " ".join(seen.text.split())
+    for name in (*PAYLOADS, "attribute", "link", "refresh", "template", "entities"):
+        assert HOSTILE[name] in text, name
+
+
+@pytest.mark.parametrize("page", [feedback, report])
+def test_the_policy_holds_without_escaping(page: Callable[[Texts], str], tmp_path: Path) -> None:
+    seen = in_a_browser(unescaped(page(hostile)), tmp_path)
+    assert ("script", ()) in seen.elements
+    assert seen.ran == set()
+
+
+def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
+    """Messages, class names and source lines of a submission that was really graded."""
+    from small_course import ANSWERS, notebook, write_course
+
+    from autograder.authoring.commands import build_command
+    from autograder.course import load_course
+    from autograder.grading.batch import Bench
+
+    write_course(tmp_path / "course", Path(__file__).resolve().parents[2] / "hidden" / "pytest.ini")
+    course = load_course(tmp_path / "course")
+    build_command(course, [], check=False)
+    name = next(iter(ANSWERS))
+    every = " ".join(HOSTILE.values())
+
+    def submission(text: str) -> str:
+        head = ANSWERS[name].partition("\n")[0]
+        raises = f"{head}\n    raise type({text!r}, (Exception,), {{}})({text!r})\n"
+        return notebook({**ANSWERS, name: raises}, [f"raise ValueError({text!r})  # {text!a}"])
+
+    results = []
+    try:
+        with Bench(course, course.assignment("small")) as bench:
+            for student, text in (("hostile", every), ("harmless", "a word")):
+                path = tmp_path / f"{student}.ipynb"
+                path.write_text(submission(text), encoding="utf-8")
+                graded = bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("ada", path))
+                assert graded.result is not None, graded.problem
+                results.append(graded.result)
+    except IsolationUnavailable as error:
+        pytest.skip(f"no isolation stands here: {error}")
+    hostile_one, harmless_one = results
+    assert hostile_one.score == harmless_one.score < harmless_one.max_score
+    html = _POLICY.sub('<meta content="" http-equiv="x">', feedback_page(hostile_one))
+    assert "&lt;script&gt;" in html
+    assert_untouched(in_a_browser(html, tmp_path), feedback_page(harmless_one))
