@@ -27,6 +27,7 @@ class Limits:
     scratch_mb: int = 32
     reply_mb: int = 64
     notebook_mb: int = 20
+    run_minutes: float = 360.0
 
     def check(self) -> None:
         for setting in dataclasses.fields(self):

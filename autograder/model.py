@@ -142,6 +142,8 @@ class Graded:
     Attributes:
         problem: why it could not be graded, for the instructor; "" where `result` is there.
         seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts twice.
+        untried: whether the run or the machine, and not the submission, is why there is no result: an older result
+            stays then, and the next run grades the submission.
     """
 
     student: str
@@ -149,6 +151,7 @@ class Graded:
     result: Result | None
     problem: str = ""
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    untried: bool = False
 
 
 def _result(raw: dict[str, Any]) -> Result:

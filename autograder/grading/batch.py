@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -115,9 +116,12 @@ def grade_batch(
 ) -> Iterator[Graded]:
     """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is done.
 
+    What is not done within the course's `run_minutes` is yielded without a result.
+
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
+    until = time.monotonic() + 60 * course.limits.run_minutes
     count = processes_for(len(submissions), workers)
     with Bench(course, assignment, isolation, count, extras_for(assignment, submissions, course.limits)) as bench:
 
@@ -125,10 +129,15 @@ def grade_batch(
             try:
                 return _to_wire(bench.suite.grade(client, bench.isolation, found))
             except HostFailed as error:
-                return _to_wire(Graded(found.student, found.path, None, f"{found.path.name}: {error}"))
+                return _to_wire(Graded(found.student, found.path, None, f"{found.path.name}: {error}", untried=True))
 
-        for found, message in Pool(bench.host.clients, submissions, grade).run():
-            yield _from_wire(found, message) if message is not None else _lost(found)
+        for found, message in Pool(bench.host.clients, submissions, grade, until).run():
+            if message is not None:
+                yield _from_wire(found, message)
+            elif time.monotonic() >= until:
+                yield _out_of_time(found, course.limits)
+            else:
+                yield _lost(found)
 
 
 def processes_for(jobs: int, asked: int | None) -> int:
@@ -141,14 +150,22 @@ def _lost(found: FoundSubmission) -> Graded:
     return Graded(found.student, found.path, None, f"{found.path.name}: {reason}")
 
 
+def _out_of_time(found: FoundSubmission, limits: Limits) -> Graded:
+    reason = (
+        f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
+        "`autograder grade` again goes on with what is left"
+    )
+    return Graded(found.student, found.path, None, f"{found.path.name}: {reason}", untried=True)
+
+
 def _to_wire(graded: Graded) -> bytes:
     result = graded.result.to_json() if graded.result else None
-    return json.dumps([result, graded.problem, graded.seconds]).encode("utf-8", "surrogatepass")
+    return json.dumps([result, graded.problem, graded.seconds, graded.untried]).encode("utf-8", "surrogatepass")
 
 
 def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
-    result, problem, seconds = json.loads(message)
-    return Graded(found.student, found.path, Result.from_json(result) if result else None, problem, seconds)
+    result, problem, seconds, untried = json.loads(message)
+    return Graded(found.student, found.path, Result.from_json(result) if result else None, problem, seconds, untried)
 
 
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
                 if graded.result is not None:
                     write_result(request.results, graded.result)
                     weaker = graded.result.isolation if graded.result.isolation != "strict" else weaker
-                else:
+                elif not graded.untried:
                     forget_result(request.results, request.assignment.name, graded.student)
                 done.append(graded)
                 progress.step(graded)

@@ -22,6 +22,8 @@ from autograder.model import Graded, Result
 from autograder.outputs.text import one_line
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
+_OF_NO_RESULT = ("run_minutes",)
+"""Limits that decide whether there is a result, and not what stands in it."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
@@ -124,7 +126,8 @@ def inputs_sha256(suite_sha256: str, assignment: Assignment, limits: Limits, gra
     digest = hashlib.sha256(suite_sha256.encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
-    settings = [dataclasses.asdict(limits), dataclasses.asdict(grading)]
+    bounds = {name: value for name, value in dataclasses.asdict(limits).items() if name not in _OF_NO_RESULT}
+    settings = [bounds, dataclasses.asdict(grading)]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
 
@@ -138,6 +141,8 @@ def write_timing(folder: Path, assignment: str, graded: Sequence[Graded]) -> Pat
     """Note times and problems of a run; submissions that were not part of it keep theirs."""
     timed = {entry.student: entry for entry in read_timing(folder, assignment)}
     for one in graded:
+        if one.untried and result_path(folder, assignment, one.student).exists():
+            continue  # its older result stays, and so do that result's times
         seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
         timed[one.student] = Timed(one.student, seconds, one.problem if one.result is None else "")
     entries = [dataclasses.asdict(timed[student]) for student in sorted(timed)]

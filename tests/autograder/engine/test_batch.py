@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_course import ANSWERS, notebook
 
 from autograder.course import Course
+from autograder.errors import HostFailed
 from autograder.grading.batch import Grader, grade_batch
 from autograder.grading.grader import SuiteGrader
+from autograder.grading.pool import Pool
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import FoundSubmission, Graded
 
@@ -102,3 +107,48 @@ def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> 
             for name in ("student-001", "student-002")
         ]
     assert [result.score for result in scores if result] == [11.0, 7.0]
+
+
+def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
+    course: Course, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "student-003.ipynb").unlink()
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    before = files(tmp_path)
+    (folder / "student-002.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (folder / "student-004.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    limits = dataclasses.replace(course.limits, run_minutes=1e-6)
+    short = grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path), quiet=True)
+    assert [one.student for one in short.problems] == ["student-002", "student-004"]
+    assert "run_minutes = 1e-06" in short.problems[0].problem
+    assert files(tmp_path) == before, "another limit for the run makes no result stale, and none was thrown away"
+    rest = grade_command(request(course, folder, tmp_path), quiet=True)
+    assert (rest.graded, rest.problems) == (2, ())
+    assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
+
+
+def test_a_host_that_dies_costs_no_older_result(
+    course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    before = files(tmp_path)
+
+    def gone(*_: object) -> Graded:
+        raise HostFailed("the sandbox host does not answer")
+
+    monkeypatch.setattr(SuiteGrader, "grade", gone)
+    summary = grade_command(request(course, folder, tmp_path, force=True), quiet=True)
+    assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
+    assert files(tmp_path) == before
+
+
+def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
+    def work(_: Any, job: str) -> bytes:
+        if job == "endless":
+            time.sleep(600)
+        return job.encode()
+
+    jobs = ["quick", "endless", "never begun"]
+    clients: Any = [None]
+    done = list(Pool(clients, jobs, work, until=time.monotonic() + 3).run())
+    assert done == [("quick", b"quick"), ("endless", None), ("never begun", None)]
