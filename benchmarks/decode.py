@@ -4,8 +4,9 @@ Both decode greedily, at batch 1 by default, with the same weights (random, from
 and must give the same tokens. What makes the fast decoder fast stands in the a8 notebook, "The fast path":
 
 * the cache is static: its memory never moves, and a step writes one slot of it;
-* every product is one row times `[in, out]`, the unembedding too: on CPUs this read memory half as fast again as
-  `[out, in]`, and reading the weights is what a step costs;
+* reading the weights is what a step costs. On one core a product is fastest as one row times `[in, out]`; MKL keeps to
+  that core even where there are more, so on several cores each product is oneDNN's, with its weights reordered once
+  (the operation that `torch.compile` puts there);
 * a step makes few tensors and asks for nothing: the next token is chosen inside;
 * on a GPU the whole step is recorded once as a CUDA graph and replayed; its position is a tensor.
 
@@ -34,16 +35,45 @@ MODELS = {"tiny": (4, 128, 4), "gpt2": (12, 768, 12), "gpt2-medium": (24, 1024, 
 """Layers, width, heads."""
 
 
+class Product:
+    """x [..., in] -> x W + b [..., out], for few rows.
+
+    Args:
+        weight: [in, out].
+        bias: [out], or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self.bias = bias
+        self.out = weight.shape[1]
+        on_cores = weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.get_num_threads() > 1
+        self.by_onednn = on_cores and torch.backends.mkldnn.is_available()
+        if self.by_onednn:
+            self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.T.contiguous(), 1)
+        else:
+            self.weight = weight.contiguous()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])
+        if self.by_onednn:
+            y = torch.ops.mkldnn._linear_pointwise(rows, self.weight, self.bias, "none", [], "")
+        elif self.bias is None:
+            y = rows @ self.weight
+        else:
+            y = torch.addmm(self.bias, rows, self.weight)
+        return y.view(*x.shape[:-1], self.out)
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One block's weights, `[in, out]` and contiguous, each with its bias."""
+    """One block's weights."""
 
     norm_1: tuple[Tensor, Tensor]
-    qkv: tuple[Tensor, Tensor]
-    out: tuple[Tensor, Tensor]
+    qkv: Product
+    out: Product
     norm_2: tuple[Tensor, Tensor]
-    up: tuple[Tensor, Tensor]
-    down: tuple[Tensor, Tensor]
+    up: Product
+    down: Product
 
 
 class FastDecoder:
@@ -61,13 +91,13 @@ class FastDecoder:
         self.width = config.n_embd
         self.eps = config.layer_norm_epsilon
         self.embed = body.wte.weight.detach()  # [V, D]
-        self.unembed = self.embed.T.contiguous()  # [D, V]: the same numbers, laid out for the product
+        self.unembed = Product(self.embed.T)  # the same numbers, laid out for the product
         self.table = body.wpe.weight.detach()  # [context, D]
         self.final = _pair(body.ln_f)
         self.layers = [
             Layer(
-                _pair(block.ln_1), _pair(block.attn.c_attn), _pair(block.attn.c_proj),
-                _pair(block.ln_2), _pair(block.mlp.c_fc), _pair(block.mlp.c_proj),
+                _pair(block.ln_1), Product(*_pair(block.attn.c_attn)), Product(*_pair(block.attn.c_proj)),
+                _pair(block.ln_2), Product(*_pair(block.mlp.c_fc)), Product(*_pair(block.mlp.c_proj)),
             )
             for block in body.h
         ]  # fmt: skip
@@ -162,25 +192,20 @@ class FastDecoder:
     def _project(self, x: Tensor, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         """x [B, N, D] -> q, k, v [B, H, N, d]."""
         h = F.layer_norm(x, (self.width,), *layer.norm_1, self.eps)
-        both = _affine(h, layer.qkv).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        both = layer.qkv(h).view(*x.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         return both[0], both[1], both[2]
 
     def _rest(self, x: Tensor, y: Tensor, layer: Layer) -> Tensor:
-        x = x + _affine(y, layer.out)
+        x = x + layer.out(y)
         h = F.layer_norm(x, (self.width,), *layer.norm_2, self.eps)
-        return x + _affine(F.gelu(_affine(h, layer.up), approximate="tanh"), layer.down)
+        return x + layer.down(F.gelu(layer.up(h), approximate="tanh"))
 
     def _choose(self, x: Tensor) -> Tensor:
-        return (F.layer_norm(x, (self.width,), *self.final, self.eps) @ self.unembed).argmax(dim=-1)
+        return self.unembed(F.layer_norm(x, (self.width,), *self.final, self.eps)).argmax(dim=-1)
 
 
 def _pair(module: Any) -> tuple[Tensor, Tensor]:
     return module.weight.detach(), module.bias.detach()
-
-
-def _affine(x: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:
-    """x [..., in] @ [in, out] + bias, as one operation."""
-    return torch.addmm(weights[1], x.reshape(-1, x.shape[-1]), weights[0]).view(*x.shape[:-1], -1)
 
 
 def library_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
