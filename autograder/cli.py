@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
 
+DEVICES = ("cpu", "cuda")
 ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
 
@@ -132,6 +133,12 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 @click.option(
     "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
 )
+@click.option(
+    "--device",
+    type=click.Choice(DEVICES),
+    default="cpu",
+    help="Where kernels run: in the interpreter (cpu), or there and on a GPU (cuda).",
+)
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
 @reports_errors
@@ -141,6 +148,7 @@ def grade(
     out: Path | None,
     workers: int | None,
     isolation: str,
+    device: str,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -151,7 +159,7 @@ def grade(
 
     course = find_course()
     folder = out or course.root / "results"
-    request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force)
+    request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force, device)
     summary = grade_command(request, quiet=as_json)
     if as_json:
         click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
@@ -167,12 +175,15 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
     from autograder.intake.release import written_points
     from autograder.outputs.report import terminal_table
+    from autograder.outputs.speeds import in_words
     from autograder.outputs.text import one_line
 
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(terminal_table(summary.results))
     for problem in summary.problems:
         click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"))
+    for timed in summary.speeds:
+        click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
     if points := written_points(request.assignment):
         click.echo(f"not in these scores: {points:g} points of written answers, which a person gives")
     graded = summary.graded - len(summary.problems)

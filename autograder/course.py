@@ -28,6 +28,7 @@ class Limits:
     reply_mb: int = 64
     notebook_mb: int = 20
     run_minutes: float = 360.0
+    gpu_call_seconds: float = 60.0
 
     def check(self) -> None:
         for setting in dataclasses.fields(self):
@@ -40,10 +41,16 @@ class Grading:
     """How scores are made of outcomes."""
 
     carry_credit: float = 1.0
+    speed_bonus: float = 0.0
+    speed_bonus_at: float = 4.0
 
     def check(self) -> None:
         if not 0 <= self.carry_credit <= 1:
             raise ValueError("grading.carry_credit must lie between 0 and 1")
+        if self.speed_bonus < 0:
+            raise ValueError("grading.speed_bonus must not be negative")
+        if self.speed_bonus_at <= 1:
+            raise ValueError("grading.speed_bonus_at must be above 1")
 
 
 @dataclass(frozen=True, slots=True)

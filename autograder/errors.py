@@ -59,6 +59,10 @@ class IsolationUnavailable(KitError):
     """This machine cannot build the walls that were asked for."""
 
 
+class DeviceUnavailable(KitError):
+    """Kernels cannot be run on the device that was asked for: not here, or not of this assignment."""
+
+
 class HostFailed(KitError):
     """The sandbox host did not start, or died. No submission is to blame."""
 

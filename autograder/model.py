@@ -117,6 +117,11 @@ class Result:
     cells: tuple[CellOutcome, ...]
     schema: int = RESULT_SCHEMA
 
+    @property
+    def walls(self) -> str:
+        """The walls alone, where `isolation` names a device too ("strict+cuda")."""
+        return self.isolation.partition("+")[0]
+
     def to_json(self) -> str:
         """The result file's text: the same bytes for the same result."""
         fields = {"schema": self.schema, **{k: v for k, v in dataclasses.asdict(self).items() if k != "schema"}}
@@ -136,6 +141,25 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """How long one call of a function took on a device, and of the baseline beside it.
+
+    Attributes:
+        seconds: 0 where `problem` says why there is no speed.
+    """
+
+    case: str
+    seconds: float
+    baseline_seconds: float
+    problem: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """How many times the baseline's speed; 0 where there is none."""
+        return self.baseline_seconds / self.seconds if self.seconds > 0 and not self.problem else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Graded:
     """What grading made of one submission: a result, or the reason why there is none.
 
@@ -144,6 +168,7 @@ class Graded:
         seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts twice.
         untried: whether the run or the machine, and not the submission, is why there is no result: an older result
             stays then, and the next run grades the submission.
+        speeds: where it was graded with a device, and the function that its suite times passed.
     """
 
     student: str
@@ -152,6 +177,7 @@ class Graded:
     problem: str = ""
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     untried: bool = False
+    speeds: tuple[Speed, ...] = ()
 
 
 def _result(raw: dict[str, Any]) -> Result:

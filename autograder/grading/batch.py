@@ -5,6 +5,7 @@ The suite, the answer key and torch are loaded once, before the graders are fork
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import os
@@ -18,9 +19,10 @@ from autograder.course import Assignment, Course, Limits
 from autograder.errors import HostFailed
 from autograder.grading.pool import Pool
 from autograder.intake.release import load_release
-from autograder.model import FoundSubmission, Graded, Result
+from autograder.model import FoundSubmission, Graded, Result, Speed
+from autograder.sandbox.device import Device, DeviceBench, graded_behind, open_device
 from autograder.sandbox.host import HostClient, HostProcess
-from autograder.sandbox.tiers import isolation_name, launch_host, prove_host
+from autograder.sandbox.tiers import launch_host, prove_host
 
 if TYPE_CHECKING:
     from autograder.grading.grader import SuiteGrader
@@ -37,7 +39,8 @@ EXTRAS = {
 class Bench:
     """A proven host and a loaded suite: what grading needs, started once.
 
-    A context manager. `clients` is how many processes will ask the host for workers.
+    A context manager. `clients` is how many processes will ask the host for workers. With a `device`, kernels run there
+    too, in workers of a second host.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class Bench:
         isolation: str = "auto",
         clients: int = 1,
         extras: tuple[str, ...] = (),
+        device: Device | None = None,
     ) -> None:
+        self.device: DeviceBench | None = None
         self.course, self.assignment = course, assignment
         self.host: HostProcess = launch_host(course, isolation, clients, extras)
         try:
@@ -61,10 +66,13 @@ class Bench:
             gc.enable()
             gc.freeze()
             self.host = prove_host(course, isolation, self.host)
+            if device is not None:
+                self.device = open_device(course, isolation, device)
+                self.suite.use_device(self.device)
         except BaseException:
-            self.host.close()
+            self._close_hosts()
             raise
-        self.isolation = isolation_name(self.host.tier)
+        self.isolation = graded_behind(self.host.tier, device)
 
     def __enter__(self) -> Bench:
         return self
@@ -73,7 +81,12 @@ class Bench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.suite.close()
+        self._close_hosts()
+
+    def _close_hosts(self) -> None:
         self.host.close()
+        if self.device is not None:
+            self.device.host.close()
 
 
 class Grader:
@@ -113,8 +126,11 @@ def grade_batch(
     *,
     workers: int | None = None,
     isolation: str = "auto",
+    device: Device | None = None,
 ) -> Iterator[Graded]:
     """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is done.
+
+    With a `device`, one submission at a time.
 
     What is not done within the course's `run_minutes` is yielded without a result.
 
@@ -122,8 +138,9 @@ def grade_batch(
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
     until = time.monotonic() + 60 * course.limits.run_minutes
-    count = processes_for(len(submissions), workers)
-    with Bench(course, assignment, isolation, count, extras_for(assignment, submissions, course.limits)) as bench:
+    count = processes_for(len(submissions), workers if device is None else 1)
+    extras = extras_for(assignment, submissions, course.limits)
+    with Bench(course, assignment, isolation, count, extras, device) as bench:
 
         def grade(client: HostClient, found: FoundSubmission) -> bytes:
             try:
@@ -160,12 +177,16 @@ def _out_of_time(found: FoundSubmission, limits: Limits) -> Graded:
 
 def _to_wire(graded: Graded) -> bytes:
     result = graded.result.to_json() if graded.result else None
-    return json.dumps([result, graded.problem, graded.seconds, graded.untried]).encode("utf-8", "surrogatepass")
+    speeds = [dataclasses.asdict(speed) for speed in graded.speeds]
+    parts = [result, graded.problem, graded.seconds, graded.untried, speeds]
+    return json.dumps(parts).encode("utf-8", "surrogatepass")
 
 
 def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
-    result, problem, seconds, untried = json.loads(message)
-    return Graded(found.student, found.path, Result.from_json(result) if result else None, problem, seconds, untried)
+    raw, problem, seconds, untried, speeds = json.loads(message)
+    result = Result.from_json(raw) if raw else None
+    timed = tuple(Speed(**speed) for speed in speeds)
+    return Graded(found.student, found.path, result, problem, seconds, untried, timed)
 
 
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:

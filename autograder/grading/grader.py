@@ -8,24 +8,37 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from autograder.course import Assignment, Course
-from autograder.errors import UnreadableSubmission
+from autograder.errors import BadSuite, StudentFault, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
 from autograder.grading.diagnosis import Diagnostician
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
+from autograder.grading.speed import SpeedMeter
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
-from autograder.model import Cell, Diagnosis, FoundSubmission, Graded, QuestionResult, Result, Submission, TestOutcome
+from autograder.model import (
+    Cell,
+    Diagnosis,
+    FoundSubmission,
+    Graded,
+    QuestionResult,
+    Result,
+    Speed,
+    Submission,
+    TestOutcome,
+)
 from autograder.outputs.store import inputs_sha256
 from autograder.points import total
 from autograder.prerequisites import prerequisites
+from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import as_cell, load_known_answers
 from autograder.suite.register import KnownAnswer
+from autograder.suite.speed import load_speed_test
 
 
 class SuiteGrader:
@@ -44,6 +57,20 @@ class SuiteGrader:
         self._diagnosticians: dict[int, Diagnostician] = {}
         self._mistakes = MistakeRunner(self)
         self._uses = {question.name: question.uses for question in self.suite.questions}
+        self._device: DeviceBench | None = None
+        self._speed: SpeedMeter | None = None
+
+    def use_device(self, device: DeviceBench) -> None:
+        """Run kernels there too from now on, and time what the suite says is timed.
+
+        Raises:
+            BadSuite: what is timed is no question of the suite.
+        """
+        self._device = device
+        if (test := load_speed_test(self.assignment.suite)) is not None:
+            if test.question not in self.questions:
+                raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
+            self._speed = SpeedMeter(device, test)
 
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
@@ -62,13 +89,31 @@ class SuiteGrader:
             return Graded(found.student, found.path, None, str(problem))
         read = time.monotonic() - started
         result, seconds = self.grade_submission(client, isolation, submission)
-        return Graded(found.student, found.path, result, "", {"read": read, **seconds})
+        started = time.monotonic()
+        speeds = self._speeds(submission, result)
+        timing = {"speed": time.monotonic() - started} if speeds else {}
+        return Graded(found.student, found.path, result, "", {"read": read, **seconds, **timing}, speeds=speeds)
+
+    def _speeds(self, submission: Submission, result: Result) -> tuple[Speed, ...]:
+        """How fast the function is that the suite times, where all tests of its question passed."""
+        if self._device is None or self._speed is None:
+            return ()
+        question = next(q for q in result.questions if q.name == self._speed.test.question)
+        if any(test.outcome != "passed" for test in question.tests):
+            return ()
+        sitting = Sitting(self._device.client, self._device.limits, self.suite, submission)
+        try:
+            return self._speed.measure(sitting.open_worker())
+        except StudentFault:  # the cells used up their time
+            return ()
+        finally:
+            sitting.close()
 
     def grade_submission(
         self, client: HostClient, isolation: str, submission: Submission
     ) -> tuple[Result, dict[str, float]]:
         """The result of a submission that was read, and the wall time by stage."""
-        sitting = Sitting(client, self.course.limits, self.suite, submission)
+        sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
         runs = {question.name: sitting.run(question) for question in self.suite.questions}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
         with sitting.watch.stage("diagnosis"):

@@ -41,6 +41,13 @@ def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdic
     return Verdict("failed", _with_hint(said, test))
 
 
+def on_the_device(verdict: Verdict) -> Verdict:
+    """The verdict on a test that passed in the interpreter and then ran on a GPU."""
+    if verdict.outcome == "passed":
+        return verdict
+    return Verdict(verdict.outcome, plain(f"On the GPU (in the interpreter it passes): {verdict.message}", MAX_MESSAGE))
+
+
 def _error_message(error: StudentError, log: CallLog) -> str:
     return "\n".join([f"{_called(log)} raised {error}", *(f"  {frame}" for frame in error.frames)])
 

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
+from autograder.errors import DeviceUnavailable, KitError
 from autograder.fingerprint import suite_sha256
 from autograder.intake.find import find_submissions
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.outputs.store import (
+    Timed,
     forget_result,
     inputs_sha256,
     is_current,
     read_results,
+    read_timing,
     write_result,
     write_timing,
 )
+from autograder.sandbox.device import device_tier, find_device
 from autograder.sandbox.tiers import STRICT, TIERS
 
 
@@ -36,6 +39,7 @@ class GradeRequest:
     workers: int | None = None
     isolation: str = "auto"
     force: bool = False
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class GradeSummary:
     problems: tuple[Graded, ...]
     graded: int
     seconds: float
+    speeds: tuple[Timed, ...] = ()
+    """Those of submissions that were graded on a device, and whose function the suite times."""
 
 
 class Progress:
@@ -91,6 +97,8 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     for notebook in (assignment.release, assignment.solution):
         if not notebook.exists():
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
+    if request.device != "cpu":
+        _fit_for_a_device(request)
     suite = course_sha256(request.course, assignment)
     todo = found if request.force else [one for one in found if not _is_current(request, suite, one)]
     problems: list[Graded] = []
@@ -98,25 +106,52 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
         problems = _grade(request, todo, quiet=quiet)
     students = {one.student for one in found}
     results = tuple(r for r in read_results(folder, assignment.name) if r.student in students)
-    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started)
+    timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
+    speeds = tuple(entry for entry in timed if entry.student in students and entry.speeds)
+    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started, speeds)
+
+
+def _fit_for_a_device(request: GradeRequest) -> None:
+    """Before anything is loaded.
+
+    Raises:
+        DeviceUnavailable: nothing in the suite runs on a GPU, or the walls asked for do not go with one.
+    """
+    tests = request.assignment.suite.glob("test_*.py")
+    if not any("student.launch(" in path.read_text(encoding="utf-8") for path in tests):
+        raise DeviceUnavailable(
+            f"no test of {request.assignment.name} launches a kernel, so there is nothing for a GPU to run: "
+            "grade it without `--device`"
+        )
+    device_tier(request.isolation)
+    if request.workers not in (None, 1):
+        print("autograder: on a GPU one submission is graded at a time; --workers has no effect", file=sys.stderr)
 
 
 def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: bool) -> list[Graded]:
     # torch and pytest come in with this: not before there is something to grade
     from autograder.grading.batch import grade_batch
 
+    device = find_device(request.device) if request.device != "cpu" else None
     done: list[Graded] = []
     weaker = ""
     if not quiet and not sys.stderr.isatty():
         what = "submission" if len(todo) == 1 else "submissions"
         print(f"grading {len(todo)} {what} of {request.assignment.name}", file=sys.stderr)
-    batch = grade_batch(request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation)
+    batch = grade_batch(
+        request.course,
+        request.assignment,
+        todo,
+        workers=request.workers,
+        isolation=request.isolation,
+        device=device,
+    )
     try:
         with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
             for graded in batch:
                 if graded.result is not None:
                     write_result(request.results, graded.result)
-                    weaker = graded.result.isolation if graded.result.isolation != "strict" else weaker
+                    weaker = graded.result.walls if graded.result.walls != "strict" else weaker
                 elif not graded.untried:
                     forget_result(request.results, request.assignment.name, graded.student)
                 done.append(graded)
@@ -143,8 +178,9 @@ def _is_current(request: GradeRequest, suite: str, found: FoundSubmission) -> bo
         return False
     walls = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}
     asked = walls.get(request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,))
+    device = "" if request.device == "cpu" else f"+{request.device}"
     return any(
-        is_current(request.results, request.assignment.name, found.student, submission, suite, isolation)
+        is_current(request.results, request.assignment.name, found.student, submission, suite, isolation + device)
         for isolation in asked
     )
 

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentError, StudentMissing, StudentTimeout
-from autograder.grading.outcomes import Verdict, judge
+from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
+from autograder.grading.outcomes import Verdict, judge, on_the_device
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
+from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
+from autograder.sandbox.on_device import OnDevice
 from autograder.sandbox.student import Student, reference_answers
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, CallLog, current_log, weight
-from autograder.suite.collect import SuiteQuestion
+from autograder.suite.collect import SuiteQuestion, SuiteTest
 
 HANGS_BEFORE_GIVING_UP = 2
 LARGEST_KEPT = 4 << 20
@@ -95,9 +97,17 @@ class Sitting:
         client: gives workers.
         suite: the collected suite; its bench is set for every test.
         submission: what was handed in.
+        device: where a test that launched kernels and passed runs once more, in workers of its own.
     """
 
-    def __init__(self, client: HostClient, limits: Limits, suite: SuiteSession, submission: Submission) -> None:
+    def __init__(
+        self,
+        client: HostClient,
+        limits: Limits,
+        suite: SuiteSession,
+        submission: Submission,
+        device: DeviceBench | None = None,
+    ) -> None:
         self._client, self._limits, self._suite = client, limits, suite
         self._submission = submission
         self._deadline = time.monotonic() + limits.submission_seconds
@@ -105,6 +115,9 @@ class Sitting:
         self._left_out: set[str] = set()
         self._worker: Worker | None = None
         self.watch = Stopwatch()
+        self._on_device = Sitting(device.client, device.limits, suite, submission) if device else None
+        if self._on_device is not None:
+            self._on_device.watch = self.watch
 
     @property
     def cells(self) -> tuple[CellOutcome, ...]:
@@ -134,16 +147,34 @@ class Sitting:
                     test.name, Verdict("timeout", "Not run: two tests of this question hung."), ()
                 )
                 continue
-            self._suite.bench.student = lambda: student
-            bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
-            with self.watch.stage("tests"), bounds[0], bounds[1]:
-                raised = self._suite.run(question.name, test.name)
-            log = current_log()
+            raised, log = self._test(question, test, student)
+            verdict = judge(raised, log, test)
+            launches = [call.launch for call in log.calls if call.launch is not None]
+            if raised is None and launches and self._on_device is not None:
+                device = self._on_device._student(question, stand_ins)
+                raised, again = self._test(question, test, OnDevice(student, device, launches))
+                verdict = on_the_device(judge(raised, again, test))
+                if isinstance(raised, StudentFault):
+                    self._on_device.close()  # after a fault of a kernel no other runs in that process
             hangs += isinstance(raised, StudentTimeout)
-            runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
+            runs[test.name] = TestRun(test.name, verdict, _kept(log, raised))
         if not keep_worker:
             self.close()
         return runs
+
+    def _test(
+        self, question: SuiteQuestion, test: SuiteTest, student: Student | OnDevice
+    ) -> tuple[BaseException | None, CallLog]:
+        """Run one test on this `student`: what it raised, and what it asked."""
+        self._suite.bench.student = lambda: student
+        bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
+        with self.watch.stage("tests"), bounds[0], bounds[1]:
+            raised = self._suite.run(question.name, test.name)
+        return raised, current_log()
+
+    def open_worker(self) -> Worker:
+        """A worker that has run the submission's cells; `close` ends it."""
+        return self._open(())
 
     def go_on_with(self, submission: Submission, cells: Sequence[Cell]) -> None:
         """Exchange the submission for one that differs from it by these cells: a worker that was kept runs only them.
@@ -232,7 +263,9 @@ class Sitting:
         return "import *" not in cell.source and not bound & elsewhere
 
     def close(self) -> None:
-        """End the worker, if there is one."""
+        """End the workers, if there are any."""
+        if self._on_device is not None:
+            self._on_device.close()
         if self._worker is not None:
             self._worker.kill()
             self._worker = None

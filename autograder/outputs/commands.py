@@ -17,6 +17,7 @@ from autograder.outputs.feedback import feedback_path, write_feedback
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
+from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.store import path_name, read_results, read_timing, write_whole
 
 
@@ -28,9 +29,11 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
     """
     graded = _results(results, assignment, or_problems=True)
     uses, written = _uses(assignment), written_points(assignment)
+    timed = read_timing(results, assignment.name)
+    speeds = {entry.student: in_words(entry.speeds) for entry in timed}
     for result in graded:
-        write_feedback(course.root / "feedback", result, uses, written)
-    for entry in read_timing(results, assignment.name):
+        write_feedback(course.root / "feedback", result, uses, written, speeds.get(result.student, ""))
+    for entry in timed:
         if entry.problem:  # a page of an earlier version would show a score that no longer holds
             feedback_path(course.root / "feedback", assignment.name, entry.student).unlink(missing_ok=True)
     if graded:
@@ -60,7 +63,7 @@ def export_command(
         problems = [e for e in read_timing(results, assignment.name) if e.problem]
         table = junit_xml(graded, [Graded(e.student, Path(), None, e.problem) for e in problems])
     else:
-        table = _table(course, assignment, graded, format_, roster)
+        table = _table(course, assignment, results, graded, format_, roster)
     if to is None:
         yield table.removesuffix("\n")
     else:
@@ -68,7 +71,9 @@ def export_command(
         yield f"{len(graded)} results of {assignment.name} in {to}"
 
 
-def _table(course: Course, assignment: Assignment, graded: list[Result], format_: str, roster: Path | None) -> str:
+def _table(
+    course: Course, assignment: Assignment, results: Path, graded: list[Result], format_: str, roster: Path | None
+) -> str:
     try:
         return export(
             graded,
@@ -76,6 +81,7 @@ def _table(course: Course, assignment: Assignment, graded: list[Result], format_
             minutes_late=_minutes_late(course, assignment),
             late=course.late,
             roster=roster.read_text(encoding="utf-8") if roster else None,
+            bonus=_bonus(course, assignment, results),
         )
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
@@ -100,6 +106,14 @@ def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
     except BadSuite as error:
         print(f"pages do not say which question carried points come from: {error}", file=sys.stderr)
         return {}
+
+
+def _bonus(course: Course, assignment: Assignment, results: Path) -> dict[str, float] | None:
+    """Points for speed by student; None where the course gives none, or nothing of the assignment was timed."""
+    timed = [entry for entry in read_timing(results, assignment.name) if entry.speeds]
+    if not course.grading.speed_bonus or not timed:
+        return None
+    return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
 
 
 def _minutes_late(course: Course, assignment: Assignment) -> dict[str, float] | None:

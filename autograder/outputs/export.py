@@ -39,6 +39,7 @@ def export(
     minutes_late: Mapping[str, float] | None = None,
     late: Late | None = None,
     roster: str | None = None,
+    bonus: Mapping[str, float] | None = None,
 ) -> str:
     """The results of one assignment as text of the format.
 
@@ -50,6 +51,7 @@ def export(
         late: the course's policy; without it lateness costs nothing.
         roster: for "canvas", the text of the gradebook that Canvas exports: its names and ids are kept. Without
             it the student's name here is taken for the login.
+        bonus: for "csv", points for speed by student, in a column of their own. They are in no total.
 
     Raises:
         ValueError: results of several assignments, or a roster that is not Canvas's.
@@ -60,7 +62,7 @@ def export(
     ordered = sorted(results, key=lambda result: result.student)
     totals = {r.student: _after_late(r, minutes_late or {}, late or Late()) for r in ordered}
     if format == "csv":
-        return _students(ordered, totals, minutes_late)
+        return _students(ordered, totals, minutes_late, bonus)
     if format == "tests":
         return _tests(ordered)
     if format == "canvas":
@@ -90,16 +92,24 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def _students(results: Sequence[Result], totals: Mapping[str, float], minutes_late: Mapping[str, float] | None) -> str:
+def _students(
+    results: Sequence[Result],
+    totals: Mapping[str, float],
+    minutes_late: Mapping[str, float] | None,
+    bonus: Mapping[str, float] | None,
+) -> str:
     names = list(dict.fromkeys(question.name for result in results for question in result.questions))
     late_columns = ["minutes_late", "total_after_late"] if minutes_late is not None else []
-    rows = [["student", *map(safe_cell, names), "total", "max", *late_columns]]
+    bonus_columns = ["speed_bonus"] if bonus is not None else []
+    rows = [["student", *map(safe_cell, names), "total", "max", *late_columns, *bonus_columns]]
     for result in results:
         scores = {question.name: _number(question.score) for question in result.questions}
         row = [safe_cell(result.student), *(scores.get(name, "") for name in names)]
         row += [_number(result.score), _number(result.max_score)]
         if minutes_late is not None:
             row += [_number(minutes_late.get(result.student, 0.0)), _number(totals[result.student])]
+        if bonus is not None:
+            row.append(_number(bonus.get(result.student, 0.0)))
         rows.append(row)
     return _table(rows)
 

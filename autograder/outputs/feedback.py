@@ -58,17 +58,21 @@ class QuestionView:
     only_inherited: bool
 
 
-def feedback_page(result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0) -> str:
+def feedback_page(
+    result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0, speed: str = ""
+) -> str:
     """The page as HTML.
 
     Args:
         uses: for each question those that it builds on (the suite knows them).
         written: points of the written answers, which a person gives.
+        speed: how fast it was on a GPU, in words.
     """
     return render(
         "feedback.html",
         result=result,
         written=written,
+        speed=speed,
         questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
         cells=_worth_telling(result.cells),
         cell_words=CELL_WORDS,
@@ -81,11 +85,15 @@ def feedback_path(folder: Path, assignment: str, student: str) -> Path:
 
 
 def write_feedback(
-    folder: Path, result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0
+    folder: Path,
+    result: Result,
+    uses: Mapping[str, Sequence[str]] | None = None,
+    written: float = 0.0,
+    speed: str = "",
 ) -> Path:
     """Write the student's page and return where it lies."""
     path = feedback_path(folder, result.assignment, result.student)
-    write_whole(path, feedback_page(result, uses, written))
+    write_whole(path, feedback_page(result, uses, written, speed))
     return path
 
 

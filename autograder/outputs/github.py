@@ -52,7 +52,7 @@ def points_output(results: Sequence[Result]) -> str:
 def _summary(result: Result) -> str:
     lines = [f"## {escape(one_line(result.assignment))}: {shown(result.score)} of {shown(result.max_score)} points", ""]
     lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
-    if result.isolation == "none":
+    if result.walls == "none":
         lines += ["**Graded without isolation.** Student code ran without walls around it.", ""]
     lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
     for question in result.questions:

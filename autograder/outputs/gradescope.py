@@ -31,7 +31,7 @@ _LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and arch
 def results_json(result: Result, note: str = "") -> str:
     """The result as Gradescope reads it: one entry a question, all text plain. `note` heads the page."""
     lines = [note] if note else []
-    if result.isolation == "none":
+    if result.walls == "none":
         lines.append("Graded without isolation: the code ran without walls around it. Treat this score as provisional.")
     for cell in result.cells:
         if cell.outcome != "ok" or cell.message:
@@ -128,7 +128,7 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
 
 
 def _note(result: Result) -> str:
-    if result.isolation in ("strict", "none"):  # results_json has words for "none"
+    if result.walls in ("strict", "none"):  # results_json has words for "none"
         return ""
     return f"The strict walls do not stand in this container; graded behind weaker ones ({one_line(result.isolation)})."
 

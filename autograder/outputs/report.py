@@ -38,7 +38,7 @@ def report_page(assignment: str, results: Sequence[Result], timing: Sequence[Tim
         problems=[entry for entry in timing if entry.problem],
         timing=timing_summary(timing),
         suites=len({result.suite_sha256 for result in results}),
-        unwalled=sum(result.isolation == "none" for result in results),
+        unwalled=sum(result.walls == "none" for result in results),
         mark=mark,
         is_full=is_full,
     )
@@ -74,7 +74,7 @@ def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -
         parts.append(Text(MARKS, style="dim"))
         names = enumerate(map(one_line, _question_names(results)), 1)
         parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
-    unwalled = sum(result.isolation == "none" for result in results)
+    unwalled = sum(result.walls == "none" for result in results)
     if unwalled:
         parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
     for problem in problems[:LONGEST_TABLE]:

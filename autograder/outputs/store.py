@@ -18,22 +18,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Grading, Limits
-from autograder.model import Graded, Result
+from autograder.model import Graded, Result, Speed
 from autograder.outputs.text import one_line
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
-_OF_NO_RESULT = ("run_minutes",)
-"""Limits that decide whether there is a result, and not what stands in it."""
+_OF_NO_RESULT = ("run_minutes", "gpu_call_seconds", "speed_bonus", "speed_bonus_at")
+"""Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How one submission fared when it was last graded. `problem` is "" where it has a result."""
+    """How one submission fared when it was last graded. `problem` is "" where it has a result; `speeds` are there
+    where it was graded with a device."""
 
     student: str
     seconds: dict[str, float]
     problem: str = ""
+    speeds: tuple[Speed, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
+        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
+        return entry | ({"speeds": speeds} if speeds else {})
 
 
 def path_name(student: str) -> str:
@@ -126,10 +133,17 @@ def inputs_sha256(suite_sha256: str, assignment: Assignment, limits: Limits, gra
     digest = hashlib.sha256(suite_sha256.encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
-    bounds = {name: value for name, value in dataclasses.asdict(limits).items() if name not in _OF_NO_RESULT}
-    settings = [bounds, dataclasses.asdict(grading)]
+    settings = [
+        {name: value for name, value in dataclasses.asdict(part).items() if name not in _OF_NO_RESULT}
+        for part in (limits, grading)
+    ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _speed(raw: dict[str, object]) -> Speed:
+    seconds, baseline = float(str(raw["seconds"])), float(str(raw["baseline_seconds"]))
+    return Speed(str(raw["case"]), seconds, baseline, str(raw["problem"]))
 
 
 def timing_path(folder: Path, assignment: str) -> Path:
@@ -144,8 +158,8 @@ def write_timing(folder: Path, assignment: str, graded: Sequence[Graded]) -> Pat
         if one.untried and result_path(folder, assignment, one.student).exists():
             continue  # its older result stays, and so do that result's times
         seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
-        timed[one.student] = Timed(one.student, seconds, one.problem if one.result is None else "")
-    entries = [dataclasses.asdict(timed[student]) for student in sorted(timed)]
+        timed[one.student] = Timed(one.student, seconds, one.problem if one.result is None else "", one.speeds)
+    entries = [timed[student].to_dict() for student in sorted(timed)]
     path = timing_path(folder, assignment)
     write_whole(path, json.dumps({"assignment": assignment, "submissions": entries}, indent=1) + "\n")
     return path
@@ -155,6 +169,9 @@ def read_timing(folder: Path, assignment: str) -> list[Timed]:
     """What `write_timing` noted; nothing where there is no such file, or it is broken: times decide no score."""
     try:
         raw = json.loads(timing_path(folder, assignment).read_text(encoding="utf-8"))
-        return [Timed(str(e["student"]), dict(e["seconds"]), str(e["problem"])) for e in raw["submissions"]]
+        return [
+            Timed(str(e["student"]), dict(e["seconds"]), str(e["problem"]), tuple(map(_speed, e.get("speeds", ()))))
+            for e in raw["submissions"]
+        ]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []

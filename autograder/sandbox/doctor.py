@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from autograder.course import Course
+from autograder.sandbox.device import about_gpu
 from autograder.sandbox.tiers import STRICT, platform_problem, survey
 
 ADVICE = (
@@ -38,6 +39,7 @@ def doctor_command(course: Course) -> Iterator[tuple[str, bool]]:
     if problem:
         yield problem, False
         return
+    yield about_gpu(), False
     best = ""
     for tier, walls, why in survey(course):
         stands = not why

@@ -7,15 +7,21 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from autograder.course import Course, Limits
 from autograder.errors import HostFailed, IsolationUnavailable
+
+if TYPE_CHECKING:
+    from autograder.sandbox.device import Device
 
 _HOST_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "host.py"
 _START_SECONDS = 120.0
@@ -104,15 +110,32 @@ class HostClient:
 
 
 class HostProcess:
-    """A running host and one client for each grader. A context manager: leaving it ends the host and every worker."""
+    """A running host and one client for each grader. A context manager: leaving it ends the host and every worker.
 
-    def __init__(self, course: Course, tier: str, clients: int = 1, extras: tuple[str, ...] = ()) -> None:
+    With a `device` its workers may use that, and nothing else of the machine's devices.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        tier: str,
+        clients: int = 1,
+        extras: tuple[str, ...] = (),
+        device: Device | None = None,
+    ) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         self.tier = tier
         self.extras = extras
         self.clients = [HostClient(ours) for ours, _ in pairs]
         theirs = [their for _, their in pairs]
+        # without walls a worker has no scratch folder of its own, and what is compiled must lie somewhere
+        self._scratch = tempfile.mkdtemp(prefix="device-") if device and tier == "none" else ""
         config = {
+            "device": device.name if device else "",
+            "nodes": list(device.nodes) if device else [],
+            "cuda": device.cuda if device else "",
+            "scratch": self._scratch,
+            "libraries": [],
             "tier": tier,
             "hidden": [str(course.root / folder) for folder in HIDDEN_FOLDERS],
             "extras": list(extras),
@@ -145,6 +168,8 @@ class HostProcess:
         """End the host; returns the last line that it wrote to stderr, if any. Once is enough, twice does no harm."""
         for client in self.clients:
             client.close()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
         if self._process.returncode is not None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -68,6 +68,24 @@ class Student:
             raise StudentCrashed(f"{name} came back without the record of its kernels")
         return result, call.launch
 
+    def repeat(
+        self, name: str, times: int, given: tuple[Any, Any] | None = None, *, give: bool = False
+    ) -> tuple[Any, float]:
+        """Call `name` so many times in one request; the last result (None unless `give`), and the seconds it took.
+
+        Arguments `given` (positional, keywords) are kept in the worker for the next time. A worker could call less
+        often than it was asked to: this is for times, and no test.
+        """
+        header: dict[str, Any] = {"op": "repeat", "name": name, "times": times, "give": give}
+        encoder = Encoder(_reference, keep_strides=True)
+        if given is not None:
+            header["value"] = encoder.encode([list(given[0]), dict(given[1])])
+        worker = self._worker()
+        started = time.perf_counter()
+        frame = worker.request(header, encoder.tensors, self._call_seconds, name)
+        seconds = time.perf_counter() - started
+        return self._value(frame, name, worker, [])[0], seconds
+
     def define(self, source: str, name: str) -> Handle:
         """Define a function of the suite's own in the worker; it can be passed to the student's functions."""
         header = {"op": "define", "source": source, "name": name}

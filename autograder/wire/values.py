@@ -134,6 +134,8 @@ class Decoder:
     grad_tensors: list[Tensor] = field(default_factory=list)
     keep_strides: bool = False
     """Whether a layout is taken over. The trusted side takes none: a small tensor could be laid out over gigabytes."""
+    device: str = "cpu"
+    """Where tensors are put; arrays stay in main memory."""
     _count: int = 0
     _keys: int = 0
 
@@ -156,7 +158,7 @@ class Decoder:
         return _DECODERS[tag](self, raw, raw[tag], depth + 1)
 
     def _tensor(self, raw: dict[str, Any], key: Any, depth: int) -> Tensor:
-        value = self._taken(key)
+        value = self._taken(key).to(self.device)
         if "s" in raw and self.keep_strides:
             value = with_strides(value, raw["s"])
         if raw.get("g") is True and value.is_floating_point():
@@ -243,7 +245,7 @@ def with_strides(value: Tensor, strides: list[int]) -> Tensor:
     span = 1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True)) if once.numel() else 0
     if span > 64 * max(once.numel(), 16):
         return value  # a thin slice of something huge: its layout is not worth the memory
-    laid = torch.empty_strided(once.shape, strides, dtype=value.dtype)
+    laid = torch.empty_strided(once.shape, strides, dtype=value.dtype, device=value.device)
     laid.copy_(once)
     return laid.expand(value.shape)
 

@@ -3,8 +3,8 @@
 Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy libraries once,
 warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
 
-The first control message says what to be: tier, extras, and the folders that workers must not see, whose names are
-forgotten again before the first worker is forked.
+The first control message says what to be: tier, extras, a device, and the folders that workers must not see, whose
+names are forgotten again before the first worker is forked.
 
 Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS.
 """
@@ -36,17 +36,28 @@ _EXTRA = {
     "dynamo": ("torch._dynamo", "torch.optim"),
     "sympy": ("torch.fx.experimental.symbolic_shapes",),
     "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.warm_triton"),
+    "triton on a device": ("triton", "triton.language", "triton.runtime.interpreter"),
 }
 
 
-def prepare_environment(scratch: str) -> None:
-    """One thread (a fork of a process that has run two hangs), no files written, the interpreter for Triton."""
+def prepare_environment(scratch: str, device: str) -> None:
+    """One thread (a fork of a process that has run two hangs), no files written, and on a CPU the interpreter for
+    Triton."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[variable] = "1"
     for variable in ("TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "MPLCONFIGDIR"):
         os.environ[variable] = scratch
-    os.environ.update(TRITON_INTERPRET="1", MPLBACKEND="Agg")
+    os.environ.update(MPLBACKEND="Agg", **_triton_environment(device))
     sys.dont_write_bytecode = True
+
+
+def _triton_environment(device: str, scratch: str = "") -> dict[str, str]:
+    """Kernels are interpreted on a CPU, and compiled for anything else; a worker keeps in its scratch folder what it
+    compiles, and the driver keeps nothing."""
+    chosen = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
+    if scratch:
+        chosen.update(TRITON_HOME=scratch, TRITON_CACHE_DIR=f"{scratch}/triton", CUDA_CACHE_DISABLE="1")
+    return chosen
 
 
 def warm_up(extras: list[str]) -> None:
@@ -126,10 +137,13 @@ class Host:
         self._kernel, self._walls = kernel, walls
         self._controls = controls
         self._tier: str = config["tier"]
-        self._readable = walls.python_paths(KIT)
+        self._device: str = config["device"]  # "" on a host whose workers have none
+        self._nodes: list[str] = config["nodes"]
+        self._scratch: str = config["scratch"] or walls.SCRATCH
+        self._readable = walls.with_folders(walls.python_paths(KIT), config["libraries"])
         self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
         self._processes = -1
-        self._ground = walls.survey(self._tier, self._readable)
+        self._ground = dataclasses.replace(walls.survey(self._tier, self._readable), for_device=bool(self._device))
         self._forked = os.getpid() * 64  # two hosts of one machine begin with other users
         self._live: set[int] = set()
 
@@ -145,7 +159,8 @@ class Host:
         walls.refuse_overlap(self._readable, self._hidden, self._tier)
         if self._tier == "namespaces":
             self._enter_namespaces()
-            walls.filter_program(self._tier, 1)  # every worker is process 1 of its own namespace
+            # every worker is process 1 of its own namespace
+            walls.filter_program(self._tier, 1, self._ground.for_device)
         else:
             kernel.use_huge_pages()
         if self._tier == "landlock":
@@ -172,7 +187,7 @@ class Host:
         kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
         self._processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         kernel.use_huge_pages()  # in the process that forks: what it shares with another falls apart when it writes
-        self._walls.build_root(self._readable, self._hidden)
+        self._walls.build_root(self._readable, self._hidden, self._nodes if self._device else None)
 
     def _wait_for(self, child: int) -> NoReturn:
         for control in self._controls:
@@ -246,10 +261,11 @@ class Host:
                 rules, first_closed = first_closed, first_closed + 1
             os.closerange(first_closed, 1 << 20)
             connection = socket.socket(fileno=_WORKER_SOCKET)
-            home = self._walls.SCRATCH if self._tier == "namespaces" else "/"
+            home = self._scratch if self._tier == "namespaces" or self._device else "/"
             os.environ.clear()
-            os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", TRITON_INTERPRET="1",
-                              OMP_NUM_THREADS="1", MPLBACKEND="Agg", MPLCONFIGDIR=home)  # fmt: skip
+            os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", OMP_NUM_THREADS="1",
+                              MPLBACKEND="Agg", MPLCONFIGDIR=home,
+                              **_triton_environment(self._device or "cpu", home if self._device else ""))  # fmt: skip
             tempfile.tempdir = None
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             user = self._walls.FIRST_USER + self._forked % self._walls.USERS
@@ -260,7 +276,7 @@ class Host:
                 send_frame(connection, Frame({"id": 0, "ok": False, "refused": f"{error}"}, {}))
                 os._exit(1)
             send_frame(connection, Frame({"id": 0, "ok": True}, {}))
-            loop.run(connection)
+            loop.run(connection, self._device or "cpu")
         finally:
             os._exit(1)
 
@@ -274,6 +290,25 @@ class Host:
             if worker == 0:
                 return
             self._live.discard(worker)
+
+
+def _prepare_device(config: dict[str, Any]) -> list[str]:
+    """Folders of libraries that workers need for the device; none for a CPU.
+
+    Raises:
+        OSError: the device cannot be used.
+    """
+    if config["device"] in ("", "cpu"):
+        return []
+    from autograder.worker import gpu
+
+    return gpu.prepare(config["cuda"])
+
+
+def _refuse(controls: list[socket.socket], error: Exception) -> NoReturn:
+    for control in controls:
+        control.send(json.dumps({"error": str(error)}).encode())
+    raise SystemExit(3) from None
 
 
 def main() -> None:
@@ -292,9 +327,12 @@ def main() -> None:
         kernel.die_with_parent(signal.SIGKILL)
     scratch = tempfile.mkdtemp(prefix="host-")
     try:
-        prepare_environment(scratch)
+        prepare_environment(scratch, config["device"] or "cpu")
         warm_up(config["extras"])
         warm_wire()
+        config["libraries"] = _prepare_device(config)
+    except OSError as error:
+        _refuse(controls, error)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     sys.path.remove(str(KIT))
@@ -308,9 +346,7 @@ def main() -> None:
             raise OSError(errno.EBUSY, "the host has more than one thread, and a fork of it would hang")
         host.raise_walls()
     except (OSError, ValueError, WallRefused) as error:
-        for control in controls:
-            control.send(json.dumps({"error": str(error)}).encode())
-        raise SystemExit(3) from None
+        _refuse(controls, error)
     for control in controls:
         control.send(json.dumps({"ready": config["tier"]}).encode())
     host.serve()

@@ -27,10 +27,15 @@ _MAX_REQUEST = 1 << 30
 
 
 class Loop:
-    """One submission in one process: its namespace, and the objects that stay here as handles."""
+    """One submission in one process: its namespace, and the objects that stay here as handles.
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    `device` is where the tensors of requests are put before the student's code sees them.
+    """
+
+    def __init__(self, sock: socket.socket, device: str = "cpu") -> None:
+        self._sock, self._device = sock, device
+        self._repeated: Any = None
+        self._last: Any = None
         self._names = new_namespace()
         self._objects: list[Any] = []
         self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
@@ -79,7 +84,7 @@ class Loop:
         target = self._target(frame.header)
         if target is None:
             return
-        decoder = Decoder(frame.tensors, self._object, keep_strides=True)
+        decoder = Decoder(frame.tensors, self._object, keep_strides=True, device=self._device)
         args, kwargs = decoder.decode(frame.header["value"])
         before = tree_map(_copy, (args, kwargs))
         counter = CostCounter() if frame.header.get("cost") else None
@@ -89,12 +94,31 @@ class Loop:
             watched = _watch(target, args, kwargs) if frame.header.get("launch") else contextlib.nullcontext()
             with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext(), watched as launch:
                 result = target(*args, **kwargs)
+            self._settle()
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error), **self._notes(None)})
             return
         changed = _changed(target, before, (args, kwargs))
         notes = self._notes(counter) | ({"launch": launch.figures()} if launch is not None else {})
         self._answer(result, decoder.grad_tensors, changed=changed, **notes)
+
+    def _do_repeat(self, frame: Frame) -> None:
+        """Make one call many times over, for a clock on the other side; arguments are kept from the time before."""
+        target = self._target(frame.header)
+        if target is None:
+            return
+        if "value" in frame.header:
+            decoder = Decoder(frame.tensors, keep_strides=True, device=self._device)
+            self._repeated = decoder.decode(frame.header["value"])
+        args, kwargs = self._repeated
+        try:
+            for _ in range(frame.header["times"]):
+                self._last = target(*args, **kwargs)
+            self._settle()
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error)})
+            return
+        self._answer(self._last if frame.header.get("give") else None, [])
 
     def _do_get(self, frame: Frame) -> None:
         """An attribute of an object here: its value, or the word that it is a method."""
@@ -110,7 +134,7 @@ class Loop:
 
     def _do_backward(self, frame: Frame) -> None:
         inputs, outputs = self._links[frame.header["call"]]
-        given = Decoder(frame.tensors).decode(frame.header["value"])
+        given = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
         try:
             gradients = pull(outputs, inputs, given)
         except BaseException as error:
@@ -133,6 +157,11 @@ class Loop:
     def _reply(self, header: dict[str, Any], tensors: dict[str, Tensor] | None = None) -> None:
         send_frame(self._sock, Frame({"id": self._request, **header}, tensors or {}))
 
+    def _settle(self) -> None:
+        """Wait for the device, so that what went wrong there belongs to this request."""
+        if self._device != "cpu":
+            torch.cuda.synchronize()
+
     def _notes(self, counter: CostCounter | None) -> dict[str, Any]:
         notes: dict[str, Any] = {}
         if counter is not None:
@@ -148,7 +177,7 @@ class Loop:
         frame = receive_frame(self._sock, _MAX_REQUEST)
         if "refused" in frame.header:
             raise StandInRefused(frame.header["refused"])
-        value = Decoder(frame.tensors).decode(frame.header["value"])
+        value = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
         return {"value": value, "number": frame.header["number"]}
 
     def _target(self, header: dict[str, Any]) -> Any:
@@ -230,7 +259,7 @@ def _parameters(target: Any) -> list[str]:
         return []
 
 
-def run(sock: socket.socket) -> None:
+def run(sock: socket.socket, device: str = "cpu") -> None:
     """Serve on the worker's socket, then end without a trace of what the student left behind."""
-    Loop(sock).serve()
+    Loop(sock, device).serve()
     os._exit(0)

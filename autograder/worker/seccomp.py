@@ -17,7 +17,7 @@ from autograder.worker.kernel import MACHINE, SYSCALLS, no_new_privileges, sysca
 Instruction = tuple[int, int, int, int]
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 _INSTRUCTION_BYTES = 8
 
@@ -50,6 +50,9 @@ _WRITING = _words(
     """
 )
 
+_FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy")
+"""Own memory only: kept in place, or near a processor. A driver asks for it where main memory and the GPU meet."""
+
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -61,6 +64,8 @@ _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
 _SOCKETPAIR_ALLOWED = (1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800)
 # is it a terminal, its size, bytes waiting, blocking, close-on-exec
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+# NVIDIA's drivers: those of type 'F' for the GPU, and for unified memory plain numbers and these two
+_NVIDIA_TYPE, _UNIFIED_PLAIN, _UNIFIED_MEMORY = 0x4600, 0x100, (0x30000001, 0x30000002)
 
 
 def _refuse(number: int) -> int:
@@ -70,10 +75,10 @@ def _refuse(number: int) -> int:
 class Filter:
     """Builds the program: a chain of "is it this call? then decide"."""
 
-    def __init__(self, own_pid: int, *, may_write: bool, may_open: bool) -> None:
+    def __init__(self, own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False) -> None:
         self.program: list[Instruction] = []
         self._start()
-        self._allow_plain((*_PLAIN, *(_WRITING if may_write else ())))
+        self._allow_plain((*_PLAIN, *(_WRITING if may_write else ()), *(_FOR_DEVICE if for_device else ())))
         if may_open:
             self._opening(may_write)
         # threads of this process, never a process: the student's code stays one process
@@ -90,7 +95,10 @@ class Filter:
         self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
         self._only("fcntl", 1, _FCNTL_ALLOWED, errno.EINVAL)
         self._only("prctl", 0, _PRCTL_ALLOWED)
-        self._only("ioctl", 1, _IOCTL_ALLOWED, errno.ENOTTY)
+        if for_device:
+            self._device_ioctl()
+        else:
+            self._only("ioctl", 1, _IOCTL_ALLOWED, errno.ENOTTY)
         self.program += [
             (_AT_LEAST, 0, 1, max(SYSCALLS.values()) + 1),
             (_RETURN, 0, 0, _refuse(errno.ENOSYS)),
@@ -130,16 +138,30 @@ class Filter:
         body += [(_EQUAL, len(values) - i, 0, value & 0xFFFFFFFF) for i, value in enumerate(values)]
         self._rule(name, [*body, (_RETURN, 0, 0, _refuse(otherwise)), (_RETURN, 0, 0, _ALLOW)])
 
+    def _device_ioctl(self) -> None:
+        """The usual ones, and whatever has an NVIDIA driver's numbers. Whose descriptor it is, a filter cannot see."""
+        known = [*_IOCTL_ALLOWED, *_UNIFIED_MEMORY]
+        body: list[Instruction] = [(_LOAD, 0, 0, _low(1))]
+        body += [(_EQUAL, len(known) - i + 3, 0, value) for i, value in enumerate(known)]
+        body += [
+            (_AT_LEAST, 0, 3, _UNIFIED_PLAIN),
+            (_AND, 0, 0, 0xFF00),
+            (_EQUAL, 1, 0, _NVIDIA_TYPE),
+            (_RETURN, 0, 0, _refuse(errno.ENOTTY)),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+        self._rule("ioctl", body)
+
     def packed(self) -> bytes:
         """The program as the kernel takes it."""
         return b"".join(struct.pack("HBBI", *instruction) for instruction in self.program)
 
 
 @functools.lru_cache(maxsize=4)
-def program_for(own_pid: int, *, may_write: bool, may_open: bool) -> bytes:
+def program_for(own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False) -> bytes:
     """The filter's program for a process of this number. In a process namespace of its own every worker is number 1:
     the host has the program ready then before it forks."""
-    return Filter(own_pid, may_write=may_write, may_open=may_open).packed()
+    return Filter(own_pid, may_write=may_write, may_open=may_open, for_device=for_device).packed()
 
 
 def enforce(program: bytes) -> None:

@@ -37,6 +37,10 @@ FIRST_USER, USERS = 61184, 4096
 """Users that no account has (systemd keeps them for services made on the fly). Each worker of a root host is another
 one, so that the kernel counts its threads apart from those of its siblings and lets it touch nothing of theirs."""
 SCRATCH = "/scratch"
+_DRIVER_MEMORY = 4 << 30
+"""Bytes of main memory for a CUDA context and the libraries that it loads."""
+_OF_A_DRIVER = ("/proc", "/sys/devices/system")
+"""What a GPU's driver reads of the machine. /proc is the host's own: processes of the jail, and the system's tables."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _SYSTEM = (
     "/usr/lib", "/lib", "/lib64", "/usr/lib64", "/usr/local/lib", "/usr/bin", "/bin", "/etc/ld.so.cache",
@@ -67,6 +71,13 @@ def python_paths(kit: Path) -> list[str]:
     return [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
 
 
+def with_folders(paths: list[str], folders: list[str]) -> list[str]:
+    """The paths and those folders that lie in none of them."""
+    real = [str(Path(path).resolve()) + "/" for path in paths]
+    more = [folder for folder in folders if not (str(Path(folder).resolve()) + "/").startswith(tuple(real))]
+    return sorted([*paths, *more])
+
+
 def open_to_all(path: str, tier: str) -> bool:
     """Whether a user without rights of its own can read what lies at `path` behind the walls of a tier."""
     real = Path(path).resolve()
@@ -89,8 +100,11 @@ def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
                 raise WallRefused(f"{secret} lies inside {path}, which workers must be able to read: move the course")
 
 
-def build_root(readable: list[str], hidden: list[str]) -> None:
-    """Namespaces: leave the machine's files for a new root. Stops every read and write outside it, by any path."""
+def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None = None) -> None:
+    """Namespaces: leave the machine's files for a new root. Stops every read and write outside it, by any path.
+
+    `nodes` are the device files of a GPU, which comes with what its driver reads; None where workers have none.
+    """
     kernel.mount(None, "/", None, MS_REC | MS_PRIVATE)
     kernel.mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=4k,mode=755")
     os.chdir("/tmp")
@@ -109,13 +123,18 @@ def build_root(readable: list[str], hidden: list[str]) -> None:
     for secret in hidden:
         if Path("/new" + secret).is_dir():
             kernel.mount("tmpfs", "/new" + secret, "tmpfs", MS_RDONLY, "size=4k,mode=000")
-    for device in DEVICES:
+    for device in (*DEVICES, *(nodes or ())):
         new = Path("/new" + device)
         new.parent.mkdir(exist_ok=True)
         new.touch()
         kernel.mount("/old" + device, str(new), None, MS_BIND)
     for folder in (SCRATCH, "/proc"):
         Path("/new" + folder).mkdir(exist_ok=True)
+    if nodes is not None:
+        for path in _OF_A_DRIVER:
+            if Path("/old" + path).is_dir():
+                kernel.bind_read_only("/old" + path, "/new" + path)
+        Path("/new/dev/shm").symlink_to(SCRATCH)  # where a driver would share memory
     if not os.path.lexists("/new/tmp"):
         Path("/new/tmp").symlink_to("scratch")
     kernel.mount(None, "/new", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
@@ -136,6 +155,7 @@ class Ground:
         tasks: threads that the user runs beside the workers, which the kernel counts with them.
         sealed: whether Python lies in a folder that only root may enter, such as root's home.
         landlock: a rule set to enter, or None.
+        for_device: whether workers speak to a GPU's driver.
         user: whom a worker of a root host becomes.
     """
 
@@ -144,6 +164,7 @@ class Ground:
     tasks: int = 0
     sealed: bool = False
     landlock: int | None = None
+    for_device: bool = False
     user: int = FIRST_USER
 
 
@@ -202,12 +223,12 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
         kernel.enter_landlock(ground.landlock)
         os.close(ground.landlock)
     kernel.set_dumpable(False)
-    enforce(filter_program(tier, os.getpid()))
+    enforce(filter_program(tier, os.getpid(), ground.for_device))
 
 
-def filter_program(tier: str, own_pid: int) -> bytes:
+def filter_program(tier: str, own_pid: int, for_device: bool = False) -> bytes:
     """The tier's seccomp filter."""
-    return program_for(own_pid, may_write=tier == "namespaces", may_open=tier != "no-open")
+    return program_for(own_pid, may_write=tier == "namespaces", may_open=tier != "no-open", for_device=for_device)
 
 
 def _own_scratch(limits: WorkerLimits) -> None:
@@ -220,14 +241,16 @@ def _own_scratch(limits: WorkerLimits) -> None:
 
 def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
     """Memory beyond what the libraries take, CPU time, threads, files. Stops one submission from starving the rest."""
-    in_use = ground.address_space
+    memory = ground.address_space + (limits.memory_mb << 20)
+    # a GPU's driver reserves hundreds of gigabytes of addresses without using them, and opens a file for each channel
+    spaces = ((resource.RLIMIT_DATA, memory + _DRIVER_MEMORY),) if ground.for_device else (
+        (resource.RLIMIT_AS, memory), (resource.RLIMIT_DATA, memory))  # fmt: skip
     for what, most in (
+        *spaces,
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, in_use + (limits.memory_mb << 20)),
-        (resource.RLIMIT_DATA, in_use + (limits.memory_mb << 20)),
         (resource.RLIMIT_NPROC, limits.processes + ground.tasks),
         (resource.RLIMIT_FSIZE, limits.file_mb << 20),
-        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_NOFILE, 512 if ground.for_device else 64),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 1 << 16),
     ):

@@ -33,6 +33,7 @@ ATTACKS = [
     _opens("open_the_answer_key", "@COURSE@/solutions/vault/vault.ipynb"),
     _opens("open_the_source", "@COURSE@/source/vault/vault.py"),
     _opens("open_the_gradebook", "@COURSE@/gradebook.db"),
+    _opens("open_what_mistakes_answered", "@COURSE@/.autograder/known/vault/canary"),
     _opens("open_anothers_submission", "@COURSE@/submitted/neighbour/vault/vault.ipynb"),
     _opens("open_anothers_result", "@COURSE@/results/vault/neighbour.json"),
     _opens("open_shared_memory", "/dev/shm/@MARK@-canary"),

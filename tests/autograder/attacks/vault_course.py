@@ -164,6 +164,7 @@ def write_vault(root: Path, hidden_ini: Path) -> None:
         "tests/hidden/pytest.ini": hidden_ini.read_text(encoding="utf-8"),
         **{f"tests/hidden/vault/{name}": text for name, text in SUITE.items()},
         "gradebook.db": "CANARY-GRADEBOOK",
+        ".autograder/known/vault/canary": "CANARY-KNOWN",
         "results/vault/neighbour.json": f'{{"score": {FULL}, "x": "CANARY-RESULT"}}',
         "submitted/neighbour/vault/vault.ipynb": json.dumps(neighbour),
         "course.toml": LIMITS,

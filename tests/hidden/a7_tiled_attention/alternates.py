@@ -289,7 +289,7 @@ def _row_by_row(x_ptr, b_ptr, y_ptr, N, stride_xm, stride_xn, stride_b, stride_y
 def bias_row_by_row(x, b):
     if b.dim() != 1 or len(b) != x.shape[1]:
         raise ValueError(f"a bias of {list(b.shape)} for {x.shape[1]} columns")
-    y = torch.zeros(x.shape, dtype=x.dtype)
+    y = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
     _row_by_row[(x.shape[0],)](x, b, y, x.shape[1], *x.stride(), b.stride(0), y.stride(0), BLOCK=128)
     return y
 
@@ -329,7 +329,7 @@ def _rows_together(x_ptr, y_ptr, M, N, stride_m, stride_n, ROWS: tl.constexpr, B
 
 @alternate("softmax_rows")
 def four_rows_a_program(x):
-    y = torch.empty(x.shape, dtype=x.dtype)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     block = triton.next_power_of_2(x.shape[1])
     _rows_together[(triton.cdiv(x.shape[0], 4),)](x, y, *x.shape, *x.stride(), ROWS=4, BLOCK=block)
     return y
@@ -403,7 +403,7 @@ def kernel_on_padded_copies(q, k, v, causal=False):
     up = [-n % block for n in (n_q, n_k)]
     q = torch.nn.functional.pad(q, (0, width - d, 0, up[0])).contiguous()
     k, v = (torch.nn.functional.pad(t, (0, width - d, 0, up[1])).contiguous() for t in (k, v))
-    o, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32)
+    o, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
     _padded_kernel[b * h, q.shape[2] // block](
         q, k, v, o, lse, n_q, n_k, q.shape[2], k.shape[2], d**-0.5, D=width, BLOCK=block, CAUSAL=causal
     )
