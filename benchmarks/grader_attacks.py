@@ -147,7 +147,7 @@ ATTACKS = [
         "import os, re, sys, time\n"
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
-        "    for _ in range(200):\n"
+        "    for _ in range(400):\n"
         "        time.sleep(0.2)\n"
         "        if os.path.exists('@RESULT@'):\n"
         "            time.sleep(0.5)\n"

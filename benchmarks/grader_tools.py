@@ -79,7 +79,7 @@ class Nbgrader:
         source = "source/questions/questions.ipynb"
         return {"TESTS": source, "KEY": source, "GRADEBOOK": "gradebook.db",
                 "OTHER": f"submitted/{NEIGHBOUR}/questions/questions.ipynb",
-                "RESULT": f"autograded/{ATTACKER}/questions/questions.ipynb"}  # fmt: skip
+                "RESULT": f"feedback/{ATTACKER}/questions/questions.html"}  # fmt: skip
 
     def environment(self) -> dict[str, str]:
         return _peer(self.python)
@@ -144,7 +144,8 @@ class Otter:
         return _peer(self.python)
 
     def prepare(self, course: Path) -> None:
-        put(course / "key.ipynb", plain_notebook([code_cell(n, f"{t}# CANARY-KEY\n", {}) for n, t in RIGHT.items()]))
+        key = [code_cell(name, f"{text}# CANARY-KEY\n", {}) for name, text in RIGHT.items()]
+        put(course / "key.ipynb", plain_notebook([code_cell("imports", _IMPORTS, {}), *key]))
         put(course / "grades.csv", "student,score\nc-earlier,CANARY-GRADEBOOK\n")
         with zipfile.ZipFile(course / "autograder.zip", "w") as bundle:
             bundle.writestr("otter_config.json", '{"show_stdout": false, "show_hidden": false}')

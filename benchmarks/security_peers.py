@@ -9,8 +9,8 @@ lives or does not, and an honest submission is graded after the attacker.
 
 The peers run as their documentation says for one machine without a container: nbgrader with its hidden-test markers,
 locked cells and its time limit of 30 s a cell; `otter run` with hidden test cases, hidden output and tests in the
-autograder archive. Both documentations say to grade submissions that one does not trust in a container (nbgrader: a
-kernel in Docker; otter: `otter grade` or Gradescope). A container protects the machine around it, and what is not
+autograder archive. The documentation of both points to a container for secure grading (nbgrader: a kernel in
+Docker; otter: `otter grade` or Gradescope). A container protects the machine around it, and what is not
 mounted; it does not come between the tests and the student's code, which share a process in both. Here the container
 is left out, so rows that end outside that process say what it is needed for. The peers get a limit of address space
 from this benchmark. The kit runs with `--isolation strict`.
@@ -75,6 +75,7 @@ class Seen:
         killed: the bystander is dead.
         in_grader: the attacker's code ran in a process of the grader that is no kernel.
         live: a page holds the attacker's script as a script.
+        log: the end of what the tool printed, where the attacker was not graded.
     """
 
     score: float | None
@@ -90,6 +91,7 @@ class Seen:
     killed: bool
     in_grader: bool
     live: bool
+    log: str
 
 
 # one attack, one tool
@@ -180,10 +182,12 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
             heard = True
         after = hashes(course, tool.own)
         texts = tool.read_by_student(course)
+        score = tool.score(course, ATTACKER)
+        log = (top / "log").read_text(encoding="utf-8", errors="replace")[-2000:] if score is None else ""
         owned = top / "owned"
         by = owned.read_text() if owned.is_file() else ""
         return Seen(
-            score=tool.score(course, ATTACKER),
+            score=score,
             neighbour=tool.score(course, NEIGHBOUR) if attack.neighbour else None,
             ended=ended,
             seconds=round(seconds, 1),
@@ -196,6 +200,7 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
             killed=victim.poll() is not None,
             in_grader=bool(by) and "ipykernel" not in by,
             live=any(re.search(r"<script>document\.title=", t) for n, t in texts.items() if n.endswith(".html")),
+            log=log,
         )
 
 

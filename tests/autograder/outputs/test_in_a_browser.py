@@ -138,7 +138,7 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
             for student, text in (("hostile", every), ("harmless", "a word")):
                 path = tmp_path / f"{student}.ipynb"
                 path.write_text(submission(text), encoding="utf-8")
-                graded = bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("ada", path))
+                graded = bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
                 assert graded.result is not None, graded.problem
                 results.append(graded.result)
     except IsolationUnavailable as error:
