@@ -59,6 +59,7 @@ class Yard:
         self._trap = Path("/dev/shm") / f"{self.mark}-canary"
         if self._trap.parent.is_dir():
             self._trap.write_text("CANARY-SHARED", encoding="utf-8")
+            self._trap.chmod(0o600)  # as libraries make it; the tier uid goes by who may read what
         self._tcp = socket.create_server(("127.0.0.1", 0))
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", 0))
