@@ -69,8 +69,9 @@ c.AssignLatePenalties.plugin_class = "autograder.nbgrader.late.CourseLatePolicy"
 c.GenerateFeedback.preprocessors = [
     "autograder.nbgrader.feedback.HideTests",
     "autograder.nbgrader.feedback.UpToDatePenalty",
-    "nbgrader.preprocessors.GetGrades",
+    "autograder.nbgrader.feedback.GradesAtOnce",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback.FeedbackExporter"
 c.HTMLExporter.filters = {"markdown2html": "autograder.nbgrader.feedback.markdown_to_html"}
 c.ExportApp.plugin_class = "autograder.nbgrader.export.SafeCsvExport"

@@ -10,10 +10,12 @@ import nbformat
 import pytest
 from nbgrader.apps import ExportApp
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import GetGrades
 from nbgrader_course import TinyCourse, release_cells, result_for
 from traitlets.config import Config
 
 from autograder.model import FoundSubmission
+from autograder.nbgrader import feedback
 from autograder.nbgrader.export import SafeCsvExport, plain
 from autograder.nbgrader.feedback import HideTests
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
@@ -35,6 +37,25 @@ def test_feedback_shows_scores_and_messages_as_text(tiny: TinyCourse, graded: di
     assert "<script>alert(1)" not in html
     assert "onerror=alert" not in html.replace("&lt;", "")
     assert "<strong>bold</strong>" in html
+
+
+def test_scores_and_comments_are_those_that_nbgraders_own_step_gives(
+    tiny: TinyCourse, graded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny.hand_in("ada")
+    tiny.hand_in("ben")
+    tiny.autograde()
+    with open_gradebook(tiny.course) as gradebook:
+        grade = gradebook.find_grade("check_half", "tiny", "tiny", "ben")
+        grade.manual_score, grade.extra_credit = 1.5, 0.25
+        gradebook.find_comment("half", "tiny", "tiny", "ben").manual_comment = "Nearly."
+        gradebook.db.commit()
+    pages = [tiny.feedback(student) for student in ("ada", "ben")]
+    assert "Nearly." in pages[1]
+    assert "Nearly." not in pages[0]
+    assert "(Score: 1.75 / 3.0)" in pages[1]
+    monkeypatch.setattr(feedback, "GradesAtOnce", GetGrades)
+    assert [tiny.feedback(student) for student in ("ada", "ben")] == pages
 
 
 def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
