@@ -190,7 +190,7 @@ class Otter:
 @dataclass(frozen=True, slots=True)
 class Kit:
     name: str = "this kit"
-    own: tuple[str, ...] = ("results", "feedback")
+    own: tuple[str, ...] = ("results", "feedback", ".autograder")
 
     @property
     def words(self) -> dict[str, str]:
