@@ -60,8 +60,8 @@ class KnownRuns:
                 decoder = Decoder({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118  # no mapping
             calls = tuple(_call_from(raw, decoder) for raw in record["calls"])
             return TestRun(test, Verdict(record["outcome"]), calls)
-        except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError):
-            return None
+        except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError, RuntimeError):
+            return None  # RecursionError is a RuntimeError
 
     def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
         """Keep runs of a mistake."""
