@@ -105,9 +105,14 @@ class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
         return TemplateExporter.from_notebook_node(self, nb, resources, **kw)  # type: ignore[no-any-return]
 
 
+_LONGEST_KEPT = 20_000
+"""Characters of a cell whose page is kept for the next notebook: what a student sends must not fill the memory."""
+
+
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
-        return _highlighted(source, language or self.pygments_lexer)
+        wanted = language or self.pygments_lexer
+        return str(Highlight2HTML(wanted)(source)) if len(source) > _LONGEST_KEPT else _highlighted(source, wanted)
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +133,7 @@ _exporter = HTMLExporter()
 @pass_context
 def markdown_to_html(context: Context, source: str) -> str:
     """nbconvert's Markdown filter, without scripts: a student's text is read by people who are logged in."""
-    if context.get("cell", {}).get("attachments"):
+    if context.get("cell", {}).get("attachments") or len(source) > _LONGEST_KEPT:
         return _clean(_exporter.markdown2html(context, source))
     return _without_attachments(source)
 

@@ -39,6 +39,15 @@ def test_feedback_shows_scores_and_messages_as_text(tiny: TinyCourse, graded: di
     assert "<strong>bold</strong>" in html
 
 
+@pytest.mark.filterwarnings("ignore:No lexer found")
+@pytest.mark.parametrize("size", [1, 30_000])
+def test_a_cell_is_shown_whatever_its_language_and_size(size: int) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("half = 1 / 2\n" * size)])
+    notebook.metadata["language_info"] = {"name": "no such"}
+    html, _ = feedback.FeedbackExporter().from_notebook_node(notebook)
+    assert html.count("half = 1 / 2") == size
+
+
 def test_scores_and_comments_are_those_that_nbgraders_own_step_gives(
     tiny: TinyCourse, graded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
