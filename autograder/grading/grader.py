@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping
 from types import TracebackType
 
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, StudentFault, UnreadableSubmission
+from autograder.errors import BadSuite, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
 from autograder.grading.diagnosis import Diagnostician
 from autograder.grading.known_runs import KnownRuns
@@ -101,13 +102,13 @@ class SuiteGrader:
         question = next(q for q in result.questions if q.name == self._speed.test.question)
         if any(test.outcome != "passed" for test in question.tests):
             return ()
-        sitting = Sitting(self._device.client, self._device.limits, self.suite, submission)
         try:
-            return self._speed.measure(sitting.open_worker())
-        except StudentFault:  # the cells used up their time
-            return ()
-        finally:
-            sitting.close()
+            with contextlib.closing(
+                Sitting(self._device.client, self._device.limits, self.suite, submission)
+            ) as sitting:
+                return self._speed.measure(sitting.open_worker())
+        except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
+            return (Speed(self._speed.test.function, 0.0, 0.0, f"it has no speed here: {error or error!r}"),)
 
     def grade_submission(
         self, client: HostClient, isolation: str, submission: Submission

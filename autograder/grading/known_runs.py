@@ -18,10 +18,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch.utils._pytree import tree_map
@@ -91,10 +91,18 @@ class KnownRuns:
 
 
 def _fingerprint(inputs_sha256: str) -> str:
-    digest = hashlib.sha256(f"{inputs_sha256} {torch.__version__} {sys.version} {platform.machine()}".encode())
-    for path in sorted(_KIT.glob("**/*.py")):
+    libraries = [f"{name} {_version(name)}" for name in ("torch", "numpy", "triton", "safetensors")]
+    digest = hashlib.sha256(" ".join([inputs_sha256, *libraries, sys.version, platform.machine()]).encode())
+    for path in sorted(path for ending in ("py", "json") for path in _KIT.glob(f"**/*.{ending}")):
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _packed(run: TestRun) -> bytes:

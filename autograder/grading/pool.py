@@ -66,7 +66,8 @@ class Pool(Generic[Job]):
                 pipe.close()
 
     def _left(self) -> float | None:
-        return None if math.isinf(self._until) else max(0.0, self._until - time.monotonic())
+        """Seconds to wait for; at most an hour, since the kernel takes no timeout of months."""
+        return None if math.isinf(self._until) else min(3600.0, max(0.0, self._until - time.monotonic()))
 
     def _end_all(self) -> None:
         for process in self._processes.values():

@@ -100,7 +100,10 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     if request.device != "cpu":
         _fit_for_a_device(request)
     suite = course_sha256(request.course, assignment)
-    todo = found if request.force else [one for one in found if not _is_current(request, suite, one)]
+    # those that a forced run did not come to any more look current, and are not
+    older = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
+    is_due = {one.student for one in found if one.student in older or not _is_current(request, suite, one)}
+    todo = found if request.force else [one for one in found if one.student in is_due]
     problems: list[Graded] = []
     if todo:
         problems = _grade(request, todo, quiet=quiet)
@@ -117,8 +120,8 @@ def _fit_for_a_device(request: GradeRequest) -> None:
     Raises:
         DeviceUnavailable: nothing in the suite runs on a GPU, or the walls asked for do not go with one.
     """
-    tests = request.assignment.suite.glob("test_*.py")
-    if not any("student.launch(" in path.read_text(encoding="utf-8") for path in tests):
+    tests = request.assignment.suite.rglob("*.py")
+    if not any(".launch(" in path.read_text(encoding="utf-8") for path in tests):
         raise DeviceUnavailable(
             f"no test of {request.assignment.name} launches a kernel, so there is nothing for a GPU to run: "
             "grade it without `--device`"

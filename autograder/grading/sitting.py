@@ -137,7 +137,7 @@ class Sitting:
     ) -> dict[str, TestRun]:
         """Run a question's tests (all, or those named) with some of its prerequisites stood in for."""
         runs: dict[str, TestRun] = {}
-        hangs = 0
+        hangs = hangs_on_device = 0
         student = self._student(question, stand_ins)
         for test in question.tests:
             if tests is not None and test.name not in tests:
@@ -150,13 +150,18 @@ class Sitting:
             raised, log = self._test(question, test, student)
             verdict = judge(raised, log, test)
             launches = [call.launch for call in log.calls if call.launch is not None]
+            hangs += isinstance(raised, StudentTimeout)
             if raised is None and launches and self._on_device is not None:
+                if hangs_on_device >= HANGS_BEFORE_GIVING_UP:
+                    verdict = Verdict("timeout", "Not run on the GPU: two tests of this question hung there.")
+                    runs[test.name] = TestRun(test.name, verdict, ())
+                    continue
                 device = self._on_device._student(question, stand_ins)
                 raised, again = self._test(question, test, OnDevice(student, device, launches))
                 verdict = on_the_device(judge(raised, again, test))
                 if isinstance(raised, StudentFault):
                     self._on_device.close()  # after a fault of a kernel no other runs in that process
-            hangs += isinstance(raised, StudentTimeout)
+                hangs_on_device += isinstance(raised, StudentTimeout)
             runs[test.name] = TestRun(test.name, verdict, _kept(log, raised))
         if not keep_worker:
             self.close()

@@ -91,7 +91,8 @@ class GradesAtOnce(GetGrades):  # type: ignore[misc]
 
 class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
     """nbconvert's pages for a whole class: what is the same in everybody's notebook is rendered once, and a finished
-    page is not parsed again, which takes half the time and only says of each plot that it has no description."""
+    page is not parsed again. That takes half the time, and with nbgrader's template it only says of each plot that it
+    has no description."""
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any

@@ -19,6 +19,7 @@ from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.store import path_name, read_results, read_timing, write_whole
+from autograder.outputs.text import one_line
 
 
 def report_command(course: Course, assignment: Assignment, results: Path) -> Iterator[str]:
@@ -92,7 +93,10 @@ def _table(
 
 def _results(results: Path, assignment: Assignment, *, or_problems: bool) -> list[Result]:
     graded = read_results(results, assignment.name)
-    if graded or (or_problems and any(entry.problem for entry in read_timing(results, assignment.name))):
+    timing = read_timing(results, assignment.name)
+    if older := [one_line(entry.student) for entry in timing if entry.older]:
+        print(f"results from before, to be graded again: {', '.join(older)}", file=sys.stderr)
+    if graded or (or_problems and any(entry.problem for entry in timing)):
         return graded
     raise NothingToGrade(f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first")
 

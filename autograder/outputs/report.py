@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,13 +36,17 @@ def report_page(assignment: str, results: Sequence[Result], timing: Sequence[Tim
         median=statistics.median(shares) if shares else 0.0,
         bins=histogram(results),
         questions=question_statistics(results),
-        problems=[entry for entry in timing if entry.problem],
+        problems=[entry for entry in timing if entry.problem] + [_of_an_older_result(e) for e in timing if e.older],
         timing=timing_summary(timing),
         suites=len({result.suite_sha256 for result in results}),
         unwalled=sum(result.walls == "none" for result in results),
         mark=mark,
         is_full=is_full,
     )
+
+
+def _of_an_older_result(entry: Timed) -> Timed:
+    return dataclasses.replace(entry, problem=f"the result shown is from before: {entry.older}")
 
 
 def write_report(folder: Path, assignment: str) -> Path:

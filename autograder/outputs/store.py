@@ -22,7 +22,7 @@ from autograder.model import Graded, Result, Speed
 from autograder.outputs.text import one_line
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
-_OF_NO_RESULT = ("run_minutes", "gpu_call_seconds", "speed_bonus", "speed_bonus_at")
+_OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
@@ -30,17 +30,19 @@ _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 @dataclass(frozen=True, slots=True)
 class Timed:
     """How one submission fared when it was last graded. `problem` is "" where it has a result; `speeds` are there
-    where it was graded with a device."""
+    where it was graded with a device; `older` says why its result is an older one: it was to be graded again, and was
+    not."""
 
     student: str
     seconds: dict[str, float]
     problem: str = ""
     speeds: tuple[Speed, ...] = ()
+    older: str = ""
 
     def to_dict(self) -> dict[str, object]:
         entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
         speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
-        return entry | ({"speeds": speeds} if speeds else {})
+        return entry | ({"speeds": speeds} if speeds else {}) | ({"older": self.older} if self.older else {})
 
 
 def path_name(student: str) -> str:
@@ -156,7 +158,9 @@ def write_timing(folder: Path, assignment: str, graded: Sequence[Graded]) -> Pat
     timed = {entry.student: entry for entry in read_timing(folder, assignment)}
     for one in graded:
         if one.untried and result_path(folder, assignment, one.student).exists():
-            continue  # its older result stays, and so do that result's times
+            known = timed.get(one.student, Timed(one.student, {}))  # its older result stays, and so do its times
+            timed[one.student] = dataclasses.replace(known, problem="", older=one.problem)
+            continue
         seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
         timed[one.student] = Timed(one.student, seconds, one.problem if one.result is None else "", one.speeds)
     entries = [timed[student].to_dict() for student in sorted(timed)]
@@ -170,7 +174,13 @@ def read_timing(folder: Path, assignment: str) -> list[Timed]:
     try:
         raw = json.loads(timing_path(folder, assignment).read_text(encoding="utf-8"))
         return [
-            Timed(str(e["student"]), dict(e["seconds"]), str(e["problem"]), tuple(map(_speed, e.get("speeds", ()))))
+            Timed(
+                str(e["student"]),
+                dict(e["seconds"]),
+                str(e["problem"]),
+                tuple(map(_speed, e.get("speeds", ()))),
+                str(e.get("older", "")),
+            )
             for e in raw["submissions"]
         ]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -157,6 +157,7 @@ class Host:
         if self._tier == "none":
             return
         walls.refuse_overlap(self._readable, self._hidden, self._tier)
+        walls.make_hidden(self._readable, self._hidden)
         if self._tier == "namespaces":
             self._enter_namespaces()
             # every worker is process 1 of its own namespace

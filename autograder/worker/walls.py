@@ -100,6 +100,19 @@ def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
                 raise WallRefused(f"{secret} lies inside {path}, which workers must be able to read: move the course")
 
 
+def make_hidden(readable: list[str], hidden: list[str]) -> None:
+    """Make those hidden folders that lie inside a readable path and are not there yet: what is there can be covered,
+    and what came later would be seen. Not .git, which would be no repository.
+
+    Raises:
+        OSError: one cannot be made.
+    """
+    for secret in hidden:
+        seen = any(secret.startswith(path + "/") for path in readable)
+        if seen and not os.path.lexists(secret) and Path(secret).name != ".git":
+            Path(secret).mkdir(parents=True, mode=0o700)
+
+
 def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None = None) -> None:
     """Namespaces: leave the machine's files for a new root. Stops every read and write outside it, by any path.
 

@@ -65,3 +65,10 @@ def test_a_locked_folder_above_counts_where_nothing_is_mounted(tmp_path: Path) -
     assert walls.open_to_all(str(inside), "namespaces")
     inside.chmod(0o700)
     assert not walls.open_to_all(str(inside), "namespaces")
+
+
+def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(tmp_path: Path) -> None:
+    hidden = [str(tmp_path / "course" / name) for name in ("results", ".git")] + [str(tmp_path / "elsewhere" / "tests")]
+    walls.make_hidden([str(tmp_path / "course")], hidden)
+    assert [path.name for path in tmp_path.glob("*/*")] == ["results"]
+    assert (tmp_path / "course" / "results").stat().st_mode & 0o777 == 0o700

@@ -19,6 +19,7 @@ from autograder.grading.grader import SuiteGrader
 from autograder.grading.pool import Pool
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import FoundSubmission, Graded
+from autograder.outputs.store import read_timing
 
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 
@@ -127,6 +128,18 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
 
 
+def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, folder: Path, tmp_path: Path) -> None:
+    (folder / "student-003.ipynb").unlink()
+    grade_command(request(course, folder, tmp_path), quiet=True)
+    limits = dataclasses.replace(course.limits, run_minutes=1e-6)
+    grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path, force=True), quiet=True)
+    assert all(entry.older and not entry.problem for entry in read_timing(tmp_path / "results", "small"))
+    rest = grade_command(request(course, folder, tmp_path), quiet=True)
+    assert (rest.graded, rest.problems) == (2, ())
+    assert not any(entry.older for entry in read_timing(tmp_path / "results", "small"))
+    assert grade_command(request(course, folder, tmp_path), quiet=True).graded == 0
+
+
 def test_a_host_that_dies_costs_no_older_result(
     course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +153,12 @@ def test_a_host_that_dies_costs_no_older_result(
     summary = grade_command(request(course, folder, tmp_path, force=True), quiet=True)
     assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
     assert files(tmp_path) == before
+
+
+def test_a_pool_takes_any_time() -> None:
+    clients: Any = [None]
+    pool = Pool(clients, ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12)
+    assert list(pool.run()) == [("job", b"job")]
 
 
 def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:

@@ -7,6 +7,8 @@ import dataclasses
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,14 +17,16 @@ from kernel_course import answer, notebook, write_course
 
 from autograder.authoring.commands import build_command
 from autograder.cli import main
-from autograder.course import Course, Grading, load_course
+from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
+from autograder.grading import speed
+from autograder.grading.speed import SpeedMeter
 from autograder.model import Graded, QuestionResult, Result, Speed
 from autograder.outputs.commands import export_command
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.store import inputs_sha256, is_current, read_timing, write_result, write_timing
-from autograder.suite.speed import load_speed_test
+from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FAST = (Speed("N = 1024", 0.5, 1.0), Speed("N = 4096", 0.25, 2.0))  # 2 and 8 times: 4 in the geometric mean
@@ -109,13 +113,14 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: 
         load_course(tmp_path)
 
 
-def test_no_setting_of_a_gpu_makes_a_result_stale(course: Course) -> None:
+def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
     assignment = course.assignment("kernels")
-    other = dataclasses.replace(course.limits, gpu_call_seconds=7.0)
+    other = course.limits
     bonus = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
     before = inputs_sha256("suite", assignment, course.limits, course.grading)
     assert inputs_sha256("suite", assignment, other, bonus) == before
-    assert inputs_sha256("suite", assignment, dataclasses.replace(other, call_seconds=1.0), bonus) != before
+    for limit in ({"call_seconds": 1.0}, {"gpu_call_seconds": 7.0}):
+        assert inputs_sha256("suite", assignment, dataclasses.replace(other, **limit), bonus) != before
 
 
 # files and pages
@@ -211,3 +216,42 @@ def test_an_assignment_without_kernels_has_nothing_for_a_gpu(handed_in: Path, co
         suite.write_text(text, encoding="utf-8")
     assert done.exit_code == 2
     assert "no test of kernels launches a kernel" in done.stderr
+
+
+# what goes wrong
+
+
+def _meter(monkeypatch: pytest.MonkeyPatch, times: dict[str, object], answer: object = None) -> SpeedMeter:
+    """A meter whose `_timed` gives these results, without any worker."""
+    monkeypatch.setattr(speed, "Worker", lambda *_: SimpleNamespace(request=lambda *_: None, kill=lambda: None))
+
+    def timed(student: object, name: str, case: SpeedCase) -> tuple[object, float]:
+        given = times[name]
+        if isinstance(given, Exception):
+            raise given
+        return given, 0.5
+
+    monkeypatch.setattr(speed, "_timed", timed)
+    cases = (SpeedCase("one", (), {}),)
+    take = cast("Any", answer or (lambda result: result))
+    bench = cast("Any", SimpleNamespace(client=None, limits=Limits()))
+    return SpeedMeter(bench, SpeedTest("double", "double", "", lambda: cases, take, 0.1))
+
+
+NO_WORKER = cast("Any", None)
+
+
+@pytest.mark.parametrize("wrong", [(torch.ones(2), 1), torch.ones(0), AttributeError("shape"), RuntimeError("sizes")])
+def test_a_baseline_that_is_none_costs_nobody_a_result(monkeypatch: pytest.MonkeyPatch, wrong: object) -> None:
+    (made,) = _meter(monkeypatch, {"baseline": wrong}).measure(NO_WORKER)
+    assert (made.case, made.ratio) == ("baseline", 0.0)
+    assert made.problem.startswith("the baseline itself has no speed here")
+
+
+def test_a_strange_answer_has_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"baseline": torch.ones(2), "double": [1.0, 1.0]}
+    (made,) = _meter(monkeypatch, answers, lambda result: result.float()).measure(NO_WORKER)
+    assert made.ratio == 0.0
+    assert "has no attribute 'float'" in made.problem
+    (fine,) = _meter(monkeypatch, {"baseline": torch.ones(2), "double": torch.ones(2)}).measure(NO_WORKER)
+    assert (fine.ratio, fine.problem) == (1.0, "")
