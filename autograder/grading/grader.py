@@ -108,7 +108,7 @@ class SuiteGrader:
             ) as sitting:
                 return self._speed.measure(sitting.open_worker())
         except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
-            return (Speed(self._speed.test.function, 0.0, 0.0, f"it has no speed here: {error or error!r}"),)
+            return (Speed(self._speed.test.function, 0.0, 0.0, f"it has no speed here: {str(error) or repr(error)}"),)
 
     def grade_submission(
         self, client: HostClient, isolation: str, submission: Submission
