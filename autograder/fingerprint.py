@@ -8,7 +8,12 @@ from pathlib import Path
 
 def suite_sha256(folder: Path) -> str:
     """Hash of every Python file of the suite: a result made with another suite is stale."""
+    return files_sha256(folder, "**/*.py")
+
+
+def files_sha256(folder: Path, *patterns: str) -> str:
+    """Hash of the names and contents of the files that a pattern finds."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("**/*.py")):
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -1,9 +1,8 @@
 """Names a wrong answer: the known mistake that answered every call of the suite as the student did.
 
 The mistakes of `mistakes.py` are graded by the same road as a submission, and what they answered is kept
-(`known_runs.py`). A mistake
-explains a student's failures where, on every test that the mistake fails, the student failed with the same answers to
-the same calls. Of several that do, the one that explains most is named.
+(`known_runs.py`). A mistake explains a student's failures where, on every test that the mistake fails, the student
+failed with the same answers to the same calls. Of several that do, the one that explains most is named.
 """
 
 from __future__ import annotations

@@ -12,11 +12,9 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import platform
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -28,8 +26,10 @@ from torch.utils._pytree import tree_map
 
 from autograder.course import Assignment, Course
 from autograder.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.fingerprint import files_sha256
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
+from autograder.outputs.store import write_whole
 from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call
 from autograder.wire.frames import WireError
@@ -78,10 +78,7 @@ class KnownRuns:
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, mode=0o700)
             self._forget_others()
-        handle, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
+        write_whole(path, data, to_disk=False)
 
     def _forget_others(self) -> None:
         """Records of the same suite as it was before."""
@@ -92,10 +89,9 @@ class KnownRuns:
 
 def _fingerprint(inputs_sha256: str) -> str:
     libraries = [f"{name} {_version(name)}" for name in ("torch", "numpy", "triton", "safetensors")]
-    digest = hashlib.sha256(" ".join([inputs_sha256, *libraries, sys.version, platform.machine()]).encode())
-    for path in sorted(path for ending in ("py", "json") for path in _KIT.glob(f"**/*.{ending}")):
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()[:32]
+    kit = files_sha256(_KIT, "**/*.py", "**/*.json")
+    parts = [inputs_sha256, kit, *libraries, sys.version, platform.machine()]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
 
 def _version(library: str) -> str:

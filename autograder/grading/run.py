@@ -101,9 +101,8 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
         _fit_for_a_device(request)
     suite = course_sha256(request.course, assignment)
     # those that a forced run did not come to any more look current, and are not
-    older = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
-    is_due = {one.student for one in found if one.student in older or not _is_current(request, suite, one)}
-    todo = found if request.force else [one for one in found if one.student in is_due]
+    due = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
+    todo = [one for one in found if request.force or one.student in due or not _is_current(request, suite, one)]
     problems: list[Graded] = []
     if todo:
         problems = _grade(request, todo, quiet=quiet)

@@ -148,21 +148,21 @@ class Sitting:
                 )
                 continue
             raised, log = self._test(question, test, student)
-            verdict = judge(raised, log, test)
-            launches = [call.launch for call in log.calls if call.launch is not None]
+            runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
             hangs += isinstance(raised, StudentTimeout)
-            if raised is None and launches and self._on_device is not None:
-                if hangs_on_device >= HANGS_BEFORE_GIVING_UP:
-                    verdict = Verdict("timeout", "Not run on the GPU: two tests of this question hung there.")
-                    runs[test.name] = TestRun(test.name, verdict, ())
-                    continue
-                device = self._on_device._student(question, stand_ins)
-                raised, again = self._test(question, test, OnDevice(student, device, launches))
-                verdict = on_the_device(judge(raised, again, test))
-                if isinstance(raised, StudentFault):
-                    self._on_device.close()  # after a fault of a kernel no other runs in that process
-                hangs_on_device += isinstance(raised, StudentTimeout)
-            runs[test.name] = TestRun(test.name, verdict, _kept(log, raised))
+            launches = [call.launch for call in log.calls if call.launch is not None]
+            if raised is not None or not launches or self._on_device is None:
+                continue
+            if hangs_on_device >= HANGS_BEFORE_GIVING_UP:
+                verdict = Verdict("timeout", "Not run on the GPU: two tests of this question hung there.")
+                runs[test.name] = TestRun(test.name, verdict, ())
+                continue
+            device = self._on_device._student(question, stand_ins)
+            raised, again = self._test(question, test, OnDevice(student, device, launches))
+            runs[test.name] = TestRun(test.name, on_the_device(judge(raised, again, test)), _kept(log, raised))
+            hangs_on_device += isinstance(raised, StudentTimeout)
+            if isinstance(raised, StudentFault):
+                self._on_device.close()  # after a fault of a kernel no other runs in that process
         if not keep_worker:
             self.close()
         return runs
@@ -192,8 +192,7 @@ class Sitting:
         if self._worker is None or not self._worker.alive:
             return
         self._worker.until = self._deadline
-        header = {"op": "load", "cells": [[cell.id, cell.source] for cell in cells], "forbid": []}
-        answers = self._worker.stream(header, {}, self._limits.cell_seconds, "the cell")
+        answers = self._worker.load(_texts(cells), self._limits.cell_seconds, "the cell")
         with contextlib.suppress(StudentTimeout, StudentCrashed):  # it is dead then, and the next call opens another
             for cell in cells:
                 self._outcomes[cell.id] = _outcome(cell, next(answers).header)
@@ -240,9 +239,8 @@ class Sitting:
         A slow cell of the student's own that gives no name to the others (an experiment, a plot) runs only once.
         """
         cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
-        header = {"op": "load", "cells": [[cell.id, cell.source] for cell in cells], "forbid": list(forbidden)}
         what = ["cell " + cell.id for cell in cells]
-        answers = worker.stream(header, {}, self._limits.cell_seconds, "the cell")
+        answers = worker.load(_texts(cells), self._limits.cell_seconds, "the cell", forbidden)
         for cell, name in zip(cells, what, strict=True):
             started = time.monotonic()
             try:
@@ -283,6 +281,10 @@ class Sitting:
         if bad:
             return f"`{name}` is not defined. Cell {bad[0].id} did not run: {bad[0].message}"
         return f"`{name}` is not defined anywhere in the notebook."
+
+
+def _texts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+    return [(cell.id, cell.source) for cell in cells]
 
 
 def _kept(log: CallLog, raised: BaseException | None) -> tuple[Call, ...]:

@@ -50,8 +50,7 @@ class SpeedMeter:
         if not self._baseline:
             worker = Worker(self._bench.client, self._bench.limits)
             try:
-                load = {"op": "load", "cells": [[BASELINE, self.test.baseline]], "forbid": []}
-                worker.request(load, {}, self._bench.limits.cell_seconds, "the baseline")
+                next(worker.load([(BASELINE, self.test.baseline)], self._bench.limits.cell_seconds, "the baseline"))
                 student = self._student(worker)
                 baseline = [(case, *_timed(student, BASELINE, case)) for case in self.test.cases()]
                 if not all(isinstance(result, Tensor) and result.numel() for _, result, _ in baseline):

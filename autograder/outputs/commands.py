@@ -18,7 +18,7 @@ from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.store import path_name, read_results, read_timing, write_whole
+from autograder.outputs.store import Timed, path_name, read_results, read_timing, write_whole
 from autograder.outputs.text import one_line
 
 
@@ -28,13 +28,13 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
     Raises:
         NothingToGrade: there are no results, and no submission that could not be graded.
     """
-    graded = _results(results, assignment, or_problems=True)
+    timing = read_timing(results, assignment.name)
+    graded = _results(results, assignment, timing, or_problems=True)
     uses, written = _uses(assignment), written_points(assignment)
-    timed = read_timing(results, assignment.name)
-    speeds = {entry.student: in_words(entry.speeds) for entry in timed}
+    speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     for result in graded:
         write_feedback(course.root / "feedback", result, uses, written, speeds.get(result.student, ""))
-    for entry in timed:
+    for entry in timing:
         if entry.problem:  # a page of an earlier version would show a score that no longer holds
             feedback_path(course.root / "feedback", assignment.name, entry.student).unlink(missing_ok=True)
     if graded:
@@ -56,15 +56,16 @@ def export_command(
         NothingToGrade: there are no results.
         KitError: the roster is not one.
     """
-    graded = _results(results, assignment, or_problems=format_ in ("gradebook", "junit"))
+    timing = read_timing(results, assignment.name)
+    graded = _results(results, assignment, timing, or_problems=format_ in ("gradebook", "junit"))
+    problems = {entry.student: entry.problem for entry in timing if entry.problem}
     if format_ == "gradebook":
-        yield _fill_gradebook(course, assignment, results, graded, to)
+        yield _fill_gradebook(course, assignment, problems, graded, to)
         return
     if format_ == "junit":
-        problems = [e for e in read_timing(results, assignment.name) if e.problem]
-        table = junit_xml(graded, [Graded(e.student, Path(), None, e.problem) for e in problems])
+        table = junit_xml(graded, [Graded(student, Path(), None, problem) for student, problem in problems.items()])
     else:
-        table = _table(course, assignment, results, graded, format_, roster)
+        table = _table(course, assignment, timing, graded, format_, roster)
     if to is None:
         yield table.removesuffix("\n")
     else:
@@ -73,7 +74,7 @@ def export_command(
 
 
 def _table(
-    course: Course, assignment: Assignment, results: Path, graded: list[Result], format_: str, roster: Path | None
+    course: Course, assignment: Assignment, timing: list[Timed], graded: list[Result], format_: str, roster: Path | None
 ) -> str:
     try:
         return export(
@@ -82,7 +83,7 @@ def _table(
             minutes_late=_minutes_late(course, assignment),
             late=course.late,
             roster=roster.read_text(encoding="utf-8") if roster else None,
-            bonus=_bonus(course, assignment, results),
+            bonus=_bonus(course, timing),
         )
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
@@ -91,9 +92,8 @@ def _table(
         return unmatched.text
 
 
-def _results(results: Path, assignment: Assignment, *, or_problems: bool) -> list[Result]:
+def _results(results: Path, assignment: Assignment, timing: list[Timed], *, or_problems: bool) -> list[Result]:
     graded = read_results(results, assignment.name)
-    timing = read_timing(results, assignment.name)
     if older := [one_line(entry.student) for entry in timing if entry.older]:
         print(f"results from before, to be graded again: {', '.join(older)}", file=sys.stderr)
     if graded or (or_problems and any(entry.problem for entry in timing)):
@@ -112,9 +112,9 @@ def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
         return {}
 
 
-def _bonus(course: Course, assignment: Assignment, results: Path) -> dict[str, float] | None:
+def _bonus(course: Course, timing: list[Timed]) -> dict[str, float] | None:
     """Points for speed by student; None where the course gives none, or nothing of the assignment was timed."""
-    timed = [entry for entry in read_timing(results, assignment.name) if entry.speeds]
+    timed = [entry for entry in timing if entry.speeds]
     if not course.grading.speed_bonus or not timed:
         return None
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
@@ -135,11 +135,10 @@ def _minutes_late(course: Course, assignment: Assignment) -> dict[str, float] | 
 
 
 def _fill_gradebook(
-    course: Course, assignment: Assignment, results: Path, graded: list[Result], to: Path | None
+    course: Course, assignment: Assignment, problems: dict[str, str], graded: list[Result], to: Path | None
 ) -> str:
     from autograder.nbgrader.gradebook import fill_gradebook
 
-    problems = {entry.student: entry.problem for entry in read_timing(results, assignment.name) if entry.problem}
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
     gradebook = to or course.root / "gradebook.db"

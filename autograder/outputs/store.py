@@ -81,16 +81,21 @@ def forget_result(folder: Path, assignment: str, student: str) -> None:
     result_path(folder, assignment, student).unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all: a temporary file beside it, flushed to disk, then renamed."""
+def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
+    """Write a file whole or not at all: a temporary file beside it, then renamed.
+
+    Args:
+        to_disk: flush it before it is renamed, so that it outlasts a loss of power.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             # A lone surrogate becomes a backslash escape, which is what JSON calls it too.
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.flush()
-            os.fsync(file.fileno())
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
+            if to_disk:
+                file.flush()
+                os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:

@@ -25,8 +25,6 @@ from autograder.errors import DeviceUnavailable, HostFailed, IsolationUnavailabl
 from autograder.sandbox.host import HostClient, HostProcess
 from autograder.sandbox.tiers import isolation_name, probe
 
-TIERS_WITH_A_DEVICE = ("namespaces", "none")
-"""Others do not do: what is compiled must be written to a file, and the driver reads what landlock and uid hide."""
 _COMPILED_MB = 256
 """Files of a submission's compiled kernels: half a megabyte for each kernel and each kind of arguments."""
 _ASK_SECONDS = 120.0
@@ -164,7 +162,8 @@ def device_limits(limits: Limits) -> Limits:
 
 
 def device_tier(isolation: str) -> str:
-    """The tier in which workers get a device.
+    """The tier in which workers get a device. Others do not do: what is compiled must be written to a file, and the
+    driver reads what landlock and uid hide.
 
     Raises:
         DeviceUnavailable: none of those that `isolation` allows.
@@ -218,8 +217,8 @@ def _run_a_kernel(bench: DeviceBench) -> None:
 
     worker = Worker(bench.client, bench.limits)
     try:
-        load = {"op": "load", "cells": [["device-probe", _PROBE.read_text(encoding="utf-8")]], "forbid": []}
-        loaded = worker.request(load, {}, bench.limits.cell_seconds, "the probe").header
+        cell = ("device-probe", _PROBE.read_text(encoding="utf-8"))
+        loaded = next(worker.load([cell], bench.limits.cell_seconds, "the probe")).header
         if loaded.get("ok") is not True:
             raise DeviceUnavailable(f"the probe of the GPU does not load: {loaded.get('error')}")
         student = Student(lambda: worker, bench.limits.call_seconds, {}, lambda name: f"{name} is missing")

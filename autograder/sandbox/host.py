@@ -135,7 +135,6 @@ class HostProcess:
             "nodes": list(device.nodes) if device else [],
             "cuda": device.cuda if device else "",
             "scratch": self._scratch,
-            "libraries": [],
             "tier": tier,
             "hidden": [str(course.root / folder) for folder in HIDDEN_FOLDERS],
             "extras": list(extras),

@@ -109,8 +109,7 @@ def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tup
     worker = Worker(host.clients[0], course.limits)
     try:
         source = _PROBE.read_text(encoding="utf-8")
-        load = {"op": "load", "cells": [["probe", source]], "forbid": []}
-        loaded = worker.request(load, {}, _PROBE_SECONDS, "the probe")
+        loaded = next(worker.load([("probe", source)], _PROBE_SECONDS, "the probe"))
         if loaded.header.get("ok") is not True:
             return [("the probe runs", True, str(loaded.header.get("error")))]
         encoder = Encoder(lambda _: None)

@@ -6,23 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_course import ANSWERS, notebook, write_course
+from courses import built_course, handed_in
+from small_course import ANSWERS, write_course
 
-from autograder.authoring.commands import build_command
-from autograder.course import Course, load_course
+from autograder.course import Course
 from autograder.grading.batch import Bench
 from autograder.model import FoundSubmission, Graded, Result
-
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    root = tmp_path_factory.mktemp("course")
-    write_course(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
-    made = load_course(root)
-    build_command(made, [], check=False)
-    return made
+    return built_course(tmp_path_factory.mktemp("course"), write_course)
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +32,7 @@ def hand_in(bench: Bench, tmp_path: Path) -> Callable[..., Graded]:
     def grade(*extra: str, **cells: str | None) -> Graded:
         answers = {name: source for name, source in {**ANSWERS, **cells}.items() if source is not None}
         path = tmp_path / "student-001.ipynb"
-        path.write_text(notebook(answers, extra), encoding="utf-8")
+        path.write_text(handed_in(answers, extra), encoding="utf-8")
         return bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
 
     return grade

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+
+from courses import write_assignment
 
 SOURCE = '''\
 # ---
@@ -202,34 +202,9 @@ class Slots:
 }
 
 
-def write_course(root: Path, hidden_ini: Path) -> None:
-    """Write the course's source and suite; `hidden_ini` is the kit's own pytest.ini for suites."""
-    (root / "source" / "small").mkdir(parents=True)
-    (root / "source" / "small" / "small.py").write_text(SOURCE, encoding="utf-8")
-    suite = root / "tests" / "hidden" / "small"
-    suite.mkdir(parents=True)
-    (suite.parent / "pytest.ini").write_text(hidden_ini.read_text(encoding="utf-8"), encoding="utf-8")
-    for name, text in SUITE.items():
-        (suite / name).write_text(text, encoding="utf-8")
-    (root / "course.toml").write_text(
-        "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = 60.0\nmemory_mb = 600\n",
-        encoding="utf-8",
-    )
-
-
-def notebook(cells: dict[str, str], extra: tuple[str, ...] = ()) -> str:
-    """A handed-in notebook: question cells by name, then extra code cells."""
-    made: list[dict[str, Any]] = []
-    for name, source in cells.items():
-        meta = {"attention_kit": {"role": "question", "name": name},
-                "nbgrader": {"grade_id": name, "solution": True, "grade": False, "locked": False}}  # fmt: skip
-        made.append(_cell(source, meta))
-    made += [_cell(source, {}) for source in extra]
-    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
-
-
-def _cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": source}
+def write_course(root: Path) -> None:
+    limits = "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = 60.0\nmemory_mb = 600\n"
+    write_assignment(root, "small", SOURCE, SUITE, limits)
 
 
 ANSWERS = {

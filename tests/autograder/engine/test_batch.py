@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_course import ANSWERS, notebook
+from courses import handed_in
+from small_course import ANSWERS
 
 from autograder.course import Course
 from autograder.errors import HostFailed
@@ -28,8 +29,8 @@ WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "handed-in"
     made.mkdir()
-    (made / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
-    (made / "student-002.ipynb").write_text(notebook({**ANSWERS, "softmax": WRONG}), encoding="utf-8")
+    (made / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
+    (made / "student-002.ipynb").write_text(handed_in({**ANSWERS, "softmax": WRONG}), encoding="utf-8")
     (made / "student-003.ipynb").write_text("not a notebook", encoding="utf-8")
     return made
 
@@ -63,7 +64,7 @@ def test_only_what_changed_is_graded_again(course: Course, folder: Path, tmp_pat
     again = grade_command(request(course, folder, tmp_path), quiet=True)
     assert (again.graded, len(again.results)) == (1, 2)
     assert grade_command(request(course, folder, tmp_path), quiet=True).graded == 0
-    (folder / "student-002.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     changed = grade_command(request(course, folder, tmp_path), quiet=True)
     assert [result.score for result in changed.results] == [11.0, 11.0]
 
@@ -116,8 +117,8 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     (folder / "student-003.ipynb").unlink()
     grade_command(request(course, folder, tmp_path), quiet=True)
     before = files(tmp_path)
-    (folder / "student-002.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
-    (folder / "student-004.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
+    (folder / "student-004.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
     short = grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path), quiet=True)
     assert [one.student for one in short.problems] == ["student-002", "student-004"]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from small_course import ANSWERS, notebook
+from courses import handed_in
+from small_course import ANSWERS
 
 from autograder.cli import main
 from autograder.course import Course
@@ -32,7 +33,7 @@ def run(course: Course, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 
 def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path) -> None:
     good = tmp_path / "student-001.ipynb"
-    good.write_text(notebook(ANSWERS), encoding="utf-8")
+    good.write_text(handed_in(ANSWERS), encoding="utf-8")
     done = run("grade", "small", good, "--out", tmp_path / "results", "--json")
     assert done.exit_code == 0, done.output
     assert [(r["student"], r["score"]) for r in json.loads(done.stdout)] == [("student-001", 11.0)]
@@ -40,7 +41,7 @@ def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path)
 
 
 def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run: Callable[..., Result], tmp_path: Path) -> None:
-    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (tmp_path / "student-002.ipynb").write_text("{}", encoding="utf-8")
     done = run("grade", "small", tmp_path, "--out", tmp_path / "results")
     assert done.exit_code == 1
@@ -112,7 +113,7 @@ def test_what_is_not_built_says_what_to_run(
     elsewhere = tmp_path / "course"
     shutil.copytree(course.root, elsewhere)
     shutil.rmtree(elsewhere / "solutions")
-    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     monkeypatch.chdir(elsewhere)
     done = run("grade", "small", tmp_path / "student-001.ipynb")
     assert done.exit_code == 2
@@ -122,7 +123,7 @@ def test_what_is_not_built_says_what_to_run(
 def test_another_platform_is_told_what_to_use(
     run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "student-001.ipynb").write_text(notebook(ANSWERS), encoding="utf-8")
+    (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     monkeypatch.setattr("autograder.sandbox.tiers.sys.platform", "darwin")
     done = run("grade", "small", tmp_path, "--isolation", "none", "--out", tmp_path / "results")
     assert done.exit_code == 2

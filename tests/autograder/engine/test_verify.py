@@ -23,7 +23,7 @@ def test_a_good_suite_is_proven(course: Course) -> None:
 
 @pytest.fixture
 def own_course(tmp_path: Path) -> Course:
-    write_course(tmp_path, REPOSITORY / "tests" / "hidden" / "pytest.ini")
+    write_course(tmp_path)
     made = load_course(tmp_path)
     build_command(made, [], check=False)
     return made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from courses import handed_in, write_assignment
 
 SOURCE = '''\
 # ---
@@ -150,21 +151,9 @@ def answer(do: str = "pass") -> str:
     return KERNEL + "\n\n" + WRAPPER.replace("DO", do)
 
 
-def write_course(root: Path, hidden_ini: Path) -> None:
-    (root / "source" / "kernels").mkdir(parents=True)
-    (root / "source" / "kernels" / "kernels.py").write_text(SOURCE, encoding="utf-8")
-    suite = root / "tests" / "hidden" / "kernels"
-    suite.mkdir(parents=True)
-    (suite.parent / "pytest.ini").write_text(hidden_ini.read_text(encoding="utf-8"), encoding="utf-8")
-    for name, text in SUITE.items():
-        (suite / name).write_text(text, encoding="utf-8")
-    (root / "course.toml").write_text("[limits]\ncall_seconds = 5.0\ngpu_call_seconds = 3.0\n", encoding="utf-8")
+def write_course(root: Path) -> None:
+    write_assignment(root, "kernels", SOURCE, SUITE, "[limits]\ncall_seconds = 5.0\ngpu_call_seconds = 3.0\n")
 
 
 def notebook(double: str) -> str:
-    cells = []
-    for name, source in (("double", double), ("half", "def half(x):\n    return x / 2\n")):
-        meta = {"attention_kit": {"role": "question", "name": name},
-                "nbgrader": {"grade_id": name, "solution": True, "grade": False, "locked": False}}  # fmt: skip
-        cells.append({"cell_type": "code", "execution_count": None, "metadata": meta, "outputs": [], "source": source})
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+    return handed_in({"double": double, "half": "def half(x):\n    return x / 2\n"})

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kernel_course import ON_DEVICE, answer, notebook, write_course
+from kernel_course import ON_DEVICE, answer, notebook
 
-from autograder.authoring.commands import build_command
 from autograder.course import Course, load_course
 from autograder.errors import DeviceUnavailable, StudentError
 from autograder.grading import speed
@@ -22,15 +21,6 @@ from autograder.sandbox.student import Student
 from autograder.sandbox.worker import Worker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    root = tmp_path_factory.mktemp("kernels")
-    write_course(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
-    made = load_course(root)
-    build_command(made, [], check=False)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,8 @@ from typing import Any, cast
 import pytest
 import torch
 from click.testing import CliRunner
-from kernel_course import answer, notebook, write_course
+from kernel_course import answer, notebook
 
-from autograder.authoring.commands import build_command
 from autograder.cli import main
 from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
@@ -30,15 +29,6 @@ from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FAST = (Speed("N = 1024", 0.5, 1.0), Speed("N = 4096", 0.25, 2.0))  # 2 and 8 times: 4 in the geometric mean
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    root = tmp_path_factory.mktemp("kernels")
-    write_course(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
-    made = load_course(root)
-    build_command(made, [], check=False)
-    return made
 
 
 def result(student: str, isolation: str = "strict+cuda") -> Result:
@@ -223,7 +213,7 @@ def test_an_assignment_without_kernels_has_nothing_for_a_gpu(handed_in: Path, co
 
 def _meter(monkeypatch: pytest.MonkeyPatch, times: dict[str, object], answer: object = None) -> SpeedMeter:
     """A meter whose `_timed` gives these results, without any worker."""
-    monkeypatch.setattr(speed, "Worker", lambda *_: SimpleNamespace(request=lambda *_: None, kill=lambda: None))
+    monkeypatch.setattr(speed, "Worker", lambda *_: SimpleNamespace(load=lambda *_: iter([None]), kill=lambda: None))
 
     def timed(student: object, name: str, case: SpeedCase) -> tuple[object, float]:
         given = times[name]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser import HOSTILE, IN_AN_ATTRIBUTE, PAYLOADS, QUIET, STEERING, Page, in_a_browser, needs_chromium
+from courses import built_course, handed_in
 from markupsafe import escape
 
 from autograder.errors import IsolationUnavailable
@@ -115,22 +116,18 @@ def test_the_policy_holds_without_escaping(page: Callable[[Texts], str], tmp_pat
 
 def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
     """Messages, class names and source lines of a submission that was really graded."""
-    from small_course import ANSWERS, notebook, write_course
+    from small_course import ANSWERS, write_course
 
-    from autograder.authoring.commands import build_command
-    from autograder.course import load_course
     from autograder.grading.batch import Bench
 
-    write_course(tmp_path / "course", Path(__file__).resolve().parents[2] / "hidden" / "pytest.ini")
-    course = load_course(tmp_path / "course")
-    build_command(course, [], check=False)
+    course = built_course(tmp_path / "course", write_course)
     name = next(iter(ANSWERS))
     every = " ".join(HOSTILE.values())
 
     def submission(text: str) -> str:
         head = ANSWERS[name].partition("\n")[0]
         raises = f"{head}\n    raise type({text!r}, (Exception,), {{}})({text!r})\n"
-        return notebook({**ANSWERS, name: raises}, [f"raise ValueError({text!r})  # {text!a}"])
+        return handed_in({**ANSWERS, name: raises}, [f"raise ValueError({text!r})  # {text!a}"])
 
     results = []
     try:
