@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import itertools
 import json
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course, Limits
-from autograder.errors import HostFailed
+from autograder.errors import HostFailed, UnreadableSubmission
 from autograder.grading.pool import Pool
+from autograder.handed_in import read_handed_in
 from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded, Result, Speed
 from autograder.sandbox.device import Device, DeviceBench, graded_behind, open_device
@@ -201,14 +204,20 @@ def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], l
         known = assignment.suite / name
         running += known.read_text(encoding="utf-8") if known.exists() else ""
     wanted = {name for name, sign in EXTRAS.items() if sign.search(running)}
-    for path in (assignment.solution, *(found.path for found in submissions)):
+    notebooks = itertools.chain(
+        [assignment.solution.read_text(encoding="utf-8") if assignment.solution.exists() else ""],
+        (_text_of(found.path, limits) for found in submissions),
+    )
+    for text in notebooks:
         if len(wanted) == len(EXTRAS):
             break
-        try:
-            if path.stat().st_size > limits.notebook_mb << 20:
-                continue
-            text = path.read_text(encoding="utf-8", errors="ignore")
-        except OSError:
-            continue
         wanted |= {n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))}
     return tuple(sorted(wanted))
+
+
+def _text_of(path: Path, limits: Limits) -> str:
+    """ "" where the notebook cannot be read: the grader will say so."""
+    try:
+        return read_handed_in(path, limits.notebook_mb << 20).decode("utf-8", errors="ignore")
+    except UnreadableSubmission:
+        return ""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Course
-from autograder.errors import DeviceUnavailable, KitError
+from autograder.errors import DeviceUnavailable, KitError, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
+from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.outputs.store import (
@@ -173,11 +174,10 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
 def _is_current(request: GradeRequest, suite: str, found: FoundSubmission) -> bool:
     """Whether the stored result still holds: same submission, same suite, answer key and limits, walls as asked for."""
     try:
-        if found.path.stat().st_size > request.course.limits.notebook_mb << 20:
-            return False
-        submission = hashlib.sha256(found.path.read_bytes()).hexdigest()
-    except OSError:
+        notebook = read_handed_in(found.path, request.course.limits.notebook_mb << 20)
+    except UnreadableSubmission:
         return False
+    submission = hashlib.sha256(notebook).hexdigest()
     walls = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}
     asked = walls.get(request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,))
     device = "" if request.device == "cpu" else f"+{request.device}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from autograder.errors import KitError
-from autograder.intake.reading import shown
+from autograder.handed_in import shown
 
 MAX_ENTRIES = 20_000
 MAX_TOTAL = 4_000_000_000

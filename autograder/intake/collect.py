@@ -16,11 +16,11 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade
+from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
+from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
 from autograder.intake.archives import Upload, open_upload
 from autograder.intake.names import safe_student
 from autograder.intake.origins import EXPECTED, Claimed, Origin, claim_files, parse_time
-from autograder.intake.reading import shown
 
 __all__ = ["Origin", "collect"]
 
@@ -138,10 +138,10 @@ def _aside(folder: Path) -> Path:
 
 def _handed_in(folder: Path) -> datetime | None:
     """When the submission in the folder was handed in, where a timestamp says so."""
-    path = folder / TIMESTAMP
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1000:
+    try:
+        return parse_time(read_handed_in(folder / TIMESTAMP, MAX_TIMESTAMP).decode("utf-8", errors="replace"))
+    except UnreadableSubmission:
         return None
-    return parse_time(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _write_time(folder: Path, claim: Claimed) -> None:

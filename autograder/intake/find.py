@@ -8,8 +8,8 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade
+from autograder.handed_in import shown
 from autograder.intake.names import safe_student
-from autograder.intake.reading import shown
 from autograder.model import FoundSubmission
 
 SUFFIX = ".ipynb"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from autograder.course import Limits
 from autograder.errors import UnreadableSubmission
+from autograder.handed_in import shown
 from autograder.intake.magics import harmless
 from autograder.intake.matching import LOST, Matched, match_cells
-from autograder.intake.reading import read_notebook, shown
+from autograder.intake.reading import read_notebook
 from autograder.intake.release import Release
 from autograder.model import Cell, CellOutcome, FoundSubmission, Submission
 

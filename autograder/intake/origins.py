@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Literal, get_args
 
 from autograder.errors import KitError
+from autograder.handed_in import shown
 from autograder.intake.archives import Incoming
-from autograder.intake.reading import shown
 
 Origin = Literal["canvas", "moodle", "gradescope", "github", "folder"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)

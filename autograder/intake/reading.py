@@ -9,15 +9,13 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import os
 import re
-import stat
-import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.errors import UnreadableSubmission
+from autograder.handed_in import read_handed_in, shown
 
 MAX_CELLS = 2_000
 MAX_SOURCE = 2_000_000
@@ -60,52 +58,15 @@ class Notebook:
     remarks: tuple[str, ...] = ()
 
 
-def shown(name: object) -> str:
-    """A file's name as it may stand in a message: printable, on one line, not too long."""
-    text = "".join(c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name))
-    return text if len(text) <= 100 else text[:60] + "…" + text[-30:]
-
-
 def read_notebook(path: Path, limit_mb: int) -> Notebook:
     """Read the notebook at `path`, which must be a regular file and no link.
 
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    data = read_bytes(path, limit_mb << 20)
+    data = read_handed_in(path, limit_mb << 20)
     cells, remarks = parse_notebook(data, shown(path.name))
     return Notebook(cells, hashlib.sha256(data).hexdigest(), remarks)
-
-
-def read_bytes(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; never follows a link, never waits for a pipe.
-
-    Raises:
-        UnreadableSubmission: anything else.
-    """
-    name = shown(path.name)
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        raise UnreadableSubmission(f"{name}: there is no such file; a notebook must be handed in") from None
-    except (OSError, ValueError) as error:
-        if path.is_symlink():
-            raise UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself") from None
-        reason = error.strerror if isinstance(error, OSError) else "its name cannot be used"
-        raise UnreadableSubmission(f"{name}: cannot be read ({reason}); hand in the notebook again") from None
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe, not a file"
-        raise UnreadableSubmission(f"{name}: is {kind}; hand in the .ipynb file itself")
-    with os.fdopen(handle, "rb") as file:
-        data = file.read(limit + 1) if status.st_size <= limit else b""
-    if status.st_size > limit or len(data) > limit:
-        raise UnreadableSubmission(
-            f"{name}: is larger than {limit >> 20} MB; clear the outputs (Kernel > Restart and Clear Outputs), "
-            "save, and hand it in again"
-        )
-    return data
 
 
 def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tuple[str, ...]]:

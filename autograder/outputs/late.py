@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.course import Late
+from autograder.errors import UnreadableSubmission
+from autograder.handed_in import MAX_TIMESTAMP, read_handed_in
 
 TIMESTAMP_FILE = "timestamp.txt"
 """nbgrader's note of when a submission arrived, beside the notebook."""
@@ -53,8 +55,12 @@ def submitted_at(submission_folder: Path) -> datetime | None:
         ValueError: the file holds no time.
     """
     path = submission_folder / TIMESTAMP_FILE
-    if not path.is_file():
+    if not path.exists():
         return None
-    text = path.read_text(encoding="utf-8").strip().removesuffix("UTC").strip()
+    try:
+        note = read_handed_in(path, MAX_TIMESTAMP)
+    except UnreadableSubmission as problem:
+        raise ValueError(str(problem)) from None
+    text = note.decode("utf-8").strip().removesuffix("UTC").strip()
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
