@@ -75,15 +75,22 @@ class TestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The known mistake whose answers equal the student's, and what to tell them."""
+    """A known mistake that answers as the student does, what to tell them, and the tests that it explains."""
 
     mistake: str
     hint: str
+    tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """One question's score. `carried` are the points regained with stand-ins for failed prerequisites."""
+    """One question's score.
+
+    Attributes:
+        carried: the points regained with stand-ins for failed prerequisites.
+        diagnosis: the mistake that explains at least half of the points lost.
+        slips: further mistakes, each for its own tests.
+    """
 
     name: str
     score: float
@@ -91,6 +98,7 @@ class QuestionResult:
     carried: float
     diagnosis: Diagnosis | None
     tests: tuple[TestOutcome, ...]
+    slips: tuple[Diagnosis, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +197,15 @@ def _result(raw: dict[str, Any]) -> Result:
             score=q["score"],
             max_score=q["max_score"],
             carried=q["carried"],
-            diagnosis=Diagnosis(**q["diagnosis"]) if q["diagnosis"] else None,
+            diagnosis=_diagnosis(q["diagnosis"]) if q["diagnosis"] else None,
             tests=tuple(TestOutcome(**t) for t in q["tests"]),
+            slips=tuple(_diagnosis(slip) for slip in q.get("slips", ())),
         )
         for q in raw["questions"]
     )
     cells = tuple(CellOutcome(**c) for c in raw["cells"])
     return Result(**{**raw, "questions": questions, "cells": cells})
+
+
+def _diagnosis(raw: dict[str, Any]) -> Diagnosis:
+    return Diagnosis(raw["mistake"], raw["hint"], tuple(raw.get("tests", ())))

@@ -11,7 +11,7 @@ from types import TracebackType
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
-from autograder.grading.diagnosis import Diagnostician
+from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
@@ -22,7 +22,6 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import (
     Cell,
-    Diagnosis,
     FoundSubmission,
     Graded,
     QuestionResult,
@@ -117,14 +116,16 @@ class SuiteGrader:
         sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
         runs = {question.name: sitting.run(question) for question in self.suite.questions}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
+        points = {q.name: {test.name: test.points for test in q.tests} for q in self.suite.questions}
+        with sitting.watch.stage("carry", whole=True):
+            again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
         with sitting.watch.stage("diagnosis"):
             diagnostician = self._diagnostician(client)
-            diagnoses = {name: diagnostician.diagnose(name, runs[name]) for name in runs if name in failed}
+            named = {name: diagnostician.name(name, {**runs[name], **again[name]}, points[name]) for name in again}
             self._mistakes.close()
-        with sitting.watch.stage("carry", whole=True):
-            carried = {name: self._carry(sitting, name, runs, failed) for name in runs if name in failed}
+        carried = {name: self._carried(again[name], points[name]) for name in again}
         questions = tuple(
-            _question_result(q, runs[q.name], carried.get(q.name, 0.0), diagnoses.get(q.name))
+            _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named()))
             for q in self.suite.questions
         )
         result = Result(
@@ -140,17 +141,29 @@ class SuiteGrader:
         )
         return result, sitting.watch.seconds
 
-    def _carry(self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]) -> float:
-        """Points of a failed question that come back when its failed prerequisites are stood in for."""
+    def _with_stand_ins(
+        self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]
+    ) -> dict[str, TestRun]:
+        """The failed tests of a question once more, its failed prerequisites stood in for: what is the question's own.
+
+        A test that counts what a call costs runs with all prerequisites stood in for: what a helper costs is charged
+        where the helper is asked for.
+        """
         question = self.questions[name]
-        stand_ins = tuple(other for other in prerequisites(name, self._uses) if other in failed)
-        own = runs[name]
-        lost = {t.name: t.points for t in question.tests if own[t.name].verdict.outcome != "passed"}
-        if not stand_ins or not any(own[test].answered for test in lost) or not self.course.grading.carry_credit:
-            return 0.0
-        again = sitting.run(question, tuple(lost), stand_ins)
-        won = [lost[test] for test, run in again.items() if run.verdict.outcome == "passed"]
-        return total(points * self.course.grading.carry_credit for points in won)
+        lost = {test: run for test, run in runs[name].items() if run.verdict.outcome != "passed"}
+        before = prerequisites(name, self._uses)
+        wrong = tuple(other for other in before if other in failed)
+        if not before or not any(run.answered for run in lost.values()):
+            return {}
+        counted = tuple(test for test, run in lost.items() if any(call.cost for call in run.calls))
+        others = tuple(test for test in lost if test not in counted)
+        again = sitting.run(question, others, wrong) if wrong and others else {}
+        return again | (sitting.run(question, counted, tuple(before)) if counted else {})
+
+    def _carried(self, again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
+        """Points that come back: of tests that pass with stand-ins."""
+        won = (points[test] for test, run in again.items() if run.verdict.outcome == "passed")
+        return total(its * self.course.grading.carry_credit for its in won)
 
     # known answers
 
@@ -175,8 +188,8 @@ class SuiteGrader:
         return runs
 
     def _diagnostician(self, client: HostClient) -> Diagnostician:
-        def run(answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
-            return self._mistakes.run(client, answer, tests)
+        def run(question: str, answer: KnownAnswer | None, tests: tuple[str, ...]) -> dict[str, TestRun]:
+            return self._mistakes.run(client, question, answer, tests)
 
         if id(client) not in self._diagnosticians:
             mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
@@ -206,18 +219,21 @@ class MistakeRunner:
         self._question = ""
         self._sitting: Sitting | None = None
 
-    def run(self, client: HostClient, answer: KnownAnswer, tests: tuple[str, ...]) -> dict[str, TestRun]:
+    def run(
+        self, client: HostClient, question: str, answer: KnownAnswer | None, tests: tuple[str, ...]
+    ) -> dict[str, TestRun]:
+        """Run tests of a question on a mistake, or on the answer key where that is None."""
         grader = self._grader
-        submission = grader.with_answer(answer, "mistakes.py")
-        if self._sitting is None or self._question != answer.question:
+        submission = grader.with_answer(answer, "mistakes.py") if answer else grader.key()
+        if self._sitting is None or self._question != question:
             self.close()
             self._sitting = Sitting(client, grader.course.limits, grader.suite, submission)
-            self._question = answer.question
+            self._question = question
         else:
             # the key's own answer first: the mistake before may have bound other names than this one
-            own = cell_of(grader.key(), answer.question)
-            self._sitting.go_on_with(submission, [*([own] if own else []), submission.cells[-1]])
-        return self._sitting.run(grader.questions[answer.question], tests, keep_worker=True)
+            own = cell_of(grader.key(), question)
+            self._sitting.go_on_with(submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)])
+        return self._sitting.run(grader.questions[question], tests, keep_worker=True, keep_calls=True)
 
     def close(self) -> None:
         if self._sitting is not None:
@@ -229,9 +245,7 @@ def _questions_in_order(release: Release) -> list[str]:
     return [cell.name for cell in release.cells if cell.role == "question"]
 
 
-def _question_result(
-    question: SuiteQuestion, runs: dict[str, TestRun], carried: float, diagnosis: Diagnosis | None
-) -> QuestionResult:
+def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried: float, named: Named) -> QuestionResult:
     tests = []
     for test in question.tests:
         verdict = runs[test.name].verdict
@@ -243,6 +257,7 @@ def _question_result(
         score=total([own, carried]),
         max_score=total(t.max_points for t in tests),
         carried=carried,
-        diagnosis=diagnosis,
+        diagnosis=named.first,
         tests=tuple(tests),
+        slips=named.slips,
     )

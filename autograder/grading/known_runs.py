@@ -16,6 +16,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, astuple
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.outputs.store import write_whole
 from autograder.sandbox.student import Handle
-from autograder.suite.calls import Call
+from autograder.suite.calls import Call, Cost, Launch
 from autograder.wire.frames import WireError
 from autograder.wire.values import Decoder, Encoder
 
@@ -113,21 +114,32 @@ def _packed(run: TestRun) -> bytes:
 def _call_to(call: Call, encoder: Encoder) -> dict[str, Any]:
     kept: dict[str, Any] = {"name": call.name, "changed": list(call.changed)}
     if isinstance(call.fault, StudentError):
-        return kept | {"error": call.fault.type_name}
+        return kept | {"error": [call.fault.type_name, call.fault.message]}
     if call.fault is not None:
         return kept | {"fault": call.fault.outcome}
-    return kept | {"result": encoder.encode(as_data(call.result))}
+    if call.cost is not None:
+        kept["cost"] = astuple(call.cost)
+    if call.launch is not None:
+        kept["launch"] = asdict(call.launch)
+    return kept | {"result": encoder.encode(as_data(call.result)), "gradients": encoder.encode(call.gradients)}
 
 
 def _call_from(raw: dict[str, Any], decoder: Decoder) -> Call:
     call = Call(raw["name"], (), {}, changed=tuple(raw["changed"]))
     if "error" in raw:
-        call.fault = StudentError(raw["error"], "")
+        call.fault = StudentError(*raw["error"])
     elif "fault" in raw:
         call.fault = _FAULTS[raw["fault"]]()
     else:
         call.result = decoder.decode(raw["result"])
+        call.gradients = decoder.decode(raw["gradients"])
+        call.cost = Cost(*raw["cost"]) if "cost" in raw else None
+        call.launch = _launch_from(raw["launch"]) if "launch" in raw else None
     return call
+
+
+def _launch_from(raw: dict[str, Any]) -> Launch:
+    return Launch(**raw | {"unfilled": tuple(raw["unfilled"]), "computed": tuple(raw["computed"])})
 
 
 def as_data(result: Any) -> Any:

@@ -134,8 +134,12 @@ class Sitting:
         stand_ins: tuple[str, ...] = (),
         *,
         keep_worker: bool = False,
+        keep_calls: bool = False,
     ) -> dict[str, TestRun]:
-        """Run a question's tests (all, or those named) with some of its prerequisites stood in for."""
+        """Run a question's tests (all, or those named) with some of its prerequisites stood in for.
+
+        The calls of tests that fail are kept, and with `keep_calls` those of all.
+        """
         runs: dict[str, TestRun] = {}
         hangs = hangs_on_device = 0
         student = self._student(question, stand_ins)
@@ -148,7 +152,8 @@ class Sitting:
                 )
                 continue
             raised, log = self._test(question, test, student)
-            runs[test.name] = TestRun(test.name, judge(raised, log, test), _kept(log, raised))
+            kept = _kept(log) if raised is not None or keep_calls else ()
+            runs[test.name] = TestRun(test.name, judge(raised, log, test), kept)
             hangs += isinstance(raised, StudentTimeout)
             launches = [call.launch for call in log.calls if call.launch is not None]
             if raised is not None or not launches or self._on_device is None:
@@ -159,7 +164,8 @@ class Sitting:
                 continue
             device = self._on_device._student(question, stand_ins)
             raised, again = self._test(question, test, OnDevice(student, device, launches))
-            runs[test.name] = TestRun(test.name, on_the_device(judge(raised, again, test)), _kept(log, raised))
+            kept = _kept(log) if raised is not None else ()
+            runs[test.name] = TestRun(test.name, on_the_device(judge(raised, again, test)), kept)
             hangs_on_device += isinstance(raised, StudentTimeout)
             if isinstance(raised, StudentFault):
                 self._on_device.close()  # after a fault of a kernel no other runs in that process
@@ -287,13 +293,11 @@ def _texts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     return [(cell.id, cell.source) for cell in cells]
 
 
-def _kept(log: CallLog, raised: BaseException | None) -> tuple[Call, ...]:
+def _kept(log: CallLog) -> tuple[Call, ...]:
     """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker sends hundreds."""
-    if raised is None:
-        return ()
     for call in log.calls:
-        if weight(call.result) > LARGEST_KEPT:
-            call.result = None
+        if weight([call.result, call.gradients]) > LARGEST_KEPT:
+            call.result, call.gradients = None, []
     return tuple(log.calls)
 
 

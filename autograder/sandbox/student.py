@@ -119,16 +119,18 @@ class Student:
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
             call.changed = tuple(plain(str(name), 80) for name in _items(frame.header.get("changed", [])))
-            call.result, cost = self._value(frame, shown, worker, encoder.grad_tensors)
+            call.result, call.cost = self._value(frame, shown, worker, encoder.grad_tensors, call)
             if call.of_suite:
                 self._note_of_suite(call.result)
             call.launch = _launch(frame.header["launch"], shown) if "launch" in frame.header else None
         except StudentFault as fault:
             call.fault = fault
             raise
-        return call.result, cost
+        return call.result, call.cost
 
-    def _value(self, frame: Frame, shown: str, worker: Worker, inputs: list[Tensor]) -> tuple[Any, Cost | None]:
+    def _value(
+        self, frame: Frame, shown: str, worker: Worker, inputs: list[Tensor], call: Call | None = None
+    ) -> tuple[Any, Cost | None]:
         """The value of an answer, checked, or the fault that it tells of."""
         header = frame.header
         if header.get("missing") is True:
@@ -147,7 +149,8 @@ class Student:
             worker.kill()
             raise StudentCrashed(f"{shown} gave an answer that cannot be taken: {error}.") from None
         if inputs and decoder.grad_tensors:
-            value = _link(value, inputs, _Pull(self, worker, header["id"], shown))
+            note = call.gradients if call is not None else []
+            value = _link(value, inputs, _Pull(self, worker, header["id"], shown, note))
         return value, cost
 
 
@@ -198,10 +201,11 @@ class Handle:
 
 
 class _Pull:
-    """Fetches gradients from the worker that made a result."""
+    """Fetches gradients from the worker that made a result, and notes them."""
 
-    def __init__(self, student: Student, worker: Worker, call: int, shown: str) -> None:
+    def __init__(self, student: Student, worker: Worker, call: int, shown: str, note: list[Any]) -> None:
         self._student, self._worker, self._call, self._shown = student, worker, call, shown
+        self._note = note
 
     def __call__(self, inputs: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         encoder = Encoder(_reference)
@@ -215,7 +219,9 @@ class _Pull:
         for gradient, tensor in zip(answer, inputs, strict=True):
             if gradient is not None and (not isinstance(gradient, Tensor) or gradient.shape != tensor.shape):
                 raise StudentCrashed(f"{shown} gave a gradient of another shape than its input.")
-        return [None if g is None else g.to(t.dtype) for g, t in zip(answer, inputs, strict=True)]
+        crossed = [None if g is None else g.to(t.dtype) for g, t in zip(answer, inputs, strict=True)]
+        self._note.append(crossed)
+        return crossed
 
 
 class _Crossing(Function):

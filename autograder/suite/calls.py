@@ -72,6 +72,8 @@ class Call:
         changed: names of the arguments that the call changed in place.
         of_suite: whether it called code of the suite's own (`student.define`), and not the student's.
         launch: what its kernels did, where that was asked for.
+        cost: what it cost, where that was asked for.
+        gradients: what came back through it, one list a backward pass.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Call:
     changed: tuple[str, ...] = ()
     of_suite: bool = False
     launch: Launch | None = None
+    cost: Cost | None = None
+    gradients: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)

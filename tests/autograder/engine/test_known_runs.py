@@ -11,8 +11,8 @@ import torch
 
 from autograder.course import Course
 from autograder.errors import StudentError, StudentMissing, StudentTimeout
+from autograder.grading.agreement import agree
 from autograder.grading.batch import Bench
-from autograder.grading.diagnosis import same_calls
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
@@ -48,7 +48,7 @@ def test_a_run_comes_back_as_it_was(kept: KnownRuns) -> None:
     back = kept.load("over_the_rows", "test_rows[2]")
     assert back is not None
     assert back.verdict.outcome == "failed"
-    assert same_calls(back.calls, CALLS)
+    assert all(agree(mine, call, None) for mine, call in zip(back.calls, CALLS, strict=True))
     assert [call.changed for call in back.calls] == [(), (), (), ("z",)]
     assert back.calls[1].result[0].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert back.calls[1].result[1:] == ([True, None, 0.1], {"n": 2**70})

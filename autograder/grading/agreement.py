@@ -1,0 +1,168 @@
+"""How far two answers lie apart, and in which ways one departs from the answer key.
+
+Diagnosis compares three answers to one call: the student's, a known mistake's and the answer key's. Two ways to compute
+the same wrong answer differ by rounding, two mistakes by more, and how much rounding is depends on the dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.errors import StudentError, StudentFault
+from autograder.sandbox.student import Handle
+from autograder.suite.calls import Call, Launch
+
+ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+"""What counts as rounding, relative to the largest element of a row; other dtypes agree exactly or not at all."""
+_FAR = 100.0
+_SHARE = 0.02
+"""A second, smaller fault moves an answer: up to a hundred roundings, and a fiftieth of the way to the right answer."""
+_COSTLIER = 1.5
+_KINDS_WITH_WORDS = frozenset({"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError"})
+"""Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
+
+
+def apart(left: Any, right: Any) -> float:
+    """How far two values lie apart, in roundings of the coarser dtype.
+
+    0 is equal, up to 1 agrees, inf is another shape, structure, kind, or exact value.
+    """
+    left, right = _plain(left), _plain(right)
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return _tensors_apart(left, right)
+    if isinstance(left, SimpleNamespace) and isinstance(right, SimpleNamespace):
+        left, right = vars(left), vars(right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        if left.keys() != right.keys():
+            return math.inf
+        return max((apart(left[key], right[key]) for key in left), default=0.0)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        if len(left) != len(right):
+            return math.inf
+        return max((apart(a, b) for a, b in zip(left, right, strict=True)), default=0.0)
+    return 0.0 if type(left) is type(right) and left == right else math.inf
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and floats as tensors, so that there is one way to compare numbers; objects of the worker's by their
+    class."""
+    if isinstance(value, Handle):
+        return value.name
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(value))
+    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else value
+
+
+def _tensors_apart(left: Tensor, right: Tensor) -> float:
+    if left.shape != right.shape:
+        return math.inf
+    rounding = max(ROUNDING.get(left.dtype, 0.0), ROUNDING.get(right.dtype, 0.0))
+    if not rounding or left.dtype.is_complex or right.dtype.is_complex:
+        return 0.0 if left.dtype == right.dtype and bool(torch.equal(left, right)) else math.inf
+    mine, theirs = left.detach().double(), right.detach().double()
+    finite = mine.isfinite()
+    if not bool(torch.equal(finite, theirs.isfinite())):
+        return math.inf
+    if not bool(torch.equal(mine[~finite].nan_to_num(), theirs[~finite].nan_to_num())):
+        return math.inf
+    mine, theirs = mine.where(finite, 0.0), theirs.where(finite, 0.0)
+    if not mine.numel():
+        return 0.0
+    size = torch.maximum(mine.abs(), theirs.abs())
+    row = size.amax(-1, keepdim=True) if size.ndim else size
+    off = (mine - theirs).abs() / row.clamp_min(torch.finfo(torch.float32).tiny)
+    return float(off.max()) / rounding
+
+
+def agree(student: Call, known: Call, key: Call | None) -> bool:
+    """Whether a known mistake answered one call as the student did.
+
+    A difference that is small beside the student's distance from the answer key (`key`; None where that made no such
+    call) may be a second fault's.
+    """
+    if student.name != known.name:
+        return False
+    if student.fault is not None or known.fault is not None:
+        return _same_fault(student.fault, known.fault)
+    here = apart(student.result, known.result)
+    wrong = apart(student.result, key.result) if key is not None and key.fault is None else math.inf
+    if wrong <= 1:
+        return here <= 1
+    return here <= min(1.0, wrong / 2) or here <= min(_FAR, _SHARE * wrong)
+
+
+def agree_in_gradients(student: Call, known: Call) -> bool:
+    """Whether what came back through a call agrees as well."""
+    return apart(student.gradients, known.gradients) <= 1
+
+
+def departures(call: Call, key: Call) -> frozenset[str]:
+    """In which ways a call departs from the answer key's: "fault", "value", "dtype", "changed", "gradient", and
+    "cost of …" for each figure of its cost or of its kernels that is larger."""
+    if call.fault is not None or key.fault is not None:
+        return frozenset() if _same_fault(call.fault, key.fault) else frozenset({"fault"})
+    found = set()
+    if apart(call.result, key.result) > 1:
+        found.add("value")
+    elif _dtypes(call.result) != _dtypes(key.result):
+        found.add("dtype")
+    if set(call.changed) != set(key.changed):
+        found.add("changed")
+    if apart(call.gradients, key.gradients) > 1:
+        found.add("gradient")
+    return frozenset(found | _dearer(call, key))
+
+
+def _dearer(call: Call, key: Call) -> set[str]:
+    found = set()
+    if call.cost is not None and key.cost is not None:
+        names = type(key.cost).__dataclass_fields__
+        for name, mine, theirs in zip(names, astuple(call.cost), astuple(key.cost), strict=True):
+            if mine > _COSTLIER * theirs:
+                found.add(f"cost of {name}")
+    if call.launch is not None and key.launch is not None:
+        found |= _other_launch(call.launch, key.launch)
+    return found
+
+
+def _other_launch(mine: Launch, theirs: Launch) -> set[str]:
+    found = {"cost of torch"} if mine.computed and not theirs.computed else set()
+    if set(mine.unfilled) - set(theirs.unfilled):
+        found.add("cost of unfilled")
+    if not mine.dots and theirs.dots:
+        found.add("cost of dots")
+    for name in ("loads", "stores"):
+        moved, wanted = sum(getattr(mine, name).values()), sum(getattr(theirs, name).values())
+        if moved > _COSTLIER * wanted or _COSTLIER * moved < wanted:
+            found.add(f"cost of {name}")
+    if mine.largest > _COSTLIER * theirs.largest:
+        found.add("cost of largest")
+    return found
+
+
+def _dtypes(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [dtype for part in value.values() for dtype in _dtypes(part)]
+    if isinstance(value, (list, tuple)):
+        return [dtype for part in value for dtype in _dtypes(part)]
+    return [value.dtype] if isinstance(value, (Tensor, np.ndarray)) else []
+
+
+def _same_fault(left: StudentFault | None, right: StudentFault | None) -> bool:
+    if not isinstance(left, StudentError) or not isinstance(right, StudentError):
+        return type(left) is type(right)
+    if left.type_name != right.type_name:
+        return False
+    return left.type_name not in _KINDS_WITH_WORDS or _words(left.message) == _words(right.message)
+
+
+def _words(message: str) -> Sequence[str]:
+    return "".join(letter for letter in message if not letter.isdigit()).split()
