@@ -17,7 +17,7 @@ from autograder.grading.known_runs import KnownRuns
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call
-from autograder.suite.register import KnownAnswer
+from autograder.suite.known import KnownAnswer
 
 FIRST_SHARE = 0.5
 """The share of the lost points that a mistake explains for which a student should look first."""

@@ -36,8 +36,7 @@ from autograder.prerequisites import prerequisites
 from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
 from autograder.suite.collect import SuiteQuestion
-from autograder.suite.known import as_cell, load_known_answers
-from autograder.suite.register import KnownAnswer
+from autograder.suite.known import KnownAnswer, load_known_answers
 from autograder.suite.speed import load_speed_test
 
 
@@ -54,6 +53,7 @@ class SuiteGrader:
         self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
         self.known_runs = KnownRuns(course, assignment, self.sha256)
         self._key: Submission | None = None
+        self.mistakes = self.known_answers("mistakes.py")
         self._diagnosticians: dict[int, Diagnostician] = {}
         self._mistakes = MistakeRunner(self)
         self._uses = {question.name: question.uses for question in self.suite.questions}
@@ -174,16 +174,21 @@ class SuiteGrader:
             self._key = read_submission(found, self.release, self.course.limits)
         return self._key
 
-    def with_answer(self, answer: KnownAnswer, file: str) -> Submission:
-        """The answer key with one answer exchanged for a known one of `mistakes.py` or `alternates.py`."""
-        cell = Cell("known_answer", "extra", as_cell(self.assignment.suite / file, answer))
+    def known_answers(self, file: str) -> list[KnownAnswer]:
+        """Those of `mistakes.py` or `alternates.py`."""
+        cells = {cell.id: cell.source for cell in self.key().cells if cell.role == "question"}
+        return load_known_answers(self.assignment.suite / file, cells)
+
+    def with_answer(self, answer: KnownAnswer) -> Submission:
+        """The answer key with one answer exchanged for a known one."""
+        cell = Cell("known_answer", "extra", answer.cell)
         return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
 
-    def run_known(self, client: HostClient, answer: KnownAnswer, file: str) -> dict[str, TestRun]:
+    def run_known(self, client: HostClient, answer: KnownAnswer) -> dict[str, TestRun]:
         """Run the tests of a known answer's question on it."""
-        sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer, file))
+        sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer))
         runs = sitting.run(self.questions[answer.question])
-        if file == "mistakes.py":
+        if answer.is_mistake:
             self.known_runs.save(answer.name, list(runs.values()))
         return runs
 
@@ -192,8 +197,7 @@ class SuiteGrader:
             return self._mistakes.run(client, question, answer, tests)
 
         if id(client) not in self._diagnosticians:
-            mistakes = load_known_answers(self.assignment.suite / "mistakes.py")
-            self._diagnosticians[id(client)] = Diagnostician(mistakes, run, self.known_runs)
+            self._diagnosticians[id(client)] = Diagnostician(self.mistakes, run, self.known_runs)
         return self._diagnosticians[id(client)]
 
     def close(self) -> None:
@@ -224,7 +228,7 @@ class MistakeRunner:
     ) -> dict[str, TestRun]:
         """Run tests of a question on a mistake, or on the answer key where that is None."""
         grader = self._grader
-        submission = grader.with_answer(answer, "mistakes.py") if answer else grader.key()
+        submission = grader.with_answer(answer) if answer else grader.key()
         if self._sitting is None or self._question != question:
             self.close()
             self._sitting = Sitting(client, grader.course.limits, grader.suite, submission)

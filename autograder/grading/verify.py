@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NotProven
-from autograder.grading.batch import Bench, extras_for, processes_for
+from autograder.grading.batch import Bench, extras_for
 from autograder.grading.pool import Pool
 from autograder.model import FoundSubmission
 from autograder.sandbox.host import HostClient
-from autograder.suite.known import load_known_answers
-from autograder.suite.register import KnownAnswer
+from autograder.suite.known import KnownAnswer
 
 FEWEST_ALTERNATES = 2
 
@@ -54,12 +54,10 @@ def verify_command(course: Course, names: Sequence[str], workers: int | None = N
 
 def verify(course: Course, assignment: Assignment, workers: int | None = None) -> tuple[list[str], list[str]]:
     """What was proven, in words, and what was not."""
-    mistakes = load_known_answers(assignment.suite / "mistakes.py")
-    alternates = load_known_answers(assignment.suite / "alternates.py")
-    jobs = [_Job("key"), _Job("release")]
-    jobs += [_Job("mistakes.py", answer) for answer in mistakes] + [_Job("alternates.py", a) for a in alternates]
     extras = extras_for(assignment, (), course.limits)
-    with Bench(course, assignment, "auto", processes_for(len(jobs), workers), extras) as bench:
+    with Bench(course, assignment, "auto", workers or os.cpu_count() or 1, extras) as bench:
+        mistakes, alternates = bench.suite.mistakes, bench.suite.known_answers("alternates.py")
+        jobs = [_Job("key"), _Job("release"), *(_Job(answer.name, answer) for answer in [*mistakes, *alternates])]
         problems = [
             *_undeclared(bench),
             *_unknown(bench, [*mistakes, *alternates]),
@@ -68,8 +66,7 @@ def verify(course: Course, assignment: Assignment, workers: int | None = None) -
         if not problems:
             work = _Examiner(bench)
             for job, message in Pool(bench.host.clients, jobs, work.examine).run():
-                name = job.answer.name if job.answer else job.kind
-                problems += json.loads(message) if message is not None else [f"{name}: the grader process ended"]
+                problems += json.loads(message) if message is not None else [f"{job.kind}: the grader process ended"]
     said = (
         f"{assignment.name}: proven behind {bench.isolation} walls; answer key {bench.suite.suite.max_score:g} points, "
         f"release 0, {len(mistakes)} mistakes caught, {len(alternates)} alternates pass"
@@ -107,12 +104,12 @@ class _Examiner:
     def _known(self, client: HostClient, job: _Job) -> Iterable[str]:
         assert job.answer is not None
         answer, grader = job.answer, self._bench.suite
-        runs = grader.run_known(client, answer, job.kind)
+        runs = grader.run_known(client, answer)
         worth = {test.name: test.points for test in grader.questions[answer.question].tests}
         failed = [run for run in runs.values() if run.verdict.outcome != "passed"]
-        if job.kind == "mistakes.py" and not any(worth[run.name] > 0 for run in failed):
+        if answer.is_mistake and not any(worth[run.name] > 0 for run in failed):
             yield f"mistake {answer.question}/{answer.name} is not caught by any test"
-        if job.kind == "alternates.py":
+        if not answer.is_mistake:
             for run in failed:
                 yield f"alternate {answer.question}/{answer.name} fails {run.name}: {run.verdict.message}"
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
-from autograder.suite.known import as_cell, load_known_answers
-from autograder.suite.register import KnownAnswer
+from autograder.suite.known import KnownAnswer, load_known_answers
 
 CLASS_SIZE = 32
 _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
@@ -37,15 +36,11 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
         KitError: the assignment is not built.
     """
     key, release = _load(assignment.solution, assignment), _load(assignment.release, assignment)
-    known = {
-        answer.name: as_cell(path, answer)
-        for path in (assignment.suite / "mistakes.py", assignment.suite / "alternates.py")
-        for answer in load_known_answers(path)
-    }
-    mistakes = load_known_answers(assignment.suite / "mistakes.py")
-    alternates = load_known_answers(assignment.suite / "alternates.py")
-    made = list(_awkward(key, release)) + list(_right(key, alternates, known))
-    made += _wrong(key, mistakes, known, CLASS_SIZE - len(made))
+    cells = {question: key.source(question) for question in key.questions()}
+    mistakes = load_known_answers(assignment.suite / "mistakes.py", cells)
+    alternates = load_known_answers(assignment.suite / "alternates.py", cells)
+    made = list(_awkward(key, release)) + list(_right(key, alternates))
+    made += _wrong(key, mistakes, CLASS_SIZE - len(made))
     students = []
     for number, (about, notebook) in enumerate(made, start=1):
         student = f"student-{number:03d}"
@@ -120,31 +115,31 @@ def _text(cell: dict[str, Any]) -> str:
 # Students who know the answers
 
 
-def _right(key: _Sheet, alternates: list[KnownAnswer], known: dict[str, str]) -> Iterator[tuple[str, _Sheet]]:
+def _right(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _Sheet]]:
     yield "everything right", key.copy()
     if not alternates:
         return
     first, last = key.copy(), key.copy()
     for answer in reversed(alternates):
-        first.answer(answer.question, known[answer.name])
+        first.answer(answer.question, answer.cell)
     for answer in alternates:
-        last.answer(answer.question, known[answer.name])
+        last.answer(answer.question, answer.cell)
     yield "everything right, written differently", first
     yield "everything right, written differently again", last
 
 
-def _wrong(key: _Sheet, mistakes: list[KnownAnswer], known: dict[str, str], seats: int) -> Iterator[tuple[str, _Sheet]]:
+def _wrong(key: _Sheet, mistakes: list[KnownAnswer], seats: int) -> Iterator[tuple[str, _Sheet]]:
     """One mistake each, spread evenly over the list; every fourth student makes a second one elsewhere."""
     if not mistakes:
         return
     step = max(1, len(mistakes) // max(1, seats))
     for seat in range(seats):
         first = mistakes[(seat * step) % len(mistakes)]
-        sheet, about = key.copy().answer(first.question, known[first.name]), f"mistake {first.name}"
+        sheet, about = key.copy().answer(first.question, first.cell), f"mistake {first.name}"
         if seat % 4 == 3:
             later = mistakes[(seat * step + len(mistakes) // 2) % len(mistakes)]
             if later.question != first.question:
-                sheet, about = sheet.answer(later.question, known[later.name]), f"{about} and {later.name}"
+                sheet, about = sheet.answer(later.question, later.cell), f"{about} and {later.name}"
         yield about, sheet
 
 

@@ -1,73 +1,132 @@
 """Known answers as notebook source, read without running their file.
 
-`mistakes.py` and `alternates.py` hold definitions with a decorator. Here they are found in the file's text, and
-each is made into a cell that a notebook can hold: the answer, the helpers and constants it needs, and the
-question's name bound to it.
+`mistakes.py` and `alternates.py` hold definitions with a decorator (`register.py`). Here they are found in the file's
+text, and each is made into a cell that a notebook can hold: the answer, the helpers and constants it needs, and the
+question's name bound to it; or the answer key's own cell with some changes.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from autograder.errors import BadSuite
-from autograder.suite.register import KnownAnswer
+from autograder.suite.edits import EditError, edited
 
 _REGISTERS = ("mistake", "alternate")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """One registered answer.
+
+    Attributes:
+        question: whose answer it is.
+        name: the function's own name, which is also the name of the mistake.
+        hint: what a student who made the mistake may read; "" for an alternate.
+        cell: source that defines the question's function as this answer, with all that it needs.
+    """
+
+    question: str
+    name: str
+    hint: str
+    cell: str
+
+    @property
+    def is_mistake(self) -> bool:
+        return bool(self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a decorator registers: an answer to `question` as `function`, by `changes` of the answer key if any."""
+
+    question: str
+    hint: str
+    function: str
+    changes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
-    """One statement of the file: its text without register decorators, what it binds, what it needs."""
+    """One statement of the file: its text without register decorators, what it binds, what it needs.
+
+    Attributes:
+        name, line: of a definition; the line of its first decorator.
+        empty: whether a definition has no body of its own.
+        entry: what it registers, if anything.
+    """
 
     text: str
     binds: frozenset[str]
     needs: frozenset[str]
-    answer: KnownAnswer | None = None
+    name: str = ""
+    line: int = 0
+    empty: bool = False
+    entry: _Entry | None = None
 
 
-def load_known_answers(path: Path) -> list[KnownAnswer]:
+def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
     """The answers registered in `path`, in the order of the file; none where there is no such file.
 
+    Args:
+        key: the answer key's cell of each question, for answers that change it.
+
     Raises:
-        BadSuite: the file does not parse, or a decorator's arguments are not plain text.
+        BadSuite: the file does not parse, a decorator's arguments are not plain text, two answers have one name, or
+            a change does not fit the answer key; with the line.
     """
     if not path.exists():
         return []
-    return [part.answer for part in _parts(path, path.stat().st_mtime_ns) if part.answer]
+    parts = _parts(path)
+    seen: set[str] = set()
+    answers = []
+    for part in parts:
+        if (entry := part.entry) is not None:
+            if part.name in seen:
+                raise BadSuite(f"{path}, line {part.line}: a second answer named {part.name}")
+            seen.add(part.name)
+            cell = _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
+            answers.append(KnownAnswer(entry.question, part.name, entry.hint, cell))
+    return answers
 
 
-def as_cell(path: Path, answer: KnownAnswer) -> str:
-    """Source that defines the answer with all it needs, and binds the question's function to it.
+def _changed(path: Path, part: _Part, entry: _Entry, key: Mapping[str, str]) -> str:
+    """The answer key's cell after the changes of an edit."""
+    where = f"{path}, line {part.line}: {part.name}"
+    if not part.empty:
+        raise BadSuite(f"{where} changes the answer key and has a body of its own; leave `...` there")
+    if entry.question not in key:
+        raise BadSuite(f"{where} changes the answer to {entry.question!r}, which is no question")
+    try:
+        return edited(key[entry.question], entry.changes)
+    except EditError as error:
+        raise BadSuite(f"{where} does not fit the answer key of {entry.question}: {error}") from error
 
-    Raises:
-        BadSuite: `path` does not hold the answer.
-    """
-    parts = _parts(path, path.stat().st_mtime_ns)
-    own = next((part for part in parts if part.answer and part.answer.name == answer.name), None)
-    if own is None:
-        raise BadSuite(f"{path}: there is no known answer {answer.name}")
+
+def _as_cell(own: _Part, entry: _Entry, parts: Sequence[_Part]) -> str:
+    """The definition with all it needs, and the question's function bound to it."""
     used = _closure(own, parts)
     texts = [part.text for part in used]
     at = next(n for n, part in enumerate(used) if part is own)
-    if any(answer.name in part.needs for part in used) or not own.text:
-        texts.append(f"{answer.function} = {answer.name}")
+    if any(own.name in part.needs for part in used) or not own.text:
+        texts.append(f"{entry.function} = {own.name}")
     else:
-        texts[at] = _renamed(own.text, answer)
+        texts[at] = _renamed(own, entry.function)
     # Definitions are set apart by two lines as in any file; imports and constants stand together.
     return re.sub(r"\n{4,}", "\n\n\n", "\n\n\n".join(texts)) + "\n"
 
 
-def _renamed(text: str, answer: KnownAnswer) -> str:
-    pattern = rf"^((?:async\s+)?(?:def|class)\s+){re.escape(answer.name)}\b"
-    return re.sub(pattern, rf"\g<1>{answer.function}", text, count=1, flags=re.MULTILINE)
+def _renamed(part: _Part, function: str) -> str:
+    pattern = rf"^((?:async\s+)?(?:def|class)\s+){re.escape(part.name)}\b"
+    return re.sub(pattern, rf"\g<1>{function}", part.text, count=1, flags=re.MULTILINE)
 
 
-def _closure(own: _Part, parts: tuple[_Part, ...]) -> list[_Part]:
+def _closure(own: _Part, parts: Sequence[_Part]) -> list[_Part]:
     """The parts that `own` needs, directly or through others, in the order of the file."""
     wanted, used = set(own.needs), {id(own)}
     grown = True
@@ -81,15 +140,14 @@ def _closure(own: _Part, parts: tuple[_Part, ...]) -> list[_Part]:
     return [part for part in parts if id(part) in used]
 
 
-@lru_cache(maxsize=64)
-def _parts(path: Path, _changed: int) -> tuple[_Part, ...]:
+def _parts(path: Path) -> list[_Part]:
     try:
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
     except (OSError, ValueError, SyntaxError) as error:
         raise BadSuite(f"{path}: cannot be read as Python: {error}") from error
     lines = source.splitlines()
-    return tuple(_part(path, node, lines) for node in tree.body if not _is_kits_own(node))
+    return [_part(path, node, lines) for node in tree.body if not _is_kits_own(node)]
 
 
 def _is_kits_own(node: ast.stmt) -> bool:
@@ -100,38 +158,50 @@ def _is_kits_own(node: ast.stmt) -> bool:
 
 
 def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
-    first, skip = node.lineno, set[int]()
-    answer = None
-    if isinstance(node, _Definition):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        for decorator in node.decorator_list:
-            found = _registered(path, node, decorator)
-            if found is not None:
-                answer = answer or found
-                skip |= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
     last = node.end_lineno or node.lineno
+    if not isinstance(node, _Definition):
+        return _Part("\n".join(lines[node.lineno - 1 : last]), _binds(node), _needs(node))
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    skip: set[int] = set()
+    entry = None
+    for decorator in node.decorator_list:
+        found = _registered(path, node, decorator)
+        if found is not None:
+            entry = entry or found
+            skip |= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
     text = "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in skip)
-    return _Part(text, _binds(node), _needs(node), answer)
+    empty = all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body)
+    return _Part(text, _binds(node), _needs(node), node.name, first, empty, entry)
 
 
-def _registered(path: Path, node: _Definition, decorator: ast.expr) -> KnownAnswer | None:
-    """The known answer that `@mistake("softmax", hint="…")` registers; None for any other decorator."""
+def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | None:
+    """What `@mistake("softmax", hint="…")` registers; None for any other decorator."""
     if not isinstance(decorator, ast.Call):
         return None
     called = decorator.func.attr if isinstance(decorator.func, ast.Attribute) else getattr(decorator.func, "id", "")
     if called not in _REGISTERS:
         return None
+    where = f"{path}, line {decorator.lineno}"
     try:
         (question,) = (ast.literal_eval(argument) for argument in decorator.args)
         keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
     except ValueError as error:
-        raise BadSuite(f"{path}, line {decorator.lineno}: {called} of {node.name} takes plain text only") from error
+        raise BadSuite(f"{where}: {called} of {node.name} takes plain text only") from error
     hint, function = keywords.get("hint", ""), keywords.get("function") or question
+    changes = keywords.get("replace", ())
+    if isinstance(changes, tuple) and changes and isinstance(changes[0], str):
+        changes = (changes,)
     if not all(isinstance(value, str) for value in (question, hint, function)):
-        raise BadSuite(f"{path}, line {decorator.lineno}: {called} of {node.name} takes plain text only")
+        raise BadSuite(f"{where}: {called} of {node.name} takes plain text only")
+    if "replace" in keywords and not (changes and all(_is_change(change) for change in changes)):
+        raise BadSuite(f'{where}: {node.name} needs replace=("old", "new"), or a list of such pairs')
     if called == "mistake" and not hint.strip():
-        raise BadSuite(f"{path}, line {decorator.lineno}: the mistake {node.name} has no hint")
-    return KnownAnswer(question, node.name, hint, function)
+        raise BadSuite(f"{where}: the mistake {node.name} has no hint")
+    return _Entry(question, hint, function, tuple(changes))
+
+
+def _is_change(change: object) -> bool:
+    return isinstance(change, tuple) and len(change) == 2 and all(isinstance(text, str) for text in change)
 
 
 def _binds(node: ast.stmt) -> frozenset[str]:

@@ -1,62 +1,35 @@
 """The registers of known answers: `mistakes.py` (wrong ones, with a hint) and `alternates.py` (right ones).
 
-Both are files of self-contained functions: the names of the assignment (its functions, `torch`, `math`) are
-in scope as in the notebook, helpers may stand beside them, and nothing else is imported. `verify` appends a
-whole file to the answer key and rebinds one name, so no function may be named like one of the assignment.
+Both are read as text (`known.py`) and never run here: the decorators are there for whoever writes and lints these
+files. An answer is either a definition of its own, or an empty function with the name of the answer and what it changes
+of the answer key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
+Change = tuple[str, str]
+"""(what stands in the answer key, what stands there instead)."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownAnswer:
-    """One registered answer.
+def mistake(
+    question: str, *, hint: str, function: str | None = None, replace: Change | Sequence[Change] = ()
+) -> Callable[[Definition], Definition]:
+    """Register a wrong answer to `question`.
 
-    Attributes:
-        question: whose answer it is.
-        name: the function's own name, which is also the name of the mistake.
-        hint: what a student who made the mistake may read; "" for an alternate.
-        function: the name that it takes in the notebook, mostly the question's.
+    Args:
+        hint: what a student reads who made the mistake.
+        function: the name of the question's function, where it is not that of the question.
+        replace: one or several changes of the answer key; the decorated function is empty then.
     """
-
-    question: str
-    name: str
-    hint: str
-    function: str
+    return lambda definition: definition
 
 
-_ATTRIBUTE = "__known_answer__"
-
-
-def mistake(question: str, *, hint: str, function: str | None = None) -> Callable[[Definition], Definition]:
-    """Register a wrong answer to `question`. `function` where the question's function has another name."""
-    if not hint.strip():
-        raise ValueError(f"a mistake of {question} has no hint")
-
-    def register(definition: Definition) -> Definition:
-        setattr(definition, _ATTRIBUTE, KnownAnswer(question, definition.__name__, hint, function or question))
-        return definition
-
-    return register
-
-
-def alternate(question: str, *, function: str | None = None) -> Callable[[Definition], Definition]:
+def alternate(
+    question: str, *, function: str | None = None, replace: Change | Sequence[Change] = ()
+) -> Callable[[Definition], Definition]:
     """Register a right answer to `question` that is written differently from the answer key."""
-
-    def register(definition: Definition) -> Definition:
-        setattr(definition, _ATTRIBUTE, KnownAnswer(question, definition.__name__, "", function or question))
-        return definition
-
-    return register
-
-
-def registered(namespace: dict[str, Any]) -> list[KnownAnswer]:
-    """The known answers of an executed file, in the order in which they stand there."""
-    found = (getattr(value, _ATTRIBUTE, None) for value in namespace.values())
-    return [answer for answer in found if isinstance(answer, KnownAnswer)]
+    return lambda definition: definition

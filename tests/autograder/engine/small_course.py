@@ -128,11 +128,12 @@ def over_the_rows(z, dim=-1):
     return e / e.sum(0, keepdim=True)
 
 
-@mistake("attention", hint="What keeps the spread of the scores near 1?")
-def no_scale(q, k, v):
-    if q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"{q.shape[-1]} and {k.shape[-1]}")
-    return softmax(q @ k.T) @ v
+@mistake(
+    "attention",
+    hint="What keeps the spread of the scores near 1?",
+    replace=(" / math.sqrt(q.shape[-1])", ""),
+)
+def no_scale(): ...
 
 
 @mistake("counter", function="Counter", hint="Does it remember?")

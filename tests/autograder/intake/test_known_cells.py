@@ -16,7 +16,7 @@ from autograder.intake.demo import write_demo_class
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release
-from autograder.suite.known import as_cell, load_known_answers
+from autograder.suite.known import load_known_answers
 
 MISTAKES = '''"""Mistakes of m1."""
 
@@ -84,20 +84,21 @@ def run(source: str) -> dict[str, Any]:
 def test_answers_are_read_without_running_the_file(suite: Path) -> None:
     path = suite / "mistakes.py"
     path.write_text(MISTAKES.replace("raise_me = None", "raise RuntimeError"))
-    answers = load_known_answers(path)
-    assert [(a.question, a.name, a.function) for a in answers] == [
-        ("double", "multiplies_by_three", "double"),
-        ("triple", "never_stops", "triple"),
-        ("Counter", "CountsDown", "Counter"),
+    answers = load_known_answers(path, {})
+    assert [(a.question, a.name) for a in answers] == [
+        ("double", "multiplies_by_three"),
+        ("triple", "never_stops"),
+        ("Counter", "CountsDown"),
     ]
     assert answers[0].hint == "Twice is two times."
-    assert load_known_answers(suite / "alternates.py")[0].hint == ""
-    assert load_known_answers(suite / "none.py") == []
+    assert answers[0].is_mistake
+    assert not load_known_answers(suite / "alternates.py", {})[0].is_mistake
+    assert load_known_answers(suite / "none.py", {}) == []
 
 
 def test_a_cell_holds_the_answer_and_what_it_needs(suite: Path) -> None:
     path = suite / "mistakes.py"
-    cell = as_cell(path, load_known_answers(path)[0])
+    cell = load_known_answers(path, {})[0].cell
     assert cell == (
         "_FACTOR = 3\n\n\ndef _times(x, factor=_FACTOR):\n    return x * factor  # shared\n\n\n"
         'def double(x):\n    """Uses a helper."""\n    return _times(x)\n'
@@ -107,7 +108,7 @@ def test_a_cell_holds_the_answer_and_what_it_needs(suite: Path) -> None:
 
 def test_an_answer_that_names_itself_keeps_its_name_and_is_bound(suite: Path) -> None:
     path = suite / "mistakes.py"
-    recursive, counts_down = (as_cell(path, answer) for answer in load_known_answers(path)[1:])
+    recursive, counts_down = (answer.cell for answer in load_known_answers(path, {})[1:])
     assert "@functools.cache\ndef never_stops" in recursive
     assert "mistake" not in recursive
     assert run(recursive)["triple"](4) == 12
@@ -120,13 +121,17 @@ def test_an_answer_that_names_itself_keeps_its_name_and_is_bound(suite: Path) ->
 @pytest.mark.parametrize(
     "content",
     ["def broken(:", "@mistake('double', hint=HINT)\ndef f(x): pass", "@mistake('double', hint=' ')\ndef f(x): pass",
-     "@mistake(hint='a')\ndef f(x): pass"],
+     "@mistake(hint='a')\ndef f(x): pass", "@mistake('double', hint='a', replace=('x',))\ndef f(): ...",
+     "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): return 1",
+     "@mistake('half', hint='a', replace=('x * 2', 'x'))\ndef f(): ...",
+     "@mistake('double', hint='a', replace=('x + x', 'x'))\ndef f(): ...",
+     2 * "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): ...\n"],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_as_text_is_named(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mistakes.py"
     path.write_text(content)
     with pytest.raises(BadSuite, match=r"mistakes\.py"):
-        load_known_answers(path)
+        load_known_answers(path, {"double": "def double(x):\n    return x * 2\n"})
 
 
 # The demo class
