@@ -16,7 +16,7 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.suite.calls import Call, Cost
-from autograder.suite.register import KnownAnswer
+from autograder.suite.known import KnownAnswer
 
 RIGHT, INVERTED, SHIFTED = (torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5]))
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
