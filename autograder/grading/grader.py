@@ -146,19 +146,24 @@ class SuiteGrader:
     ) -> dict[str, TestRun]:
         """The failed tests of a question once more, its failed prerequisites stood in for: what is the question's own.
 
-        A test that counts what a call costs runs with all prerequisites stood in for: what a helper costs is charged
-        where the helper is asked for.
+        A test that counts what a call costs runs with all prerequisites stood in for, at the answer key's cost: what
+        a helper costs too much is charged where the helper is asked for. Classes are stood in for along with any
+        function, whose stand-in takes no objects of the student's.
         """
         question = self.questions[name]
         lost = {test: run for test, run in runs[name].items() if run.verdict.outcome != "passed"}
         before = prerequisites(name, self._uses)
         wrong = tuple(other for other in before if other in failed)
+        wrong += tuple(other for other in before if wrong and other not in wrong and self._is_class(other))
         if not before or not any(run.answered for run in lost.values()):
             return {}
         counted = tuple(test for test, run in lost.items() if any(call.cost for call in run.calls))
         others = tuple(test for test in lost if test not in counted)
         again = sitting.run(question, others, wrong) if wrong and others else {}
         return again | (sitting.run(question, counted, tuple(before)) if counted else {})
+
+    def _is_class(self, name: str) -> bool:
+        return isinstance(self.suite.bench.reference.get(name), type)
 
     def _carried(self, again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
         """Points that come back: of tests that pass with stand-ins."""

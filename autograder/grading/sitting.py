@@ -19,7 +19,8 @@ from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.on_device import OnDevice
-from autograder.sandbox.student import Student, reference_answers
+from autograder.sandbox.stand_ins import StandIns
+from autograder.sandbox.student import Student
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, CallLog, current_log, weight
@@ -230,8 +231,9 @@ class Sitting:
                 if self._load(worker, forbidden):
                     break
             if stand_ins:
-                worker.answer_stand_in = reference_answers(self._stand_ins(stand_ins), self._limits)
-                worker.request({"op": "stand_in", "names": list(stand_ins)}, {}, self._limits.call_seconds, "stand-ins")
+                answers = StandIns(self._stand_ins(stand_ins), self._limits)
+                worker.answer_stand_in = answers.answer
+                worker.request(answers.request(), {}, self._limits.call_seconds, "stand-ins")
             self._worker = worker
             return worker
 

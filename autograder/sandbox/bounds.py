@@ -22,10 +22,13 @@ class OutOfTime(StudentTimeout):
 
 
 @contextlib.contextmanager
-def memory_bound(megabytes: int) -> Iterator[None]:
-    """Allocations inside fail once this process has grown by so much. Does nothing where the kernel does not say."""
+def memory_bound(megabytes: int, since: int = 0) -> Iterator[None]:
+    """Allocations inside fail once this process has grown by so much, since now or since it had `since` pages.
+
+    Does nothing where the kernel does not say.
+    """
     try:
-        pages = _pages_in_use()
+        pages = since or pages_in_use()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     except (OSError, ValueError):
         yield
@@ -38,7 +41,12 @@ def memory_bound(megabytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _pages_in_use() -> int:
+def pages_in_use() -> int:
+    """The pages of this process's address space.
+
+    Raises:
+        OSError: the kernel does not say.
+    """
     descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # a fifth of Path.read_text: once a test
     try:
         return int(os.read(descriptor, 100).split()[0])

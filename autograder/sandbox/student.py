@@ -6,23 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
-from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.wire.frames import Frame, WireError
-from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
-
-MOST_STAND_INS = 1000
-"""Questions to stand-ins that one worker may ask: each is kept, for its gradients."""
 
 
 class Student:
@@ -286,45 +279,3 @@ def _pairs(raw: Any) -> Any:
 
 def _items(raw: Any) -> list[Any]:
     return raw[:64] if isinstance(raw, list) else []
-
-
-def reference_answers(functions: dict[str, Any], limits: Limits) -> Callable[[Frame], Frame]:
-    """Answers stand-ins with these functions of the answer key, gradients included.
-
-    A hostile worker may ask for anything, as often as it likes: what is not among `functions` is refused, and so is
-    everything once the answers have taken as long as four calls may, or more memory than a worker has.
-    """
-    links: list[tuple[list[Tensor], list[Tensor]]] = []
-    left = 4 * limits.call_seconds
-
-    def answer(frame: Frame) -> Frame:
-        nonlocal left
-        started = time.monotonic()
-        try:
-            with memory_bound(limits.memory_mb), time_bound(max(left, 0.01)):
-                return bounded(frame)
-        except Exception:
-            # the answer key refuses these arguments: the student's function gave its prerequisite wrong ones
-            return Frame({"id": frame.header["id"], "refused": "these arguments cannot be right"}, {})
-        finally:
-            left -= time.monotonic() - started
-
-    def bounded(frame: Frame) -> Frame:
-        header = frame.header
-        decoder = Decoder(frame.tensors)
-        value = decoder.decode(header.get("value"))
-        encoder = Encoder(_reference)
-        if len(links) >= MOST_STAND_INS:
-            raise WireError("too many questions to stand-ins")
-        if "stand_in" in header:
-            arguments, keywords = value
-            with torch.enable_grad():  # we may be inside a backward pass of the test
-                result = functions[header["stand_in"]](*arguments, **keywords)
-            encoded = encoder.encode(result)
-            links.append((decoder.grad_tensors, encoder.grad_tensors))
-        else:
-            inputs, outputs = links[header["stand_in_backward"]]
-            encoded = encoder.encode(pull(outputs, inputs, value))
-        return Frame({"id": header["id"], "value": encoded, "number": len(links) - 1}, encoder.tensors)
-
-    return answer

@@ -131,7 +131,7 @@ class Worker:
             frame = receive_frame(self._sock, self._max_body, time.monotonic() + seconds)
             if frame.header.get("id") != number:
                 raise WireError("an answer to another question")
-            if self.answer_stand_in is None or not frame.header.keys() & {"stand_in", "stand_in_backward"}:
+            if self.answer_stand_in is None or "stand_in" not in frame.header:
                 return frame
             asked = time.monotonic()
             send_frame(self._sock, self.answer_stand_in(frame), asked + seconds)

@@ -14,14 +14,21 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 
+from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.cells import describe_error, run_cell
-from autograder.worker.costs import CostCounter
 from autograder.worker.forbidden import Ban
 from autograder.worker.notebook_world import fresh_seeds, install_colab, new_namespace
-from autograder.worker.stand_ins import StandInRefused, make_stand_in
+from autograder.worker.stand_ins import (
+    Answered,
+    StandInObject,
+    StandInRefused,
+    crossing,
+    make_stand_in,
+    make_stand_in_class,
+)
 
 _MAX_REQUEST = 1 << 30
 
@@ -38,8 +45,10 @@ class Loop:
         self._last: Any = None
         self._names = new_namespace()
         self._objects: list[Any] = []
+        self._stand_ins: dict[str, type[StandInObject]] = {}
         self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self._ban: Ban | None = None
+        self._counter: CostCounter | None = None
         self._request = 0
 
     def serve(self) -> None:
@@ -67,8 +76,11 @@ class Loop:
         fresh_seeds()
 
     def _do_stand_in(self, frame: Frame) -> None:
-        for name in frame.header["names"]:
-            self._names[name] = make_stand_in(name, self._ask)
+        for name, methods in frame.header["names"].items():
+            if methods is None:
+                self._names[name] = make_stand_in(name, self._ask)
+            else:
+                self._names[name] = self._stand_ins[name] = make_stand_in_class(name, methods, self._ask)
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
@@ -87,7 +99,7 @@ class Loop:
         decoder = Decoder(frame.tensors, self._object, keep_strides=True, device=self._device)
         args, kwargs = decoder.decode(frame.header["value"])
         before = tree_map(_copy, (args, kwargs))
-        counter = CostCounter() if frame.header.get("cost") else None
+        counter = self._counter = CostCounter() if frame.header.get("cost") else None
         if self._ban is not None:
             self._ban.called = None
         try:
@@ -170,15 +182,37 @@ class Loop:
             notes["forbidden"] = self._ban.called
         return notes
 
-    def _ask(self, header: dict[str, Any], value: Any) -> Any:
-        """Ask the trusted side in the middle of a request (a stand-in's answer)."""
+    def _ask(self, question: dict[str, Any], value: Any) -> Answered:
+        """Ask the trusted side in the middle of a request (a stand-in's answer).
+
+        Where costs are counted, the answer costs what it cost there, and the way there and back nothing.
+        """
+        if self._counter is None:
+            return self._asked(question, value)
+        self._counter.paused = True
+        try:
+            return self._asked({**question, "cost": True}, value)
+        finally:
+            self._counter.paused = False
+
+    def _asked(self, question: dict[str, Any], value: Any) -> Answered:
         encoder = Encoder(lambda _: None, keep_strides=True)
-        send_frame(self._sock, Frame({"id": self._request, **header, "value": encoder.encode(value)}, encoder.tensors))
+        header = {"id": self._request, "stand_in": question, "value": encoder.encode(crossing(value))}
+        send_frame(self._sock, Frame(header, encoder.tensors))
         frame = receive_frame(self._sock, _MAX_REQUEST)
         if "refused" in frame.header:
             raise StandInRefused(frame.header["refused"])
-        value = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
-        return {"value": value, "number": frame.header["number"]}
+        if self._counter is not None:
+            self._counter.add(frame.header["cost"])
+        value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(frame.header["value"])
+        return Answered(value, frame.header["number"])
+
+    def _stood_in(self, reference: HandleReference) -> StandInObject:
+        """The object here that stands for one of the trusted side's."""
+        known = self._stand_ins[reference.kind]
+        stands_for = known.__new__(known)
+        stands_for._stand_in = reference.number
+        return stands_for
 
     def _target(self, header: dict[str, Any]) -> Any:
         """What a call is for; None where a reply has already said that it is not there."""

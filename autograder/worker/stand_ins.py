@@ -1,24 +1,44 @@
-"""Stand-ins for prerequisites that failed: functions whose answers come over the wire.
+"""Stand-ins for prerequisites that failed: functions and classes whose answers come over the wire.
 
 The answer key stays where it is; a stand-in sends its arguments to the trusted side and returns what comes back,
-gradients included.
+gradients included. Of an object only the number is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from torch import Tensor
 from torch.autograd import Function
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-Ask = Callable[[dict[str, Any], Any], Any]
-"""Sends a question with a value over the wire and returns the answer's value."""
+from autograder.wire.values import HandleReference
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came back for one question, and the number that names it when its gradients are asked for."""
+
+    value: Any
+    number: int
+
+
+Ask = Callable[[dict[str, Any], Any], Answered]
+"""Sends a question with a value over the wire and returns its answer."""
 
 
 class StandInRefused(ValueError):
     """The arguments of a stand-in cannot be right."""
+
+
+class StandInObject:
+    """An object of a class that is stood in for."""
+
+    _stand_in: int
 
 
 class _Crossing(Function):
@@ -34,25 +54,69 @@ class _Crossing(Function):
         return (None, None, *ctx.pull(gradients))
 
 
+def _called(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The answer to a call, a function of its arguments where they want gradients."""
+    inputs = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor) and leaf.requires_grad]
+    answer = ask(question, [list(args), kwargs])
+    leaves, structure = tree_flatten(answer.value)
+    linked = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
+    if not inputs or not linked:
+        return answer.value
+
+    def pull(gradients: tuple[Any, ...]) -> list[Any]:
+        return list(ask({"backward": answer.number}, list(gradients)).value)
+
+    outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)  # type: ignore[no-untyped-call]
+    for i, output in zip(linked, outputs, strict=True):
+        leaves[i] = output
+    return tree_unflatten(leaves, structure)
+
+
 def make_stand_in(name: str, ask: Ask) -> Callable[..., Any]:
     """A function called `name` that asks the trusted side."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        inputs = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor) and leaf.requires_grad]
-        answer = ask({"stand_in": name}, [list(args), kwargs])
-        value, number = answer["value"], answer["number"]
-        leaves, structure = tree_flatten(value)
-        linked = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
-        if not inputs or not linked:
-            return value
-
-        def pull(gradients: tuple[Any, ...]) -> list[Any]:
-            return list(ask({"stand_in_backward": number}, list(gradients))["value"])
-
-        outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)  # type: ignore[no-untyped-call]
-        for i, output in zip(linked, outputs, strict=True):
-            leaves[i] = output
-        return tree_unflatten(leaves, structure)
+        return _called(ask, {"name": name}, args, kwargs)
 
     stand_in.__name__ = stand_in.__qualname__ = name
     return stand_in
+
+
+def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask) -> type[StandInObject]:
+    """A class called `name` whose objects live on the trusted side."""
+
+    def construct(self: StandInObject, *args: Any, **kwargs: Any) -> None:
+        self._stand_in = ask({"name": name}, [list(args), kwargs]).value._stand_in
+
+    def attribute(self: StandInObject, asked: str) -> Any:
+        if asked.startswith("_"):
+            raise AttributeError(asked)
+        try:
+            return ask({"object": self._stand_in, "attribute": asked}, [[], {}]).value
+        except StandInRefused:
+            raise AttributeError(f"{name!r} object has no attribute {asked!r}") from None
+
+    def method(called: str) -> Callable[..., Any]:
+        def call(self: StandInObject, *args: Any, **kwargs: Any) -> Any:
+            return _called(ask, {"object": self._stand_in, "method": called}, args, kwargs)
+
+        call.__name__ = called
+        return call
+
+    members = {"__init__": construct, "__getattr__": attribute, **{called: method(called) for called in methods}}
+    return type(name, (StandInObject,), members)
+
+
+def crossing(value: Any) -> Any:
+    """Arguments as they can cross: objects of the notebook's own classes (a configuration) by what they hold."""
+    return tree_map(_plain, value)
+
+
+def _plain(leaf: Any) -> Any:
+    if isinstance(leaf, StandInObject):
+        return HandleReference(leaf._stand_in, type(leaf).__name__)
+    if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        return SimpleNamespace(**{f.name: crossing(getattr(leaf, f.name)) for f in dataclasses.fields(leaf)})
+    if type(leaf).__module__ == "student" and hasattr(leaf, "__dict__"):
+        return SimpleNamespace(**crossing(vars(leaf)))
+    return leaf

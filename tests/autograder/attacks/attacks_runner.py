@@ -51,7 +51,7 @@ ATTACKS = [
         "patched_wire",
         "import sys\nsys.modules['autograder.wire.frames'].MAX_HEADER = 1 << 40\nsys.modules['autograder.wire.values'].MAX_DEPTH = 10**6",
     ),
-    in_a_cell("patched_counters", "import sys\nsys.modules['autograder.worker.costs'].CostCounter.figures = lambda self: [0] * 5"),
+    in_a_cell("patched_counters", "import sys\nsys.modules['autograder.wire.costs'].CostCounter.figures = lambda self: [0] * 5"),
     in_softmax(
         "ban_taken_off",
         "import gc\ndef softmax(z, dim=-1):\n"
@@ -94,7 +94,7 @@ ATTACKS = [
     _writes("answer_to_another_question", "os.write(3, frame({'id': 77, 'ok': True, 'value': 6}))"),
     _writes("handle_of_another_worker", "os.write(3, frame({'id': 2, 'ok': True, 'value': {'h': -1, 'k': 'int'}}))"),
     _writes("second_answer", "os.write(3, frame({'id': 2, 'ok': True, 'value': 0}) + frame({'id': 3, 'ok': True, 'value': 0}))"),
-    _writes("stand_in_nobody_asked_for", "os.write(3, frame({'id': 2, 'stand_in': 'total', 'value': {'l': [{'l': []}, {'d': []}]}}))"),
+    _writes("stand_in_nobody_asked_for", "os.write(3, frame({'id': 2, 'stand_in': {'name': 'total'}, 'value': {'l': [{'l': []}, {'d': []}]}}))"),
     _writes("flood_of_frames", "try:\n    while True:\n        os.write(3, frame({'id': 2, 'ok': True, 'value': 0, 'more': 'x' * 10**5}))\nexcept OSError:\n    pass"),
     _writes("descriptors_over_the_socket", "import socket\ns = socket.socket(fileno=3)\nfor i in range(60):\n    socket.send_fds(s, [b'x'], [3] * 100)\ns.detach()"),
     _writes("closes_the_socket", "os.close(3)"),
@@ -129,7 +129,7 @@ ATTACKS = [
             "attention": "def attention(q, k, v):\n"
             "    for cell in softmax.__closure__ or ():\n"
             "        if callable(cell.cell_contents):\n"
-            "            return cell.cell_contents({'stand_in': 'attention'}, [[q, k, v], {}])['value']\n"
+            "            return cell.cell_contents({'name': 'attention'}, [[q, k, v], {}]).value\n"
             "    return v\n",
         },
         loses=9.0,

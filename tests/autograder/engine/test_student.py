@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ import torch
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
 from autograder.grading.batch import Bench
-from autograder.sandbox.student import Handle, Student, reference_answers
+from autograder.sandbox.stand_ins import StandIns
+from autograder.sandbox.student import Handle, Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import describe_last, last_call, start_log
+from autograder.wire.frames import Frame
 
 SOURCE = """
 import torch, numpy
@@ -55,6 +58,14 @@ def apply(f, x):
 
 def use_helper(x):
     return helper(x).sum()
+
+class Config:
+    def __init__(self, factor):
+        self.factor = factor
+
+def use_box(box, x, factor):
+    assert len(box) == 2
+    return helper(box.add(x), by=Config(factor))
 
 class Box:
     def __init__(self, value):
@@ -199,9 +210,14 @@ def test_costs_are_counted(student: Student) -> None:
     assert student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
 
 
+def stand_in(worker: Worker, **names: Any) -> None:
+    answers = StandIns(names, Limits())
+    worker.answer_stand_in = answers.answer
+    assert worker.request(answers.request(), {}, 2.0, "stand-ins").header["ok"] is True
+
+
 def test_a_stand_in_answers_with_gradients(student: Student, worker: Worker) -> None:
-    worker.answer_stand_in = reference_answers({"helper": lambda x: x * x}, Limits())
-    assert worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins").header["ok"] is True
+    stand_in(worker, helper=lambda x: x * x)
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = student.use_helper(x)
     y.backward()
@@ -212,11 +228,74 @@ def test_a_stand_in_refuses_what_the_answer_key_refuses(student: Student, worker
     def refuses(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("secret reason of the answer key")
 
-    worker.answer_stand_in = reference_answers({"helper": refuses}, Limits())
-    worker.request({"op": "stand_in", "names": ["helper"]}, {}, 2.0, "stand-ins")
+    stand_in(worker, helper=refuses)
     with pytest.raises(StudentError) as caught:
         student.use_helper(torch.ones(2))
     assert "secret" not in str(caught.value)
+
+
+def test_a_stand_in_refuses_with_the_sizes_and_no_word(student: Student, worker: Worker) -> None:
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError(f"secret: {len(x)} rows, at most 3")
+
+    stand_in(worker, helper=refuses)
+    with pytest.raises(StudentError, match=r"\(5, 3\)") as caught:
+        student.use_helper(torch.ones(5))
+    assert "secret" not in str(caught.value)
+
+
+class Tally:
+    """A class of an answer key: what is added to it stays."""
+
+    def __init__(self, start: torch.Tensor) -> None:
+        self._sum = start
+
+    @property
+    def sum(self) -> torch.Tensor:
+        return self._sum
+
+    def add(self, x: torch.Tensor) -> Tally:
+        self._sum = self._sum + x
+        return self
+
+    def __len__(self) -> int:
+        return len(self._sum)
+
+
+def test_an_object_of_a_stand_in_lives_on_the_trusted_side(student: Student, worker: Worker) -> None:
+    stand_in(worker, Box=Tally, helper=lambda tally, by: tally.sum * by.factor)
+    tally = student.Box(torch.tensor([1.0, 2.0]))
+    assert tally.name == "Box"
+    assert student.use_box(tally, torch.tensor([10.0, 20.0]), 3).tolist() == [33.0, 66.0]
+    assert tally.sum.tolist() == [11.0, 22.0]
+
+
+@pytest.mark.parametrize("name", ["_sum", "__class__", "__init__", "nothing"])
+def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Student, worker: Worker, name: str) -> None:
+    stand_in(worker, Box=Tally)
+    answer = worker.answer_stand_in
+    assert answer is not None
+    made = answer(Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {}))
+    assert made.header["value"] == {"h": 0, "k": "Box"}
+    nothing = {"l": [{"l": []}, {"d": []}]}
+    for asked in ({"object": 0, "attribute": name}, {"object": 0, "method": name}):
+        assert "refused" in answer(Frame({"id": 1, "stand_in": asked, "value": nothing}, {})).header
+
+
+def test_a_question_to_a_stand_in_has_a_size(student: Student, worker: Worker) -> None:
+    """One operation on so many numbers cannot be interrupted: 16 MB is the most."""
+    stand_in(worker, helper=lambda x: x)
+    assert student.use_helper(torch.ones(2000, 2000)).item() == 4e6
+    with pytest.raises(StudentError, match="cannot be right"):
+        student.use_helper(torch.ones(2100, 2100))
+
+
+def test_a_stand_in_costs_what_it_costs_the_answer_key(student: Student, worker: Worker) -> None:
+    """The product of [3, 4] and [4, 3] is 2·3·4·3 FLOPs and 9 numbers; the student's own sum is an operation more."""
+    stand_in(worker, helper=lambda x: x @ x.T)
+    cost = student.cost("use_helper", torch.ones(3, 4))
+    assert (cost.operations, cost.flops, cost.largest) == (3, 72, 12)
+    assert cost.moved == 9 + 1
 
 
 FAULTS: list[tuple[str, Callable[[Student], object]]] = [

@@ -21,6 +21,7 @@ class CostCounter(TorchDispatchMode):
         self.largest = 0
         self.peak = 0
         self.moved = 0
+        self.paused = False
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
 
     @classmethod
@@ -32,6 +33,8 @@ class CostCounter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or {}
         out = func(*args, **keywords)
+        if self.paused:
+            return out
         self.operations += 1
         formula = flop_registry.get(func._overloadpacket)
         if formula is not None:
@@ -51,8 +54,20 @@ class CostCounter(TorchDispatchMode):
         self.moved += held
         storage = tensor.untyped_storage()
         self._alive[storage._cdata] = (StorageWeakRef(storage), held)
+        self.peak = max(self.peak, self._held())
+
+    def _held(self) -> int:
         self._alive = {key: entry for key, entry in self._alive.items() if not entry[0].expired()}
-        self.peak = max(self.peak, sum(size for _, size in self._alive.values()))
+        return sum(size for _, size in self._alive.values())
+
+    def add(self, figures: list[int]) -> None:
+        """Charge for what was done elsewhere."""
+        operations, flops, largest, peak, moved = figures
+        self.operations += operations
+        self.flops += flops
+        self.largest = max(self.largest, largest)
+        self.peak = max(self.peak, self._held() + peak)
+        self.moved += moved
 
     def figures(self) -> list[int]:
         """In the order of the trusted side's `Cost`."""

@@ -1,0 +1,122 @@
+"""The trusted side of stand-ins: answers a worker's questions to prerequisites with the answer key's.
+
+A stand-in is asked with data and answers with data. Objects of the answer key's classes (a cache) stay here, and the
+worker holds their numbers. A hostile worker may ask for anything, as often as it likes: what was not stood in for is
+refused, and so is what is too large, or too much, or takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autograder.course import Limits
+from autograder.sandbox.bounds import memory_bound, pages_in_use, time_bound
+from autograder.suite.calls import weight
+from autograder.wire.costs import CostCounter
+from autograder.wire.frames import Frame, WireError
+from autograder.wire.gradients import pull
+from autograder.wire.values import Decoder, Encoder, HandleReference
+
+MOST_QUESTIONS = 1000
+"""Questions that one worker may ask: each is kept, for its gradients."""
+LARGEST_QUESTION = 16 << 20
+"""Bytes of the arguments of one question. One operation of the answer key on them cannot be interrupted: with so many
+numbers, and the memory that a worker has, it ends within seconds."""
+
+
+class StandIns:
+    """Answers the questions of one worker, gradients included.
+
+    Args:
+        names: functions and classes of the answer key that are stood in for.
+        limits: all answers together take as long as four calls may, and as much memory as a worker has.
+    """
+
+    def __init__(self, names: Mapping[str, Any], limits: Limits) -> None:
+        self._names, self._memory_mb = names, limits.memory_mb
+        self._pages = pages_in_use()
+        self._seconds = 4 * limits.call_seconds
+        self._classes = {name: value for name, value in names.items() if isinstance(value, type)}
+        self._objects: list[Any] = []
+        self._links: list[tuple[list[Tensor], list[Tensor]]] = []
+
+    def request(self) -> dict[str, Any]:
+        """What the worker is told: each name, with the methods of a class, None for a function."""
+        return {"op": "stand_in", "names": {name: _methods(value) for name, value in self._names.items()}}
+
+    def answer(self, frame: Frame) -> Frame:
+        """The answer to one question, or a refusal: the student's function gave its prerequisite wrong arguments."""
+        started = time.monotonic()
+        try:
+            with memory_bound(self._memory_mb, self._pages), time_bound(max(self._seconds, 0.01)):
+                return self._answer(frame)
+        except Exception as error:
+            return Frame({"id": frame.header["id"], "refused": _refusal(error)}, {})
+        finally:
+            self._seconds -= time.monotonic() - started
+
+    def _answer(self, frame: Frame) -> Frame:
+        decoder = Decoder(frame.tensors, lambda reference: self._objects[reference.number])
+        value = decoder.decode(frame.header.get("value"))
+        if len(self._links) >= MOST_QUESTIONS or weight(value) > LARGEST_QUESTION:
+            raise WireError("too many questions to stand-ins, or too large a one")
+        question = frame.header["stand_in"]
+        encoder = Encoder(self._reference)
+        counter = CostCounter() if question.get("cost") else None
+        if "backward" in question:
+            inputs, outputs = self._links[question["backward"]]
+            answer = pull(outputs, inputs, value)
+        else:
+            with counter or contextlib.nullcontext(), torch.enable_grad():  # a backward pass of the test may be running
+                answer = self._ask(question, *value)
+        encoded = encoder.encode(answer)
+        self._links.append((decoder.grad_tensors, encoder.grad_tensors))
+        header = {"id": frame.header["id"], "value": encoded, "number": len(self._links) - 1}
+        return Frame(header | ({"cost": counter.figures()} if counter else {}), encoder.tensors)
+
+    def _ask(self, question: Mapping[str, Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """What a function, a class or a method returns, or what an attribute holds."""
+        if "name" in question:
+            return self._names[question["name"]](*arguments, **keywords)
+        owner = self._objects[question["object"]]
+        if "method" in question:
+            if question["method"] not in (_methods(type(owner)) or ()):
+                raise AttributeError(question["method"])
+            return getattr(owner, question["method"])(*arguments, **keywords)
+        if question["attribute"].startswith("_"):
+            raise AttributeError(question["attribute"])
+        return getattr(owner, question["attribute"])
+
+    def _reference(self, value: Any) -> HandleReference | None:
+        """The number of an object of a class that is stood in for; nothing else stays here."""
+        kind = next((name for name, its in self._classes.items() if isinstance(value, its)), None)
+        if kind is None:
+            return None
+        number = next((number for number, known in enumerate(self._objects) if known is value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)
+        return HandleReference(number, kind)
+
+
+def _methods(value: Any) -> list[str] | None:
+    """The methods of a class of the answer key, those of Python's protocols too; None for a function."""
+    if not isinstance(value, type):
+        return None
+    own = (vars(base) for base in value.__mro__ if base is not object)
+    names = {name for members in own for name, member in members.items() if inspect.isfunction(member)}
+    public = {name for name in names if not name.startswith("_") or name.endswith("__")}
+    return sorted(public - {"__init__", "__new__", "__getattr__", "__setattr__", "__getattribute__"})
+
+
+def _refusal(error: Exception) -> str:
+    """What a student may read: the sizes that the answer key's refusal names, and nothing else of it."""
+    sizes = ", ".join(re.findall(r"\d+", str(error))[:12]) if type(error) is ValueError else ""
+    return f"these arguments cannot be right{f' ({sizes})' if sizes else ''}"
