@@ -75,11 +75,18 @@ class TestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A known mistake that answers as the student does, what to tell them, and the tests that it explains."""
+    """A known mistake that answers as the student does.
+
+    Attributes:
+        hint: what to tell the student.
+        tests: those that it explains.
+        keeps: the share of the question's points that the course leaves to an answer whose only fault it is.
+    """
 
     mistake: str
     hint: str
     tests: tuple[str, ...] = ()
+    keeps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,7 @@ class QuestionResult:
 
     Attributes:
         carried: the points regained with stand-ins for failed prerequisites.
+        kept: the points that a slip keeps beyond what its tests give.
         diagnosis: the mistake that explains at least half of the points lost.
         slips: further mistakes, each for its own tests.
     """
@@ -99,6 +107,7 @@ class QuestionResult:
     diagnosis: Diagnosis | None
     tests: tuple[TestOutcome, ...]
     slips: tuple[Diagnosis, ...] = ()
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +209,7 @@ def _result(raw: dict[str, Any]) -> Result:
             diagnosis=_diagnosis(q["diagnosis"]) if q["diagnosis"] else None,
             tests=tuple(TestOutcome(**t) for t in q["tests"]),
             slips=tuple(_diagnosis(slip) for slip in q.get("slips", ())),
+            kept=q.get("kept", 0.0),
         )
         for q in raw["questions"]
     )
@@ -208,4 +218,4 @@ def _result(raw: dict[str, Any]) -> Result:
 
 
 def _diagnosis(raw: dict[str, Any]) -> Diagnosis:
-    return Diagnosis(raw["mistake"], raw["hint"], tuple(raw.get("tests", ())))
+    return Diagnosis(raw["mistake"], raw["hint"], tuple(raw.get("tests", ())), raw.get("keeps", 0.0))

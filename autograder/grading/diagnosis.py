@@ -38,10 +38,12 @@ class Named:
     Attributes:
         first: the mistake that explains at least half of the lost points; where to look first.
         slips: further ones, each for its own tests.
+        keeps: the share of the points that the question keeps, because `first` explains all that failed.
     """
 
     first: Diagnosis | None = None
     slips: tuple[Diagnosis, ...] = ()
+    keeps: float = 0.0
 
 
 class AnswerRecord:
@@ -84,7 +86,7 @@ class _Fit:
     off: float
 
     def named(self, tests: Iterable[str]) -> Diagnosis:
-        return Diagnosis(self.answer.name, self.answer.hint, tuple(tests))
+        return Diagnosis(self.answer.name, self.answer.hint, tuple(tests), self.answer.keeps)
 
 
 class Diagnostician:
@@ -203,5 +205,6 @@ def _fewest(fits: list[_Fit], failed: Collection[str], worth: Mapping[str, float
         left -= best.explained
     named = [fit.named(test for test in failed if test in fit.explained) for fit in chosen]
     if chosen and points(chosen[0].explained) >= FIRST_SHARE * lost:
-        return Named(named[0], tuple(named[1:]))
+        alone = not frozenset(failed) - chosen[0].explained
+        return Named(named[0], tuple(named[1:]), named[0].keeps if alone else 0.0)
     return Named(None, tuple(named))

@@ -260,13 +260,16 @@ def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried:
         verdict = runs[test.name].verdict
         points = test.points if verdict.outcome == "passed" else 0.0
         tests.append(TestOutcome(test.name, verdict.outcome, points, test.points, verdict.message))
-    own = total(t.points for t in tests)
+    most = total(t.max_points for t in tests)
+    reached = total([*(t.points for t in tests), carried])
+    kept = max(named.keeps * most - reached, 0.0)
     return QuestionResult(
         name=question.name,
-        score=total([own, carried]),
-        max_score=total(t.max_points for t in tests),
+        score=total([reached, kept]),
+        max_score=most,
         carried=carried,
         diagnosis=named.first,
         tests=tuple(tests),
         slips=named.slips,
+        kept=total([kept]),
     )

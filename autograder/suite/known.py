@@ -29,12 +29,14 @@ class KnownAnswer:
         name: the function's own name, which is also the name of the mistake.
         hint: what a student who made the mistake may read; "" for an alternate.
         cell: source that defines the question's function as this answer, with all that it needs.
+        keeps: the share of the question's points that an answer keeps whose only fault is this; 0 where tests decide.
     """
 
     question: str
     name: str
     hint: str
     cell: str
+    keeps: float = 0.0
 
     @property
     def is_mistake(self) -> bool:
@@ -49,6 +51,7 @@ class _Entry:
     hint: str
     function: str
     changes: tuple[tuple[str, str], ...]
+    keeps: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
                 raise BadSuite(f"{path}, line {part.line}: a second answer named {part.name}")
             seen.add(part.name)
             cell = _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
-            answers.append(KnownAnswer(entry.question, part.name, entry.hint, cell))
+            answers.append(KnownAnswer(entry.question, part.name, entry.hint, cell, entry.keeps))
     return answers
 
 
@@ -197,7 +200,10 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
         raise BadSuite(f'{where}: {node.name} needs replace=("old", "new"), or a list of such pairs')
     if called == "mistake" and not hint.strip():
         raise BadSuite(f"{where}: the mistake {node.name} has no hint")
-    return _Entry(question, hint, function, tuple(changes))
+    keeps = keywords.get("keeps", 0.0)
+    if type(keeps) not in (int, float) or not 0 <= keeps < 1:
+        raise BadSuite(f"{where}: keeps of {node.name} is a share of the points, from 0 to below 1")
+    return _Entry(question, hint, function, tuple(changes), float(keeps))
 
 
 def _is_change(change: object) -> bool:

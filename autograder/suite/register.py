@@ -16,7 +16,12 @@ Change = tuple[str, str]
 
 
 def mistake(
-    question: str, *, hint: str, function: str | None = None, replace: Change | Sequence[Change] = ()
+    question: str,
+    *,
+    hint: str,
+    function: str | None = None,
+    replace: Change | Sequence[Change] = (),
+    keeps: float = 0.0,
 ) -> Callable[[Definition], Definition]:
     """Register a wrong answer to `question`.
 
@@ -24,6 +29,7 @@ def mistake(
         hint: what a student reads who made the mistake.
         function: the name of the question's function, where it is not that of the question.
         replace: one or several changes of the answer key; the decorated function is empty then.
+        keeps: for a slip, the share of the question's points that an answer keeps whose only fault it is.
     """
     return lambda definition: definition
 

@@ -132,6 +132,7 @@ def over_the_rows(z, dim=-1):
     "attention",
     hint="What keeps the spread of the scores near 1?",
     replace=(" / math.sqrt(q.shape[-1])", ""),
+    keeps=0.5,
 )
 def no_scale(): ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from small_course import ANSWERS
 
 from autograder.model import QuestionResult, Result
 
@@ -68,6 +69,22 @@ def test_a_mistake_beside_a_missing_check_is_still_named(grade: Grade) -> None:
     assert outcomes(result, "attention") == ["failed", "failed", "failed"]
     assert attention.diagnosis is not None
     assert attention.diagnosis.mistake == "no_scale"
+
+
+def test_a_slip_keeps_a_share_of_its_question(grade: Grade) -> None:
+    """no_scale loses 5 of 6 points by its tests, and the course lets it keep half of them."""
+    result = grade(attention=ANSWERS["attention"].replace(" / math.sqrt(q.shape[-1])", ""))
+    attention = question(result, "attention")
+    assert attention.diagnosis is not None
+    assert attention.diagnosis.keeps == 0.5
+    assert (attention.score, attention.kept) == (3.0, 2.0)
+    assert result.score == 8.0
+    assert Result.from_json(result.to_json()) == result
+
+
+def test_a_slip_beside_another_fault_keeps_nothing(grade: Grade) -> None:
+    attention = question(grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"), "attention")
+    assert (attention.score, attention.kept) == (0.0, 0.0)
 
 
 def test_what_is_not_written_yet_says_so(grade: Grade) -> None:
