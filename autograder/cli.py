@@ -93,7 +93,10 @@ def release(assignment: str, to: Path) -> None:
 @click.argument("assignment")
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--from", "origin", required=True, type=click.Choice(["canvas", "moodle", "gradescope", "github", "folder"])
+    "--from",
+    "origin",
+    required=True,
+    type=click.Choice(["canvas", "moodle", "gradescope", "github", "blackboard", "ilias", "folder"]),
 )
 @reports_errors
 def collect(assignment: str, source: Path, origin: str) -> None:

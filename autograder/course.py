@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
+from autograder.times import known_zone
 
 COURSE_FILE = "course.toml"
 
@@ -75,9 +76,11 @@ class About:
     """What the course is called."""
 
     name: str = "Attention Kit"
+    timezone: str = ""
 
     def check(self) -> None:
-        pass
+        if self.timezone and known_zone(self.timezone) is None:
+            raise ValueError(f"course.timezone is no time zone: {self.timezone!r}; write it like Europe/Berlin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Times as people and platforms write them, read by one function: a time that cannot be read is an error, never a guess.
+"""Times as people and platforms write them, read by one function: what cannot be read is an error, never a guess.
 
 nbgrader's `timestamp.txt`, Gradescope's list, Blackboard's receipts and `course.toml` all come here. A zone is what
 nbgrader takes for one: an offset, or a name of the time zone database, such as EST or Europe/Berlin. Three readings
-differ from nbgrader's: `+0200` is two hours, which nbgrader takes for 200 seconds; a zone that nobody knows is an error,
-which nbgrader takes for UTC; and 02.10.2026, which nbgrader takes for the tenth of February, is no time.
+differ from nbgrader's: `+0200` is two hours, which nbgrader takes for 200 seconds; a zone that nobody knows is an
+error, which nbgrader takes for UTC; and 02.10.2026, for nbgrader the tenth of February, is no time.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECA
 _ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
-def read_time(text: str, zone: str = "") -> datetime:
+def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
     """The time in the text, in UTC.
 
     Args:
-        zone: the zone of times that name none, and of abbreviations that only this zone explains, such as CEST. Where
-            it is empty, a time without a zone cannot be read.
+        zone: the course's own zone: that of times which name none, and the one that explains abbreviations such as
+            CEST. Where it is empty, neither can be read.
+        unnamed: the zone of times which name none, where that is another; nbgrader's notes are in UTC then.
 
     Raises:
         ValueError: there is no time in the text, its zone is not known, or it has none; one line that says which.
@@ -46,7 +47,7 @@ def read_time(text: str, zone: str = "") -> datetime:
         raise ValueError(f"{text[:60]!r} is no time: write it like 2026-10-02 23:59 Europe/Berlin")
     try:
         moment = datetime(*_numbers(found.groupdict()))
-        return moment.replace(tzinfo=_zone_of(moment, found["zone"] or "", zone)).astimezone(UTC)
+        return moment.replace(tzinfo=_zone_of(moment, found["zone"] or unnamed or zone, zone)).astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"{text[:60]!r} is no time: {error}") from error
 
@@ -84,9 +85,7 @@ def _numbers(parts: dict[str, str | None]) -> tuple[int, int, int, int, int, int
 
 def _zone_of(moment: datetime, name: str, home: str) -> tzinfo:
     if not name:
-        if not home:
-            raise ValueError(f"{moment} has no time zone: set `timezone` under [course] in course.toml")
-        name = home
+        raise ValueError(f"{moment} has no time zone: set `timezone` under [course] in course.toml")
     if offset := _OFFSET.fullmatch(name):
         sign = -1 if offset[1] == "-" else 1
         return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)))

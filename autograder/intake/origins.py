@@ -1,136 +1,171 @@
-"""Whose notebook is it? How each system names what it lets instructors download.
+"""Whose is a file? How each system names what it lets instructors download.
 
-| origin | a file in the download |
-| --- | --- |
-| canvas | `lastfirst_LATE_12345_67890_name-2.ipynb`: user 12345, upload 67890, late, second of that name |
-| moodle | `First Last_12345_assignsubmission_file_/name.ipynb`, or one flat name without the last slash |
-| gradescope | `submission_123/name.ipynb`, people and times in `submission_metadata.yml` |
-| github | `assignment-username/name.ipynb`, one folder for each repository |
-| folder | `student/assignment/name.ipynb`, `student/name.ipynb` or `student.ipynb` |
-"""
+| origin | a file in the download | the rule stands in |
+| --- | --- | --- |
+| canvas | `lastfirst_LATE_12345_67890_name-2.ipynb`: user 12345, upload 67890, late, second of that name; `anon_Ab3dE_67890_name.ipynb` where grading is anonymous; `lastfirst_12345_text.html` | canvas-lms, `lib/content_zipper.rb` |
+| moodle | `First Last_12345_assignsubmission_file/name.ipynb` (before 4.1 with `_` at the end), or one flat name | moodle, `mod/assign/classes/downloader.php` |
+| gradescope | `submission_123/name.ipynb`, people and times in `submission_metadata.yml` | |
+| github | `assignment-username/name.ipynb`, one folder for each repository | |
+| blackboard | `Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb`, and a receipt without the last part, `.txt` | |
+| ilias | `…/Last_First_login_12345/name.ipynb`; `Late Submission - name.ipynb` where it is | ILIAS, `class.ilExSubmission.php` |
+| folder | `student/assignment/name.ipynb`, `student/name.ipynb` or `student.ipynb` | |
+
+A student chooses the end of such a name and what an archive of theirs holds, so whatever says who it is must stand
+first: no name that a student can choose makes the file somebody else's.
+"""  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
+from pathlib import Path
 from typing import Literal, get_args
 
-from autograder.errors import KitError
-from autograder.handed_in import shown
-from autograder.intake.archives import Incoming
+from autograder.errors import KitError, UnreadableSubmission
+from autograder.handed_in import MAX_TIMESTAMP, read_handed_in
+from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.lists import receipts, submissions_on_gradescope
+from autograder.times import read_time
 
-Origin = Literal["canvas", "moodle", "gradescope", "github", "folder"]
+Origin = Literal["canvas", "moodle", "gradescope", "github", "blackboard", "ilias", "folder"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 EXPECTED: dict[Origin, str] = {
     "canvas": "lastfirst_12345_67890_name.ipynb",
     "moodle": "First Last_12345_assignsubmission_file_/name.ipynb",
     "gradescope": "submission_123/name.ipynb",
     "github": "assignment-username/name.ipynb",
+    "blackboard": "Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb",
+    "ilias": "Last_First_login_12345/name.ipynb",
     "folder": "student/name.ipynb or student.ipynb",
 }
 
-_CANVAS = re.compile(r"(?P<who>.+?)(?P<late>_LATE)?_(?P<user>\d+)_(?P<upload>\d+)_(?P<name>.+)\.ipynb", re.DOTALL)
+_CANVAS_FILE = r"(?:(?P<upload>\d+)_(?P<name>.+)|(?:text|link)\.html)"
+_CANVAS = (
+    re.compile(rf"(?P<late>LATE_)?anon_(?P<user>[^_]+)_(?:LATE_)?{_CANVAS_FILE}", re.DOTALL),
+    re.compile(rf"(?P<who>.+?)(?P<late>_LATE)?_(?P<user>\d+)_{_CANVAS_FILE}", re.DOTALL),
+)
 _AGAIN = re.compile(r"-\d+$")
-_MOODLE = re.compile(r"(?P<who>.+)_(?P<user>\d+)_assignsubmission_file(?:_(?P<name>.*\.ipynb)?)?", re.DOTALL)
+_MOODLE = re.compile(r"(?P<who>.+?)_(?P<user>\d+)_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL)
 _GRADESCOPE = re.compile(r"submission_(\d+)")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\s*(Z|UTC|[+-]\d\d:?\d\d)?")
+_BLACKBOARD = re.compile(
+    r".+?_(?P<user>[^_]+)_attempt_(?P<day>\d{4}-\d\d-\d\d)-(?P<clock>\d\d-\d\d-\d\d)(?:_(?P<name>.+)|\.txt)", re.DOTALL
+)
+_ILIAS = re.compile(r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\d+)", re.DOTALL)
+_ILIAS_LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A notebook and whose it is.
+class Owner:
+    """Whose a file is, as the system names it.
 
     Attributes:
         student: the name as the system gives it, not yet safe.
-        stem: the notebook's own name, without what the system added.
-        file: where its bytes lie.
+        id: what the system knows the person by; stays when the name changes.
+        stem: the file's own name, without what the system added and without the ending.
+        aliases: other names of the person: full name, login, address.
         rank: orders the files of one attempt; the largest is preferred.
         attempt: orders the attempts of one student, where the system keeps several; the largest is the latest.
         handed_in: when, where the system says so.
-        late: the system marks it as late.
+        unread: why that time could not be read; "" where it could, or there is none.
+        late: whether the system marks it as late; None where it says nothing of that.
     """
 
     student: str
+    id: str
     stem: str
-    file: Incoming
-    rank: tuple[float, ...]
+    aliases: tuple[str, ...] = ()
+    rank: tuple[float, ...] = ()
     attempt: tuple[float, ...] = ()
     handed_in: datetime | None = None
-    late: bool = False
+    unread: str = ""
+    late: bool | None = None
 
 
-def claim_files(files: Sequence[Incoming], origin: Origin, assignment: str) -> tuple[list[Claimed], list[str]]:
-    """Whose each notebook is, and the files that do not follow the origin's naming, with the reason."""
+Whose = Callable[[Incoming], list[Owner]]
+"""The owners of a file, several where a group handed it in, and nobody where it is not named as expected."""
+
+
+def whose(origin: Origin, files: Sequence[Incoming], assignment: str, zone: str = "") -> Whose:
+    """How to tell whose each file of the upload is.
+
+    Args:
+        files: what was taken of the upload, the files that name people and times among them.
+        zone: the course's own time zone, for systems that write times without one.
+    """
     if origin not in ORIGINS:
         raise KitError(f"unknown origin {origin!r}: it is one of {', '.join(ORIGINS)}")
-    notebooks = [file for file in files if file.parts[-1].endswith(".ipynb")]
-    if origin == "canvas":
-        pairs = [(file, _canvas(file)) for file in notebooks]
-    elif origin == "moodle":
-        pairs = [(file, _moodle(file)) for file in notebooks]
-    elif origin == "gradescope":
-        people = _gradescope_people(files)
-        pairs = [(file, _gradescope(file, people)) for file in notebooks]
-    elif origin == "github":
-        pairs = _github(notebooks, assignment)
-    else:
-        pairs = _folder(files, notebooks, assignment)
-    claimed = [claim for _, claims in pairs for claim in claims]
-    odd = [
-        f"{shown('/'.join(file.parts))}: not named like a {origin} download ({EXPECTED[origin]})"
-        for file, claims in pairs
-        if not claims
-    ]
-    return claimed, odd
+    if origin == "gradescope":
+        return _gradescope(files, zone)
+    if origin == "github":
+        return _github(files, assignment)
+    if origin == "blackboard":
+        return _blackboard(files, zone)
+    if origin == "folder":
+        return _folder(files, assignment, zone)
+    return {"canvas": _canvas, "moodle": _moodle, "ilias": _ilias}[origin]
 
 
 def _seconds(moment: datetime | None) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _stem(file: Incoming) -> str:
-    return file.parts[-1].removesuffix(".ipynb")
+def _stem(name: str) -> str:
+    """A notebook's name, or that of any other file, without its ending."""
+    return notebook_stem(name) or Path(name).stem
 
 
-def _canvas(file: Incoming) -> list[Claimed]:
-    match = _CANVAS.fullmatch(file.parts[-1])
-    if match is None:
+def _own(file: Incoming, name: str) -> str:
+    """The stem of the notebook itself: in an archive that a student handed in, its name there."""
+    return _stem(file.name if file.inside else name)
+
+
+def _canvas(file: Incoming) -> list[Owner]:
+    found = next((match for form in _CANVAS if (match := form.fullmatch(file.parts[-1]))), None)
+    if found is None:
         return []
-    student, stem = f"{match['who']}_{match['user']}", _AGAIN.sub("", match["name"])
-    return [Claimed(student, stem, file, (float(match["upload"]),), late=bool(match["late"]))]
+    parts = found.groupdict()
+    late = bool(parts["late"]) or file.parts[-1].startswith(f"anon_{parts['user']}_LATE_")
+    student = f"{parts.get('who') or 'anon'}_{parts['user']}"
+    stem = _AGAIN.sub("", _own(file, parts["name"] or ""))
+    return [Owner(student, parts["user"] or "", stem, rank=(float(parts["upload"] or 0),), late=late)]
 
 
-def _moodle(file: Incoming) -> list[Claimed]:
-    for part in reversed(file.parts):
-        match = _MOODLE.fullmatch(part)
-        if match is not None:
-            stem = match["name"].removesuffix(".ipynb") if match["name"] else _stem(file)
-            return [Claimed(f"{match['who']}_{match['user']}", stem, file, (_seconds(file.modified),))]
+def _moodle(file: Incoming) -> list[Owner]:
+    for part in file.parts:
+        if found := _MOODLE.fullmatch(part):
+            stem = _own(file, found["name"] or file.parts[-1])
+            who, user = found["who"], found["user"]
+            return [Owner(f"{who}_{user}", user, stem, (who,), (_seconds(file.modified),))]
     return []
 
 
-# GitHub Classroom
+def _ilias(file: Incoming) -> list[Owner]:
+    """The person's folder holds files and no folders; what peers wrote of each other lies deeper, and is none."""
+    found = _ILIAS.fullmatch(file.parts[-2]) if len(file.parts) > 1 and "Feedback_files" not in file.parts else None
+    if found is None:
+        return []
+    name = _ILIAS_LATE.sub("", file.parts[-1], count=1)
+    aliases = (found["login"], f"{found['first']} {found['last']}")
+    rank = (_seconds(file.modified),)
+    return [Owner(file.parts[-2], found["user"], _own(file, name), aliases, rank, late=name != file.parts[-1])]
 
 
-def _github(notebooks: Sequence[Incoming], assignment: str) -> list[tuple[Incoming, list[Claimed]]]:
+def _github(files: Sequence[Incoming], assignment: str) -> Whose:
     """The repository's folder is `<assignment>-<username>`, with the name that the assignment has at GitHub."""
-    slug = _slug(assignment)
+    slug = re.sub(r"[^a-z0-9]+", "-", assignment.lower()).strip("-")
+    notebooks = [file for file in files if notebook_stem(file.name)]
     prefix = slug + "-" if any(_repository(file, slug + "-") for file in notebooks) else _shared_prefix(notebooks)
-    pairs = []
-    for file in notebooks:
+
+    def of(file: Incoming) -> list[Owner]:
         folder = _repository(file, prefix) if prefix else None
-        claims = []
-        if folder is not None:
-            depth = len(file.parts) - file.parts.index(folder)
-            claims = [Claimed(folder[len(prefix) :], _stem(file), file, (-float(depth), _seconds(file.modified)))]
-        pairs.append((file, claims))
-    return pairs
+        if folder is None:
+            return []
+        user, depth = folder[len(prefix) :], len(file.parts) - file.parts.index(folder)
+        return [Owner(user, user.lower(), _stem(file.name), rank=(-float(depth), _seconds(file.modified)))]
 
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return of
 
 
 def _repository(file: Incoming, prefix: str) -> str | None:
@@ -155,119 +190,83 @@ def _shared_prefix(notebooks: Sequence[Incoming]) -> str:
     return ""
 
 
-# Gradescope
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One submission in Gradescope's list."""
-
-    people: tuple[str, ...]
-    created: datetime | None
-
-
-def _gradescope(file: Incoming, people: dict[str, _Entry]) -> list[Claimed]:
-    for depth, part in enumerate(file.parts[:-1]):
-        match = _GRADESCOPE.fullmatch(part)
-        if match is not None:
-            entry = people.get(part, _Entry((part,), None))
-            attempt = (_seconds(entry.created), float(match[1]))
-            rank = (-float(len(file.parts) - depth), _seconds(file.modified))
-            return [Claimed(who, _stem(file), file, rank, attempt, entry.created) for who in entry.people]
-    return []
-
-
-def _gradescope_people(files: Sequence[Incoming]) -> dict[str, _Entry]:
-    """Read the list of submissions. A file of that name inside a submission is the student's, and is no list."""
+def _gradescope(files: Sequence[Incoming], zone: str) -> Whose:
+    """A list of that name inside a submission is the student's, and is none."""
     lists = [f for f in files if f.parts[-1] == "submission_metadata.yml"]
     lists = [f for f in lists if not any(_GRADESCOPE.fullmatch(part) for part in f.parts[:-1])]
-    if not lists:
-        return {}
-    text = min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace")
-    return read_gradescope_list(text)
+    text = min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace") if lists else ""
+    known = submissions_on_gradescope(text, zone)
+
+    def of(file: Incoming) -> list[Owner]:
+        for depth, part in enumerate(file.parts[:-1]):
+            if number := _GRADESCOPE.fullmatch(part):
+                entry = known.get(part)
+                moment = entry.created if entry else None
+                rank = (-float(len(file.parts) - depth), _seconds(file.modified))
+                attempt = (_seconds(moment), float(number[1]))
+                unread = entry.unread if entry else ""
+                return [
+                    Owner(who[0], who[0], _stem(file.name), who[1:], rank, attempt, moment, unread)
+                    for who in (entry.people if entry else ((part,),))
+                ]
+        return []
+
+    return of
 
 
-def read_gradescope_list(text: str) -> dict[str, _Entry]:
-    """People and times of each submission.
+def _blackboard(files: Sequence[Incoming], zone: str) -> Whose:
+    """Usernames may hold an underscore, and the name's time has no zone: the receipts know better."""
+    known = receipts(files, zone)
 
-    A reader for the few lines that matter, at the indentation where Gradescope writes them: the file has Ruby
-    tags that a YAML library refuses, and test output of students further in.
-    """
-    entries: dict[str, _Entry] = {}
-    folder, section, people, created = "", "", [dict[str, str]()], ""
+    def of(file: Incoming) -> list[Owner]:
+        name = file.parts[-1]
+        receipt = next((r for prefix, r in known.items() if name.startswith((f"{prefix}_", f"{prefix}.txt"))), None)
+        found = _BLACKBOARD.fullmatch(name)
+        if found is None:
+            return []
+        user = (receipt and receipt.user) or found["user"]
+        aliases = (receipt.name,) if receipt and receipt.name else ()
+        moment, unread = (receipt.handed_in, receipt.unread) if receipt else (None, "")
+        if moment is None:
+            try:
+                moment, unread = read_time(f"{found['day']} {found['clock'].replace('-', ':')}", zone), ""
+            except ValueError as error:
+                unread = unread or str(error)
+        order = (float(found["day"].replace("-", "") + found["clock"].replace("-", "")),)
+        stem = _own(file, found["name"] or "")
+        return [Owner(user, user.lower(), stem, aliases, (_seconds(file.modified),), order, moment, unread)]
 
-    def close() -> None:
-        names = tuple(p.get("sid") or p.get("email") or p.get("name", "") for p in people)
-        names = tuple(dict.fromkeys(name for name in names if name))
-        if folder:
-            entries[folder] = _Entry(names or (folder,), parse_time(created))
-
-    for line in text.splitlines():
-        if top := re.fullmatch(r"['\"]?(submission_\d+)['\"]?:\s*", line):
-            close()
-            folder, section, people, created = top[1], "", [], ""
-        elif key := re.match(r"  :(\w+):(.*)", line):
-            section = key[1]
-            created = key[2] if section == "created_at" else created
-        elif section == "submitters" and (item := re.match(r"  ([- ]) :?(\w+): (.*)|    :(\w+): (.*)", line)):
-            if item[1] == "-":
-                people.append({})
-            name, value = (item[2], item[3]) if item[2] else (item[4], item[5])
-            if people:
-                people[-1][name] = _scalar(value)
-        elif section == "created_at" and not parse_time(created) and (utc := re.match(r"    (?:utc|time): (.*)", line)):
-            created = utc[1]
-    close()
-    return entries
+    return of
 
 
-def _scalar(text: str) -> str:
-    """A YAML scalar on one line, as plain text."""
-    text = text.strip()
-    if len(text) >= 2 and text[0] == text[-1] == "'":
-        return text[1:-1].replace("''", "'")
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    return "" if text in ("null", "~") else text
-
-
-def parse_time(text: str) -> datetime | None:
-    """A time with its zone (UTC where none is given); None where there is none in the text."""
-    match = _TIME.search(text)
-    if match is None:
-        return None
-    day, clock, fraction, zone = match.groups()
-    try:
-        moment = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6]:0<6}")
-        offset = timedelta(0)
-        if zone and zone[0] in "+-":
-            offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:])) * (-1 if zone[0] == "-" else 1)
-        return moment.replace(tzinfo=timezone(offset)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-# A folder
-
-
-def _folder(
-    files: Sequence[Incoming], notebooks: Sequence[Incoming], assignment: str
-) -> list[tuple[Incoming, list[Claimed]]]:
+def _folder(files: Sequence[Incoming], assignment: str, zone: str) -> Whose:
     """nbgrader's layout, a folder for each student, or a notebook for each."""
-    times = {f.parts[:-1]: f for f in files if f.parts[-1] == "timestamp.txt"}
-    pairs = []
-    for file in notebooks:
-        folders = file.parts[:-1]
+    notes = {file.parts[:-1]: file for file in files if file.parts[-1] == "timestamp.txt"}
+
+    def of(file: Incoming) -> list[Owner]:
+        folders = file.folders
         other = folders[-1] != assignment if len(folders) >= 2 else False
         if "previous" in folders or (other and assignment in folders[1:]):
-            pairs.append((file, list[Claimed]()))
-            continue
+            return []
         if len(folders) >= 2 and folders[-1] == assignment:
             student = folders[-2]
         else:
-            student = folders[-1] if folders and folders[-1] != assignment else _stem(file)
-        stated = times.get(folders)
-        handed_in = parse_time(stated.file.read_text(encoding="utf-8", errors="replace")[:100]) if stated else None
-        claim = Claimed(student, _stem(file), file, (_seconds(file.modified),), (_seconds(handed_in),), handed_in)
-        pairs.append((file, [claim]))
-    return pairs
+            student = folders[-1] if folders and folders[-1] != assignment else _stem(file.name)
+        moment, unread = _noted(notes.get(file.parts[:-1]), zone)
+        order = (_seconds(moment),)
+        return [Owner(student, student, _stem(file.name), (), (_seconds(file.modified),), order, moment, unread)]
+
+    return of
+
+
+def _noted(note: Incoming | None, zone: str) -> tuple[datetime | None, str]:
+    """The time in a note of nbgrader's, or why it cannot be read."""
+    if note is None:
+        return None, ""
+    try:
+        text = read_handed_in(note.file, MAX_TIMESTAMP).decode("utf-8", "replace")
+        return read_time(text, zone, unnamed="UTC"), ""
+    except UnreadableSubmission as error:
+        return None, str(error)
+    except ValueError as error:
+        return None, str(error)

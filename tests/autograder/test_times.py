@@ -50,6 +50,11 @@ def test_zones_and_months_in_words(text: str, zone: str) -> None:
     assert read_time(text, zone) == NOON
 
 
+def test_a_note_of_nbgraders_without_a_zone_is_in_utc() -> None:
+    assert read_time("2026-10-02 12:00:00.000000", "Europe/Berlin", unnamed="UTC") == NOON
+    assert read_time("2026-10-02 14:00:00 CEST", "Europe/Berlin", unnamed="UTC") == NOON
+
+
 def test_midnight_and_noon_on_a_clock_of_twelve_hours() -> None:
     assert read_time("October 2, 2026 12:00:00 PM UTC") == NOON
     assert read_time("October 2, 2026 12:00:00 AM UTC") == datetime(2026, 10, 2, tzinfo=UTC)

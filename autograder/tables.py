@@ -1,0 +1,53 @@
+"""CSV files as spreadsheets and learning platforms write them: any usual encoding, commas, semicolons or tabs."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def read_table(data: bytes) -> tuple[list[list[str]], str]:
+    """The rows of a CSV file, and what separates its cells.
+
+    The separator is the one that splits the first lines into most cells, and each of them into as many: Canvas tells
+    semicolons from commas in this way too (lib/gradebook_importer.rb).
+
+    Raises:
+        ValueError: it is no table.
+    """
+    text = _decoded(data)
+    first = _rows(text, ",")
+    separator, most = ",", len(first[0]) if first else 0
+    for other in ";\t":
+        rows = _rows(text, other)[:3]
+        widths = {len(row) for row in rows}
+        if len(widths) == 1 and (width := widths.pop()) > most:
+            separator, most = other, width
+    return _rows(text, separator), separator
+
+
+def _rows(text: str, separator: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(f"it is no table ({error})") from error
+
+
+def _decoded(data: bytes) -> str:
+    if b"\x00" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError("it is no table: save the spreadsheet as CSV")
+    encoding = next((encoding for bom, encoding in _BOMS if data.startswith(bom)), "utf-8")
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")  # what a spreadsheet on Windows calls CSV
+
+
+def write_table(rows: list[list[str]], separator: str = ",") -> str:
+    """The rows as CSV text."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n", delimiter=separator).writerows(rows)
+    return out.getvalue()

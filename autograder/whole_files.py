@@ -1,0 +1,46 @@
+"""Files that are written whole or not at all: to a temporary file in the same folder, which is then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
+    """Write a file; where that fails, what was there before stays.
+
+    Args:
+        path: folders above it are made.
+        content: text is written in UTF-8; a lone surrogate becomes a backslash escape, which is what JSON calls it too.
+        to_disk: flush it before it is renamed, so that it outlasts a loss of power.
+
+    Raises:
+        OSError: it names `path`.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                if to_disk:
+                    file.flush()
+                    os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system name `path`: by themselves they name a temporary file, or nothing where the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
