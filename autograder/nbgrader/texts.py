@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.model import CellOutcome, QuestionResult, TestOutcome
+from autograder.outputs.feedback import kept_note
 from autograder.points import shown
 
 _WORDS = {
@@ -21,9 +22,12 @@ def question_report(question: QuestionResult) -> str:
     lines = [f"{question.name}: {shown(question.score)} of {shown(question.max_score)} points"]
     if question.carried:
         lines.append(f"{shown(question.carried)} of them with a stand-in for an earlier question.")
+    if kept := kept_note(question):
+        lines.append(kept)
     lines += [_test_line(test) for test in question.tests]
     if question.diagnosis:
         lines += ["", question.diagnosis.hint]
+    lines += [slip.hint for slip in question.slips]
     return "\n".join(lines) + "\n"
 
 
@@ -33,6 +37,7 @@ def question_comment(question: QuestionResult) -> str:
     messages = list(dict.fromkeys(test.message for test in lost if test.message))
     if question.diagnosis:
         messages.insert(0, question.diagnosis.hint)
+    messages += [slip.hint for slip in question.slips]
     if lost and not messages:
         messages = [f"{test.name}: {_WORDS[test.outcome]}." for test in lost]
     return as_literal("\n\n".join(messages))

@@ -34,10 +34,11 @@ CELL_WORDS: dict[CellState, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
-    """Tests that failed in the same way, with one message for all."""
+    """Tests that failed in the same way, with one message for all, and the hints of the slips that explain them."""
 
     what_happened: str
     message: str
+    hints: tuple[str, ...]
     tests: tuple[TestOutcome, ...]
 
 
@@ -47,6 +48,7 @@ class QuestionView:
 
     Attributes:
         carried: explains regained points, or "".
+        kept: says what a slip keeps, or "".
         only_inherited: what failed did so for another question's mistake alone, and cost nothing.
     """
 
@@ -55,6 +57,7 @@ class QuestionView:
     failed: tuple[FailedGroup, ...]
     passed: tuple[TestOutcome, ...]
     carried: str
+    kept: str
     only_inherited: bool
 
 
@@ -112,19 +115,33 @@ def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] =
     )
 
 
+def kept_note(question: QuestionResult) -> str:
+    """What a slip keeps, in words; "" where it keeps nothing beyond its tests."""
+    if question.kept <= 0:
+        return ""
+    return f"You keep {shown(question.score)} of {shown(question.max_score)} points for this slip."
+
+
+def slip_hints(question: QuestionResult, test: TestOutcome) -> tuple[str, ...]:
+    """The hints of the mistakes that explain this test and are not where to look first."""
+    return tuple(slip.hint for slip in question.slips if test.name in slip.tests)
+
+
 def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
     failed = [test for test in question.tests if test.outcome != "passed"]
-    groups: dict[tuple[Outcome, str], list[TestOutcome]] = {}
+    groups: dict[tuple[Outcome, str, tuple[str, ...]], list[TestOutcome]] = {}
     for test in failed:
-        groups.setdefault((test.outcome, test.message), []).append(test)
+        groups.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(test)
     return QuestionView(
         question=question,
         share=min(1.0, max(0.0, question.score / question.max_score)) if question.max_score > 0 else 1.0,
         failed=tuple(
-            FailedGroup(WHAT_HAPPENED[how], message, tuple(tests)) for (how, message), tests in groups.items()
+            FailedGroup(WHAT_HAPPENED[how], message, hints, tuple(tests))
+            for (how, message, hints), tests in groups.items()
         ),
         passed=tuple(test for test in question.tests if test.outcome == "passed"),
         carried=carried_note(question, result, uses),
+        kept=kept_note(question),
         only_inherited=question.carried > 0 and is_full(question.score, question.max_score),
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograder.model import QuestionResult, Result
-from autograder.outputs.feedback import WHAT_HAPPENED, carried_note
+from autograder.outputs.feedback import WHAT_HAPPENED, carried_note, kept_note, slip_hints
 from autograder.outputs.store import read_results
 from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import shown, total
@@ -72,10 +72,13 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
     lines = [f"### {escape(one_line(question.name))}", ""]
     if note := carried_note(question, result):
         lines += [escape(note), ""]
+    if kept := kept_note(question):
+        lines += [kept, ""]
     for test in failed:
         message = escape(shorten(test.message, LONGEST_MESSAGE))
         reason = f"<br><code>{message}</code>" if message else ""
-        lines.append(f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}")
+        hints = "".join(f"<br>{escape(one_line(hint))}" for hint in slip_hints(question, test))
+        lines.append(f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}{hints}")
     return [*lines, ""]
 
 

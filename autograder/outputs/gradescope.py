@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder.errors import IsolationUnavailable
 from autograder.model import QuestionResult, Result
-from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note
+from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note, kept_note, slip_hints
 from autograder.outputs.store import read_results, read_timing, write_whole
 from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import is_full, shown
@@ -63,6 +63,8 @@ def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
     lines = []
     if question.diagnosis:
         lines += ["Look here first: " + one_line(question.diagnosis.hint), ""]
+    if kept := kept_note(question):
+        lines += [kept, ""]
     if note := carried_note(question, result):
         lines += [note, ""]
     for test in question.tests:
@@ -71,6 +73,7 @@ def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
         lines.append(f"{sign} {claim(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}")
         if test.outcome != "passed" and test.message:
             lines += [f"    {line}" for line in shorten(clean(test.message), LONGEST_MESSAGE).splitlines()]
+        lines += [f"    {one_line(hint)}" for hint in slip_hints(question, test)]
     return {
         "name": one_line(question.name),
         "name_format": "text",

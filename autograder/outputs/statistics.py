@@ -44,6 +44,7 @@ class QuestionStatistics:
     mean_share: float
     right_share: float
     carried: int
+    kept: int
     mistakes: tuple[CommonMistake, ...]
     failing: tuple[tuple[str, int], ...]
 
@@ -73,7 +74,8 @@ def question_statistics(results: Sequence[Result]) -> tuple[QuestionStatistics, 
 
 def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
     answers = [question for result in results for question in result.questions if question.name == name]
-    mistakes = Counter((a.diagnosis.mistake, a.diagnosis.hint) for a in answers if a.diagnosis)
+    named = [one for a in answers for one in (*([a.diagnosis] if a.diagnosis else []), *a.slips)]
+    mistakes = Counter((one.mistake, one.hint) for one in named)
     failing = Counter(claim(test.name) for a in answers for test in a.tests if test.outcome != "passed")
     return QuestionStatistics(
         name=name,
@@ -82,6 +84,7 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
         mean_share=statistics.fmean(_share(a.score, a.max_score) for a in answers),
         right_share=statistics.fmean(is_full(a.score, a.max_score) for a in answers),
         carried=sum(a.carried > 0 for a in answers),
+        kept=sum(a.kept > 0 for a in answers),
         mistakes=tuple(CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)),
         failing=tuple(failing.most_common(COMMONEST)),
     )

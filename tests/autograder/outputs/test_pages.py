@@ -1,6 +1,7 @@
 """The feedback page and the class report: what they say, and that no text in them acts."""
 
 import base64
+import dataclasses
 import hashlib
 import re
 from html.parser import HTMLParser
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.model import Graded
+from autograder.model import Diagnosis, Graded
 from autograder.outputs import store
 from autograder.outputs.feedback import carried_note, feedback_page, write_feedback
 from autograder.outputs.pages import prose
@@ -199,3 +200,20 @@ def test_statistics_of_a_question(plain, hostile):
 
 def test_no_times_no_summary():
     assert timing_summary([Timed("ada", {})]) is None
+
+
+def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain):
+    """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said there."""
+    softmax = dataclasses.replace(
+        plain.questions[0],
+        score=3.0,
+        max_score=6.0,
+        kept=2.0,
+        slips=(Diagnosis("no_checks", "Which sizes cannot be right?", ("test_each_query_distributes_over_the_keys",)),),
+    )
+    text = words(feedback_page(dataclasses.replace(plain, questions=(softmax,))))
+    assert "You keep 3 of 6 points for this slip." in text
+    assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
+    statistics = question_statistics([dataclasses.replace(plain, questions=(softmax,))])[0]
+    assert statistics.kept == 1
+    assert [(m.name, m.count) for m in statistics.mistakes] == [("softmax_over_queries", 1), ("no_checks", 1)]
