@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.times import known_zone
@@ -15,72 +15,107 @@ COURSE_FILE = "course.toml"
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """What a number may be. The upper ends keep sums of times and sizes within what an operating system takes."""
+
+    least: float
+    most: float
+    least_too: bool = True
+    """Whether `least` itself is allowed."""
+
+    def allows(self, value: float) -> bool:
+        return self.least <= value <= self.most and (self.least_too or value != self.least)
+
+    def __str__(self) -> str:
+        return (
+            f"from {self.least:g} to {self.most:g}" if self.least_too else f"above {self.least:g}, up to {self.most:g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The words that a text may be."""
+
+    words: tuple[str, ...]
+
+    def allows(self, value: str) -> bool:
+        return value in self.words
+
+    def __str__(self) -> str:
+        return " or ".join(f'"{word}"' for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class OneLine:
+    """A text that can be read out."""
+
+    longest: int
+
+    def allows(self, value: str) -> bool:
+        return bool(value.strip()) and value.isprintable() and len(value) <= self.longest
+
+    def __str__(self) -> str:
+        return f"of one line that is not empty, with up to {self.longest} characters"
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneName:
+    """A time zone of the IANA database, or "" for none."""
+
+    def allows(self, value: str) -> bool:
+        return not value or known_zone(value) is not None
+
+    def __str__(self) -> str:
+        return "that names a time zone, such as Europe/Berlin, or is empty"
+
+
+Seconds = Annotated[float, Between(0, 86_400, least_too=False)]
+Count = Annotated[int, Between(1, 100_000)]
+Share = Annotated[float, Between(0, 1)]
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What one submission may use. Kept by the trusted side; the comments in course.toml say what each means."""
 
-    call_seconds: float = 5.0
-    cell_seconds: float = 10.0
-    submission_seconds: float = 180.0
-    cpu_seconds: int = 60
-    memory_mb: int = 2000
-    processes: int = 64
-    file_mb: int = 16
-    scratch_mb: int = 32
-    reply_mb: int = 64
-    notebook_mb: int = 20
-    run_minutes: float = 360.0
-    gpu_call_seconds: float = 60.0
-
-    def check(self) -> None:
-        for setting in dataclasses.fields(self):
-            if getattr(self, setting.name) <= 0:
-                raise ValueError(f"limits.{setting.name} must be above 0")
+    call_seconds: Seconds = 5.0
+    cell_seconds: Seconds = 10.0
+    submission_seconds: Seconds = 180.0
+    cpu_seconds: Count = 60
+    memory_mb: Count = 2000
+    processes: Count = 64
+    file_mb: Count = 16
+    scratch_mb: Count = 32
+    reply_mb: Count = 64
+    notebook_mb: Count = 20
+    run_minutes: Annotated[float, Between(0, 100_000, least_too=False)] = 360.0
+    gpu_call_seconds: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Grading:
     """How scores are made of outcomes."""
 
-    carry_credit: float = 1.0
-    speed_bonus: float = 0.0
-    speed_bonus_at: float = 4.0
-
-    def check(self) -> None:
-        if not 0 <= self.carry_credit <= 1:
-            raise ValueError("grading.carry_credit must lie between 0 and 1")
-        if self.speed_bonus < 0:
-            raise ValueError("grading.speed_bonus must not be negative")
-        if self.speed_bonus_at <= 1:
-            raise ValueError("grading.speed_bonus_at must be above 1")
+    carry_credit: Share = 1.0
+    speed_bonus: Annotated[float, Between(0, 1000)] = 0.0
+    speed_bonus_at: Annotated[float, Between(1, 1000, least_too=False)] = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
     """What handing in late costs."""
 
-    policy: str = "none"
-    penalty_per_day: float = 0.1
-    grace_minutes: int = 0
-
-    def check(self) -> None:
-        if self.policy not in ("none", "zero", "per_day"):
-            raise ValueError(f'late.policy must be "none", "zero" or "per_day", not {self.policy!r}')
-        if not 0 <= self.penalty_per_day <= 1:
-            raise ValueError("late.penalty_per_day must lie between 0 and 1")
-        if self.grace_minutes < 0:
-            raise ValueError("late.grace_minutes must not be negative")
+    policy: Annotated[str, OneOf(("none", "zero", "per_day"))] = "none"
+    penalty_per_day: Share = 0.1
+    grace_minutes: Annotated[int, Between(0, 1_000_000)] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class About:
     """What the course is called."""
 
-    name: str = "Attention Kit"
-    timezone: str = ""
-
-    def check(self) -> None:
-        if self.timezone and known_zone(self.timezone) is None:
-            raise ValueError(f"course.timezone is no time zone: {self.timezone!r}; write it like Europe/Berlin")
+    name: Annotated[str, OneLine(200)] = "Attention Kit"
+    timezone: Annotated[str, ZoneName()] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +177,7 @@ class Course:
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
              "late": ("late", Late)}  # fmt: skip
+_NOUNS = {float: "a number", int: "a whole number", str: "a text"}
 
 
 def find_course(start: Path | None = None) -> Course:
@@ -169,22 +205,38 @@ def load_course(root: Path) -> Course:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         unknown = raw.keys() - _SECTIONS.keys()
         if unknown:
-            raise ValueError(f"unknown section [{sorted(unknown)[0]}]; there are: {', '.join(_SECTIONS)}")
+            raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(_SECTIONS)}")
         parts = {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
 
 
-def _section(kind: type, section: str, values: dict[str, Any]) -> Any:
-    types = get_type_hints(kind)
-    for key, value in values.items():
-        if key not in types:
-            raise ValueError(f"unknown setting {section}.{key}; there are: {', '.join(types)}")
-        wanted = types[key]
-        fits = isinstance(value, (int, float) if wanted is float else wanted) and not isinstance(value, bool)
-        if not fits:
-            raise ValueError(f"{section}.{key} must be of type {wanted.__name__}, not {value!r}")
-    made = kind(**{key: types[key](value) for key, value in values.items()})
-    made.check()
-    return made
+def _section(kind: type, section: str, values: object) -> Any:
+    if not isinstance(values, dict):
+        raise ValueError(f"[{section}] must be one table of settings, not {_shortly(values)}")
+    hints = get_type_hints(kind, include_extras=True)
+    for key in values:
+        if key not in hints:
+            raise ValueError(f"unknown setting {section}.{repr(key)[1:-1]}; there are: {', '.join(hints)}")
+    return kind(**{key: _setting(f"{section}.{key}", hints[key], value) for key, value in values.items()})
+
+
+def _setting(name: str, hint: Any, value: object) -> object:
+    """The value as the type that `hint`, an annotated type, wants.
+
+    Raises:
+        ValueError: it is of another type, or not what is allowed.
+    """
+    wanted, allowed = get_args(hint)
+    kinds = (int, float) if wanted is float else wanted
+    fits = isinstance(value, kinds) and not isinstance(value, bool)
+    if not fits or (isinstance(value, float) and not math.isfinite(value)) or not allowed.allows(value):
+        raise ValueError(f"{name} = {_shortly(value)}: it must be {_NOUNS[wanted]} {allowed}")
+    return wanted(value)
+
+
+def _shortly(value: object) -> str:
+    """A value as TOML may have had it, on one line."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from autograder.course import find_course, load_course
+from autograder.course import _SECTIONS, find_course, load_course
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,13 +33,20 @@ def test_settings_are_read(tmp_path: Path) -> None:
     [
         ("[limit]\n", "unknown section [limit]"),
         ("[limits]\ncall_second = 1\n", "unknown setting limits.call_second"),
-        ("[limits]\ncall_seconds = 'two'\n", "limits.call_seconds must be of type float, not 'two'"),
-        ("[limits]\nmemory_mb = 1.5\n", "limits.memory_mb must be of type int, not 1.5"),
-        ("[limits]\nprocesses = true\n", "limits.processes must be of type int, not True"),
-        ("[limits]\ncall_seconds = 0\n", "limits.call_seconds must be above 0"),
-        ("[grading]\ncarry_credit = 1.5\n", "grading.carry_credit must lie between 0 and 1"),
-        ("[late]\npolicy = 'sometimes'\n", "late.policy must be"),
-        ("[late]\npenalty_per_day = -1.0\n", "late.penalty_per_day must lie between 0 and 1"),
+        ("[limits]\ncall_seconds = 'two'\n", "limits.call_seconds = 'two': it must be a number above 0, up to 86400"),
+        ("[limits]\nmemory_mb = 1.5\n", "limits.memory_mb = 1.5: it must be a whole number from 1 to 100000"),
+        ("[limits]\nprocesses = true\n", "limits.processes = true: it must be a whole number from 1"),
+        ("[limits]\ncall_seconds = 0\n", "limits.call_seconds = 0: it must be a number above 0"),
+        ("[grading]\ncarry_credit = 1.5\n", "grading.carry_credit = 1.5: it must be a number from 0 to 1"),
+        (
+            "[late]\npolicy = 'sometimes'\n",
+            'late.policy = \'sometimes\': it must be a text "none" or "zero" or "per_day"',
+        ),
+        ("[late]\npenalty_per_day = -1.0\n", "late.penalty_per_day = -1.0: it must be a number from 0 to 1"),
+        ("[course]\nname = ' '\n", "course.name = ' ': it must be a text of one line that is not empty"),
+        ("limits = 3\n", "[limits] must be one table of settings, not 3"),
+        ("[[limits]]\ncall_seconds = 1\n", "[limits] must be one table of settings, not [{'call_seconds': 1}]"),
+        ('["a\\nb"]\n', "unknown section [a\\nb]"),
         ("not toml", "course.toml"),
     ],
 )
@@ -47,6 +55,33 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, said: str) -> None:
         load_course(write(tmp_path, text))
     assert said in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+SETTINGS = [
+    f"{section}.{setting.name}" for section, (_, kind) in _SECTIONS.items() for setting in dataclasses.fields(kind)
+]
+NEVER = ["nan", "-nan", "inf", "-inf", "-1", "-0.5", "1e300", "9" * 4000, "[]", "[1]", "{}", "{ a = 1 }", "true",
+         "2026-10-02", "12:00:00", '""', '"\\u0000"', '"""a\nb"""']  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NEVER)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_no_setting_can_be_is_refused_in_one_line(tmp_path: Path, setting: str, value: str) -> None:
+    if (setting, value) == ("course.timezone", '""'):
+        return  # no zone
+    section, key = setting.split(".")
+    with pytest.raises(BadCourseFile) as caught:
+        load_course(write(tmp_path, f"[{section}]\n{key} = {value}\n"))
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 'course.toml'}: {setting} = ")
+    assert ": it must be a" in said
+    assert "\n" not in said
+    assert len(said) < 400
+
+
+def test_a_file_that_nests_too_deeply_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadCourseFile, match=r"course\.toml: "):
+        load_course(write(tmp_path, "limits = " + "[" * 100_000))
 
 
 def test_the_course_is_found_from_a_folder_inside_it(tmp_path: Path) -> None:

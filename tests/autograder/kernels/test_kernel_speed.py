@@ -92,9 +92,9 @@ def test_the_bonus_grows_from_the_baselines_speed_on() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[grading]\nspeed_bonus = -1.0\n", "speed_bonus must not be negative"),
-        ("[grading]\nspeed_bonus_at = 1.0\n", "speed_bonus_at must be above 1"),
-        ("[limits]\ngpu_call_seconds = 0\n", "gpu_call_seconds must be above 0"),
+        ("[grading]\nspeed_bonus = -1.0\n", "speed_bonus = -1.0: it must be a number from 0 to 1000"),
+        ("[grading]\nspeed_bonus_at = 1.0\n", "speed_bonus_at = 1.0: it must be a number above 1, up to 1000"),
+        ("[limits]\ngpu_call_seconds = 0\n", "gpu_call_seconds = 0: it must be a number above 0, up to 86400"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: str) -> None:

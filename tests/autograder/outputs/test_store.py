@@ -22,7 +22,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
     def full_disk(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full_disk)
+    monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
         store.write_result(tmp_path, dataclasses.replace(plain, score=0.0))
     assert path.read_text(encoding="utf-8") == plain.to_json()
