@@ -5,9 +5,9 @@ Nothing heavy is imported before it is needed: `--help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
-from functools import wraps
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +15,7 @@ import click
 
 from autograder import __version__
 from autograder.errors import KitError
+from autograder.explain import explained
 
 if TYPE_CHECKING:
     from autograder.grading.run import GradeRequest, GradeSummary
@@ -25,24 +26,28 @@ DEVICES = ("cpu", "cuda")
 ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
 
-def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A KitError ends the command with its message and its exit status, never with a traceback."""
+class Commands(click.Group):
+    """The one place where an error ends a command: in one line, and never with a traceback unless one was asked for."""
 
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            return command(*args, **kwargs)
-        except KitError as error:
-            click.echo(f"autograder: {error}", err=True)
-            sys.exit(error.exit_status)
+            return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("autograder: interrupted; what was graded is safe, run the same command to go on", err=True)
-            sys.exit(130)
+            ctx.exit(130)
+        except BrokenPipeError:
+            raise  # whoever read the output has stopped; click ends quietly
+        except Exception as error:
+            line = explained(error)
+            if line is None:
+                raise
+            if os.environ.get("AUTOGRADER_DEBUG"):
+                traceback.print_exception(error)
+            click.echo(f"autograder: {line}", err=True)
+            ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
 
-    return run
 
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 def main() -> None:
     """Attention Kit: build assignments, grade what students hand in, behind walls."""
@@ -53,7 +58,6 @@ def main() -> None:
 @click.option(
     "--check", is_flag=True, help="Change nothing: fail where a built notebook is stale, leaks or does not run."
 )
-@reports_errors
 def build(names: tuple[str, ...], check: bool) -> None:
     """Make releases and answer keys from source/ (all assignments, or those named)."""
     from autograder.authoring.commands import build_command
@@ -66,7 +70,6 @@ def build(names: tuple[str, ...], check: bool) -> None:
 @main.command()
 @click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
 @click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-@reports_errors
 def verify(names: tuple[str, ...], workers: int | None) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.course import find_course
@@ -79,7 +82,6 @@ def verify(names: tuple[str, ...], workers: int | None) -> None:
 @main.command()
 @click.argument("assignment")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A folder, or a file that ends in .zip.")
-@reports_errors
 def release(assignment: str, to: Path) -> None:
     """Put what students get into a folder or a .zip file."""
     from autograder.authoring.commands import release_command
@@ -98,7 +100,6 @@ def release(assignment: str, to: Path) -> None:
     required=True,
     type=click.Choice(["canvas", "moodle", "gradescope", "github", "blackboard", "ilias", "folder"]),
 )
-@reports_errors
 def collect(assignment: str, source: Path, origin: str) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.course import find_course
@@ -113,7 +114,6 @@ def collect(assignment: str, source: Path, origin: str) -> None:
 @click.argument("assignment")
 @click.option("--to", type=click.Path(path_type=Path), help="Folder (default: submitted/ of the course).")
 @click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
-@reports_errors
 def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
     from autograder.course import find_course
@@ -144,7 +144,6 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 )
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
-@reports_errors
 def grade(
     assignment: str,
     paths: tuple[Path, ...],
@@ -203,7 +202,6 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 @main.command()
 @click.argument("assignment")
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
-@reports_errors
 def report(assignment: str, results: Path | None) -> None:
     """Write a feedback page for each student, and the class report."""
     from autograder.course import find_course
@@ -226,7 +224,6 @@ def report(assignment: str, results: Path | None) -> None:
 @click.option(
     "--roster", type=click.Path(exists=True, path_type=Path), help="canvas: the gradebook that Canvas exports."
 )
-@reports_errors
 def export(assignment: str, format_: str, to: Path | None, results: Path | None, roster: Path | None) -> None:
     """Scores for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook."""
     from autograder.course import find_course
@@ -244,7 +241,6 @@ def export(assignment: str, format_: str, to: Path | None, results: Path | None,
 @click.option(
     "--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder (github)."
 )
-@reports_errors
 def bundle(assignment: str, target: str, to: Path) -> None:
     """Pack an autograder for Gradescope or GitHub Classroom."""
     from autograder.course import find_course
@@ -255,7 +251,6 @@ def bundle(assignment: str, target: str, to: Path) -> None:
 
 
 @main.command()
-@reports_errors
 def doctor() -> None:
     """Say which walls stand on this machine, and what to do about those that do not."""
     from autograder.course import find_course

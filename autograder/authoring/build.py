@@ -15,6 +15,7 @@ from autograder.authoring import regions
 from autograder.authoring.source import SourceCell, SourceNotebook, read_source
 from autograder.course import Assignment, Course
 from autograder.errors import BadSource, BadSuite
+from autograder.whole_files import naming, write_whole
 
 SHIPPED_FOLDERS = ("figures", "data")
 
@@ -112,13 +113,11 @@ def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
     waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in changed}
     try:
         for path, new in changed.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with waiting[path].open("wb") as file:
-                file.write(new)
-                file.flush()
-                os.fsync(file.fileno())
+            with naming(path):
+                write_whole(waiting[path], new)
         for path in changed:
-            waiting[path].replace(path)
+            with naming(path):
+                waiting[path].replace(path)
     finally:
         for temporary in waiting.values():
             temporary.unlink(missing_ok=True)

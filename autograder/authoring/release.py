@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from autograder.authoring.build import build_assignment
 from autograder.authoring.check import file_problems, leak_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
+from autograder.whole_files import naming, write_whole
 
 README = "README.md"
 
@@ -38,7 +40,6 @@ def release(course: Course, assignment: Assignment, points: Mapping[str, float],
     files = {f"{assignment.name}.ipynb": built.release_bytes, **dict(built.files)}
     files[README] = _readme(course, assignment, _version(files)).encode()
     _refuse_to_overwrite(to, assignment.name)
-    to.parent.mkdir(parents=True, exist_ok=True)
     if to.suffix.lower() == ".zip":
         _write_zip(to, assignment.name, files)
     else:
@@ -99,29 +100,26 @@ def _lying(to: Path, name: str) -> dict[str, bytes]:
 
 def _write_zip(to: Path, name: str, files: Mapping[str, bytes]) -> None:
     """Members are stored, not compressed: compressors differ from machine to machine."""
-    new = to.with_name(f".{to.name}.{os.getpid()}.new")
-    try:
-        with zipfile.ZipFile(new, "w", zipfile.ZIP_STORED) as archive:
-            for member, content in sorted(files.items()):
-                info = zipfile.ZipInfo(f"{name}/{member}", _ZIP_TIME)
-                info.create_system = 3  # Unix, wherever it is made
-                info.external_attr = 0o100644 << 16
-                archive.writestr(info, content)
-        new.replace(to)
-    finally:
-        new.unlink(missing_ok=True)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for member, content in sorted(files.items()):
+            info = zipfile.ZipInfo(f"{name}/{member}", _ZIP_TIME)
+            info.create_system = 3  # Unix, wherever it is made
+            info.external_attr = 0o100644 << 16
+            archive.writestr(info, content)
+    write_whole(to, packed.getvalue())
 
 
 def _write_folder(to: Path, files: Mapping[str, bytes]) -> None:
     new = to.with_name(f".{to.name}.{os.getpid()}.new")
     old = to.with_name(f".{to.name}.{os.getpid()}.old")
     try:
-        for member, content in files.items():
-            (new / member).parent.mkdir(parents=True, exist_ok=True)
-            (new / member).write_bytes(content)
-        if to.exists():
-            to.rename(old)
-        new.rename(to)
+        with naming(to):
+            for member, content in files.items():
+                write_whole(new / member, content)
+            if to.exists():
+                to.rename(old)
+            new.rename(to)
     finally:
         shutil.rmtree(new, ignore_errors=True)
         if old.exists() and to.exists():

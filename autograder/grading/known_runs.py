@@ -30,9 +30,9 @@ from autograder.errors import StudentError, StudentFault, StudentForbidden, Stud
 from autograder.fingerprint import files_sha256
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
-from autograder.outputs.store import write_whole
 from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call, Cost, Launch
+from autograder.whole_files import write_whole
 from autograder.wire.frames import WireError
 from autograder.wire.values import Decoder, Encoder
 

@@ -15,6 +15,7 @@ from typing import Any
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.suite.known import KnownAnswer, load_known_answers
+from autograder.whole_files import write_whole
 
 CLASS_SIZE = 32
 _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
@@ -46,8 +47,7 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
         student = f"student-{number:03d}"
         name = "my homework (final)" if about == "renamed the file" else assignment.name
         path = folder / student / assignment.name / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False)
         students.append(DemoStudent(student, path, about))
     return students
 

@@ -31,6 +31,7 @@ from nbgrader.api import (
 )
 from nbgrader.utils import parse_utc
 from sqlalchemy import insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
@@ -123,12 +124,17 @@ def record_problem(course: Course, release: Path, assignment: str, student: str,
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
-    with alembic_on_path():
-        gradebook = Gradebook(db_url or default_db_url(course.root), course_id(course.about.name))
+    url = db_url or default_db_url(course.root)
     try:
-        yield gradebook
-    finally:
-        gradebook.close()
+        with alembic_on_path():
+            gradebook = Gradebook(url, course_id(course.about.name))
+        try:
+            yield gradebook
+        finally:
+            gradebook.close()
+    except SQLAlchemyError as error:
+        error.add_note(url.removeprefix("sqlite:///"))  # the error itself does not say which file it is about
+        raise
 
 
 def default_db_url(root: Path) -> str:

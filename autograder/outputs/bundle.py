@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import re
-import shutil
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ import autograder
 from autograder.course import COURSE_FILE, Assignment, Course
 from autograder.errors import KitError
 from autograder.outputs.bundle_texts import GITHUB_README, GITHUB_WORKFLOW, RUN_AUTOGRADER, SETUP
-from autograder.outputs.store import write_whole
+from autograder.whole_files import write_whole
 
 Target = Literal["gradescope", "github"]
 
@@ -46,18 +46,14 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
 def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
     files = dict(_gradescope_files(course, assignment))
     scripts = {"setup.sh": SETUP, "run_autograder": RUN_AUTOGRADER.replace("ASSIGNMENT", assignment.name)}
-    to.parent.mkdir(parents=True, exist_ok=True)
-    part = to.with_name(f".{to.name}.part")
-    try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in scripts.items():
-                archive.writestr(_entry(name, 0o755), text)
-            for name in sorted(files):
-                archive.writestr(_entry(name, 0o644), files[name].read_bytes())
-            archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
-        part.replace(to)
-    finally:
-        part.unlink(missing_ok=True)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in scripts.items():
+            archive.writestr(_entry(name, 0o755), text)
+        for name in sorted(files):
+            archive.writestr(_entry(name, 0o644), files[name].read_bytes())
+        archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
+    write_whole(to, packed.getvalue())
     return to
 
 
@@ -108,7 +104,5 @@ def _github(assignment: Assignment, to: Path) -> Path:
     write_whole(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
     shown = [release, *(p for part in ("figures", "data") for p in _files(release.parent / part))]
     for path in shown:
-        copy = to / path.relative_to(release.parent)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+        write_whole(to / path.relative_to(release.parent), path.read_bytes())
     return to

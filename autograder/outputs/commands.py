@@ -18,8 +18,9 @@ from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
 from autograder.outputs.report import write_report
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.store import Timed, path_name, read_results, read_timing, write_whole
+from autograder.outputs.store import Timed, path_name, read_results, read_timing
 from autograder.outputs.text import one_line
+from autograder.whole_files import write_whole
 
 
 def report_command(course: Course, assignment: Assignment, results: Path) -> Iterator[str]:
@@ -138,11 +139,13 @@ def _fill_gradebook(
     course: Course, assignment: Assignment, problems: dict[str, str], graded: list[Result], to: Path | None
 ) -> str:
     from autograder.nbgrader.gradebook import fill_gradebook
+    from autograder.nbgrader.gradebook_file import gradebook_file
 
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
     gradebook = to or course.root / "gradebook.db"
-    fill_gradebook(course, assignment, graded, times, problems, db_url=f"sqlite:///{gradebook.resolve()}")
+    with gradebook_file(gradebook):
+        fill_gradebook(course, assignment, graded, times, problems, db_url=f"sqlite:///{gradebook.absolute()}")
     return f"{len(graded)} results of {assignment.name} in {gradebook}"
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Result, TestOutcome
 from autograder.outputs.pages import render
-from autograder.outputs.store import path_name, write_whole
+from autograder.outputs.store import path_name
 from autograder.points import is_full, shown
 from autograder.prerequisites import prerequisites
+from autograder.whole_files import write_whole
 
 WHAT_HAPPENED: dict[Outcome, str] = {
     "passed": "passed",

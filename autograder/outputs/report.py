@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from autograder.model import Graded, QuestionResult, Result
 from autograder.outputs.pages import render
 from autograder.outputs.statistics import histogram, question_statistics, timing_summary
-from autograder.outputs.store import Timed, read_results, read_timing, write_whole
+from autograder.outputs.store import Timed, read_results, read_timing
 from autograder.outputs.text import one_line, shorten
 from autograder.points import is_full, shown
+from autograder.whole_files import write_whole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

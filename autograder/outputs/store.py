@@ -9,10 +9,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from pathlib import Path
 from autograder.course import Assignment, Grading, Limits
 from autograder.model import Graded, Result, Speed
 from autograder.outputs.text import one_line
+from autograder.whole_files import write_whole
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
@@ -79,28 +78,6 @@ def write_result(folder: Path, result: Result) -> Path:
 def forget_result(folder: Path, assignment: str, student: str) -> None:
     """Remove the student's result: a submission that can no longer be graded must not keep an old score."""
     result_path(folder, assignment, student).unlink(missing_ok=True)
-
-
-def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
-    """Write a file whole or not at all: a temporary file beside it, then renamed.
-
-    Args:
-        to_disk: flush it before it is renamed, so that it outlasts a loss of power.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # A lone surrogate becomes a backslash escape, which is what JSON calls it too.
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
-            if to_disk:
-                file.flush()
-                os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _say_broken(path: Path, reason: str) -> None:
