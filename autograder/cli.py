@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from autograder.outputs.bundle import Target
 
 DEVICES = ("cpu", "cuda")
+MOST_OVERLOOKED = 20
+"""Lines about files that were not taken for submissions; there may be as many as there are students."""
 ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
 
@@ -157,7 +159,6 @@ def grade(
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
     from autograder.course import find_course
     from autograder.grading.run import GradeRequest, grade_command
-    from autograder.outputs.text import one_line
 
     course = find_course()
     folder = out or course.root / "results"
@@ -165,11 +166,24 @@ def grade(
     summary = grade_command(request, quiet=as_json)
     if as_json:
         click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
-        for problem in summary.problems:
-            click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"), err=True)
+        for line in _not_graded(summary):
+            click.echo(line, err=True)
     else:
         _tell(summary, request)
-    sys.exit(1 if summary.problems else 0)
+    sys.exit(1 if summary.problems or summary.overlooked else 0)
+
+
+def _not_graded(summary: GradeSummary) -> list[str]:
+    """A line for each submission that has no new result, and for what was not taken for a submission."""
+    from autograder.outputs.text import one_line
+
+    named = summary.overlooked[:MOST_OVERLOOKED]
+    more = len(summary.overlooked) - len(named)
+    return [
+        *(one_line(f"not graded: {problem.student}: {problem.problem}") for problem in summary.problems),
+        *(one_line(f"not taken for a submission: {line}") for line in named),
+        *([f"not taken for a submission: {more} more"] if more else []),
+    ]
 
 
 def _tell(summary: GradeSummary, request: GradeRequest) -> None:
@@ -182,8 +196,8 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(terminal_table(summary.results))
-    for problem in summary.problems:
-        click.echo(one_line(f"not graded: {problem.student}: {problem.problem}"))
+    for line in _not_graded(summary):
+        click.echo(line)
     for timed in summary.speeds:
         click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
     if points := written_points(request.assignment):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -120,7 +121,8 @@ def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
                 waiting[path].replace(path)
     finally:
         for temporary in waiting.values():
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # its folder may not be there
+                temporary.unlink()
     removed = stale_files(assignment, built)
     for path in removed:
         path.unlink()

@@ -14,6 +14,7 @@ from autograder.errors import DeviceUnavailable, KitError, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
+from autograder.intake.overlooked import overlooked
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.outputs.store import (
     Timed,
@@ -53,6 +54,8 @@ class GradeSummary:
     seconds: float
     speeds: tuple[Timed, ...] = ()
     """Those of submissions that were graded on a device, and whose function the suite times."""
+    overlooked: tuple[str, ...] = ()
+    """What lies among the submissions and was not taken for one, and why."""
 
 
 class Progress:
@@ -111,7 +114,8 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     results = tuple(r for r in read_results(folder, assignment.name) if r.student in students)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     speeds = tuple(entry for entry in timed if entry.student in students and entry.speeds)
-    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started, speeds)
+    missed = tuple(overlooked(request.course, assignment, request.paths, found))
+    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started, speeds, missed)
 
 
 def _fit_for_a_device(request: GradeRequest) -> None:

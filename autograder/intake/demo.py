@@ -98,7 +98,7 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
         for cell in sheet.cells:
             lines = _text(cell).split("\n")
             cell["source"] = "\n".join(line for line in lines if line.strip() not in _MARKERS)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise KitError(f"{path} cannot be read ({error}): run `autograder build {assignment.name}`") from error
     return sheet
 

@@ -10,6 +10,7 @@ from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade
 from autograder.handed_in import shown
 from autograder.intake.names import safe_student
+from autograder.intake.overlooked import overlooked
 from autograder.model import FoundSubmission
 
 SUFFIX = ".ipynb"
@@ -36,9 +37,11 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
                 )
     if not found:
         name = assignment.name
+        there = overlooked(course, assignment, paths, [])
         raise NothingToGrade(
             f"no submission of {name} in {', '.join(shown(path) for path in asked)}: looked for "
             f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, one a student"
+            + (f"; there is {there[0]}" if there else "")
         )
     return [found[student] for student in sorted(found)]
 
@@ -72,17 +75,15 @@ def _in_folder(course: Course, assignment: str, folder: Path) -> Iterator[FoundS
         yield _of_student(assignment, folder)
         return
     own = folder / assignment
-    if own.is_dir() and _notebooks(own):
+    if _is_folder(own) and _notebooks(own):
         yield _of_student(assignment, own)
         return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = folder / entry.name
-        if entry.name.startswith(".") and entry.is_dir():
-            continue
-        if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
-            yield FoundSubmission(safe_student(path.stem), path)
-        elif entry.is_dir() and _is_folder(path / assignment):
+        if _is_folder(path / assignment):
             yield _of_student(assignment, path / assignment)
+        elif entry.name.endswith(SUFFIX):  # a folder of that name too: reading it says so
+            yield FoundSubmission(safe_student(path.stem), path)
 
 
 def _of_student(assignment: str, folder: Path) -> FoundSubmission:
@@ -103,7 +104,7 @@ def _notebooks(folder: Path) -> list[Path]:
 
 def _is_folder(path: Path) -> bool:
     """A link counts: it is found, and refused by name when it is read."""
-    return path.is_dir() or path.is_symlink()
+    return os.path.isdir(path) or os.path.islink(path)  # noqa: PTH112, PTH114 - these never raise
 
 
 def _is_link(folder: Path) -> bool:

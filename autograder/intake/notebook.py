@@ -30,6 +30,8 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
     """
     path = found.path
     _refuse_links(path, release.assignment)
+    if not os.path.lexists(path):
+        raise UnreadableSubmission(f"{shown(path.name)}: there is no such file{_instead(path.parent)}")
     notebook = read_notebook(path, limits.notebook_mb)
     try:
         matched = match_cells(notebook.cells, release)
@@ -81,6 +83,16 @@ def _refuse_links(path: Path, assignment: str) -> None:
     for link in links:
         if link.is_symlink():
             raise UnreadableSubmission(f"{shown(link.name)}: is a link, not a file; hand in the notebook itself")
+
+
+def _instead(folder: Path) -> str:
+    """What lies in the folder where a notebook should; and what to do."""
+    try:
+        there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        there = []
+    named = ", ".join(shown(name) for name in there[:3]) + (", …" if len(there) > 3 else "")
+    return f"; there is {named}: a notebook must be handed in" if there else "; a notebook must be handed in"
 
 
 def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:

@@ -16,6 +16,7 @@ from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.intake.find import find_submissions
 from autograder.intake.names import is_safe, safe_student
 from autograder.intake.notebook import read_submission
+from autograder.intake.overlooked import overlooked
 from autograder.intake.release import Release
 
 
@@ -159,3 +160,90 @@ def test_names_that_look_alike_once_safe_stay_apart() -> None:
 @given(st.text(alphabet=st.characters()))
 def test_any_name_becomes_safe(name: str) -> None:
     assert is_safe(safe_student(name))
+
+
+# What is not taken for a submission is named
+
+
+def missed(course: Course, assignment: Assignment, *paths: Path) -> list[str]:
+    return overlooked(course, assignment, paths, find_submissions(course, assignment, paths))
+
+
+def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
+    course: Course, assignment: Assignment, release: Release
+) -> None:
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    (course.root / "submitted/student-002.ipynb").mkdir()
+    (course.root / "submitted/student-003/m1/m1.ipynb").mkdir(parents=True)
+    one, two, three = find_submissions(course, assignment, [])
+    assert [each.student for each in (one, two, three)] == ["student-001", "student-002", "student-003"]
+    for folder in (two, three):
+        with pytest.raises(UnreadableSubmission, match="is a folder"):
+            read_submission(folder, release, course.limits)
+
+
+def test_a_students_folder_may_begin_with_a_dot(course: Course, assignment: Assignment) -> None:
+    put(course.root / "submitted/.ada/m1/m1.ipynb")
+    ((student, path),) = found(course, assignment)
+    assert (student[:4], path) == ("ada-", "submitted/.ada/m1/m1.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("group-1/student-002/m1/m1.ipynb", "lies neither in <student>/m1/ nor directly in the folder"),
+        ("student-002/m1/copy/m1.ipynb", "lies neither in"),
+        ("student-002/m1.ipynb", "lies neither in"),
+        (".hidden/work.ipynb", "lies neither in"),
+        ("student-002.IPYNB", "does not end in .ipynb"),
+        ("student-002.ipynb.txt", "does not end in .ipynb"),
+        ("student-002/m1/m1.ipynb.json", "does not end in .ipynb"),
+    ],
+)
+def test_what_looks_like_a_submission_and_is_none_is_named(
+    course: Course, assignment: Assignment, path: str, said: str
+) -> None:
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    put(course.root / "submitted" / path)
+    (line,) = missed(course, assignment)
+    assert line.startswith(f"submitted/{path}: ")
+    assert said in line
+
+
+def test_a_link_that_leads_nowhere_is_named(course: Course, assignment: Assignment) -> None:
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    (course.root / "submitted/student-002").symlink_to("nowhere")
+    assert missed(course, assignment) == ["submitted/student-002: a link that leads nowhere"]
+
+
+def test_other_work_and_what_tools_keep_is_not_named(course: Course, assignment: Assignment) -> None:
+    (course.root / "source/m2").mkdir()
+    (course.root / "source/m2/m2.py").touch()
+    for path in (
+        "student-001/m1/m1.ipynb",
+        "student-001/m1/previous/1/m1.ipynb",
+        "student-001/m1/other.ipynb",
+        "student-001/m1/.ipynb_checkpoints/m1-checkpoint.ipynb",
+        "student-001/m2/m2.ipynb",
+        ".ipynb_checkpoints/student-001-checkpoint.ipynb",
+        ".collected/m1.ipynb",
+        "._student-001.txt.ipynb_",
+    ):
+        put(course.root / "submitted" / path)
+    (course.root / "submitted/README.md").touch()
+    assert missed(course, assignment) == []
+
+
+def test_where_nothing_is_found_an_example_is_named(course: Course, assignment: Assignment) -> None:
+    put(course.root / "submitted/group-1/student-002/m1/m1.ipynb")
+    with pytest.raises(NothingToGrade, match=r"there is submitted/group-1/student-002/m1/m1\.ipynb: it lies neither"):
+        find_submissions(course, assignment, [])
+
+
+def test_a_missing_notebook_says_what_is_there_instead(
+    course: Course, assignment: Assignment, release: Release
+) -> None:
+    put(course.root / "submitted/student-001/m1/essay.pdf")
+    (only,) = find_submissions(course, assignment, [])
+    with pytest.raises(UnreadableSubmission, match=r"no such file; there is essay\.pdf: a notebook must be"):
+        read_submission(only, release, course.limits)

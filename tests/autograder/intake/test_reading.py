@@ -149,7 +149,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, refused: Callable[[Path], st
     assert "is a folder" in refused(tmp_path / "folder.ipynb")
     assert "is a pipe" in refused(tmp_path / "pipe.ipynb")
     assert "no such file" in refused(tmp_path / "none.ipynb")
-    assert "is a pipe" in refused(Path("/dev/zero"))
+    assert "is a device" in refused(Path("/dev/zero"))
 
 
 def test_links_to_other_work_are_refused(tmp_path: Path, course: Course, refused: Callable[[Path], str]) -> None:
