@@ -232,7 +232,7 @@ class Sitting:
                     break
             if stand_ins:
                 answers = StandIns(self._stand_ins(stand_ins), self._limits)
-                worker.answer_stand_in = answers.answer
+                worker.stand_ins = answers
                 worker.request(answers.request(), {}, self._limits.call_seconds, "stand-ins")
             self._worker = worker
             return worker

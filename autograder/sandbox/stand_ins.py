@@ -1,5 +1,8 @@
 """The trusted side of stand-ins: answers a worker's questions to prerequisites with the answer key's.
 
+Functions of a test's own, which it gives the student's code to call, are answered here too: so there is nothing of
+them to read over there.
+
 A stand-in is asked with data and answers with data. Objects of the answer key's classes (a cache) stay here, and the
 worker holds their numbers. A hostile worker may ask for anything, as often as it likes: what was not stood in for is
 refused, and so is what is too large, or too much, or takes too long.
@@ -11,7 +14,7 @@ import contextlib
 import inspect
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -46,11 +49,18 @@ class StandIns:
         self._seconds = 4 * limits.call_seconds
         self._classes = {name: value for name, value in names.items() if isinstance(value, type)}
         self._objects: list[Any] = []
+        self._lent: list[Callable[..., Any]] = []
         self._links: list[tuple[list[Tensor], list[Tensor]]] = []
 
     def request(self) -> dict[str, Any]:
         """What the worker is told: each name, with the methods of a class, None for a function."""
         return {"op": "stand_in", "names": {name: _methods(value) for name, value in self._names.items()}}
+
+    def lend(self, function: Callable[..., Any]) -> int:
+        """The number, below 0, under which the worker may call a function of a test's own from now on."""
+        if function not in self._lent:
+            self._lent.append(function)
+        return -1 - self._lent.index(function)
 
     def answer(self, frame: Frame) -> Frame:
         """The answer to one question, or a refusal: the student's function gave its prerequisite wrong arguments."""
@@ -59,7 +69,13 @@ class StandIns:
             with memory_bound(self._memory_mb, self._pages), time_bound(max(self._seconds, 0.01)):
                 return self._answer(frame)
         except Exception as error:
-            return Frame({"id": frame.header["id"], "refused": _refusal(error)}, {})
+            asked = frame.header["stand_in"]
+            if isinstance(asked, dict) and "function" in asked:
+                # a function of the test's own, on the student's arguments: its words help, and hide nothing
+                said = {"raised": f"{type(error).__name__}: {error}"[:300]}
+            else:
+                said = {"refused": _refusal(error)}
+            return Frame({"id": frame.header["id"], **said}, {})
         finally:
             self._seconds -= time.monotonic() - started
 
@@ -78,12 +94,15 @@ class StandIns:
             with counter or contextlib.nullcontext(), torch.enable_grad():  # a backward pass of the test may be running
                 answer = self._ask(question, *value)
         encoded = encoder.encode(answer)
-        self._links.append((decoder.grad_tensors, encoder.grad_tensors))
+        if "function" not in question or (decoder.grad_tensors and encoder.grad_tensors):
+            self._links.append((decoder.grad_tensors, encoder.grad_tensors))
         header = {"id": frame.header["id"], "value": encoded, "number": len(self._links) - 1}
         return Frame(header | ({"cost": counter.figures()} if counter else {}), encoder.tensors)
 
     def _ask(self, question: Mapping[str, Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """What a function, a class or a method returns, or what an attribute holds."""
+        if "function" in question:
+            return self._lent[-1 - int(question["function"])](*arguments, **keywords)
         if "name" in question:
             return self._names[question["name"]](*arguments, **keywords)
         owner = self._objects[question["object"]]

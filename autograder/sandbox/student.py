@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from inspect import isclass
 from typing import Any
 
 from torch import Tensor
@@ -11,9 +12,11 @@ from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.sandbox.handles import Handle, StudentFunction
 from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
+from autograder.suite.objects import NotData
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
@@ -39,12 +42,11 @@ class Student:
         self._call_seconds = call_seconds
         self._sources = sources
         self._why_missing = why_missing
-        self._of_suite: set[tuple[int, int]] = set()
 
     def __getattr__(self, name: str) -> StudentFunction:
         if name.startswith("__"):
             raise AttributeError(name)
-        return StudentFunction(self, name, {"name": name})
+        return StudentFunction(self, name)
 
     def cost(self, name: str, /, *arguments: Any, **keywords: Any) -> Cost:
         """Call `name` and return what it cost, as the worker counted it."""
@@ -70,62 +72,68 @@ class Student:
         often than it was asked to: this is for times, and no test.
         """
         header: dict[str, Any] = {"op": "repeat", "name": name, "times": times, "give": give}
-        encoder = Encoder(_reference, keep_strides=True)
+        worker = self._worker()
+        encoder = Encoder(_naming(worker), keep_strides=True)
         if given is not None:
             header["value"] = encoder.encode([list(given[0]), dict(given[1])])
-        worker = self._worker()
         started = time.perf_counter()
         frame = worker.request(header, encoder.tensors, self._call_seconds, name)
         seconds = time.perf_counter() - started
-        return self._value(frame, name, worker, [])[0], seconds
+        return self._value(frame, Call(name, (), {}), worker, [])[0], seconds
 
     def define(self, source: str, name: str) -> Handle:
-        """Define a function of the suite's own in the worker; it can be passed to the student's functions."""
+        """Define a function of the suite's own in the worker, for what must happen there: to drive an object of the
+        student's, or to make one for it. A function that the student's code is only to call is passed as it is.
+
+        Raises:
+            SyntaxError: it is not Python. Whatever else goes wrong over there is the submission's doing.
+        """
+        compile(source, "<suite>", "exec", dont_inherit=True)
         header = {"op": "define", "source": source, "name": name}
-        frame = self._worker().request(header, {}, self._call_seconds, name)
-        value = self._value(frame, name, self._worker(), [])[0]
+        worker, call = self._worker(), Call(name, (), {}, of_suite=True)
+        value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[0]
         if not isinstance(value, Handle):
             raise StudentCrashed(f"{name} could not be defined")
-        self._note_of_suite(value)
+        value.of_suite = True
         return value
-
-    def _note_of_suite(self, value: Any) -> None:
-        """Objects that the suite's own code made: a message about the student's answer does not name them."""
-        for leaf in tree_flatten(value)[0]:
-            if isinstance(leaf, Handle):
-                self._of_suite.add((id(leaf._at), leaf._reference.number))
 
     def source(self, name: str) -> str:
         """Text of the cell that answers a question; "" where there is none."""
+        current_log().asked = True
         return self._sources.get(name, "")
 
     def _call(
-        self, shown: str, target: dict[str, Any], arguments: Sequence[Any], keywords: dict[str, Any]
+        self,
+        shown: str,
+        target: dict[str, Any],
+        arguments: Sequence[Any],
+        keywords: dict[str, Any],
+        of_suite: bool = False,
     ) -> tuple[Any, Cost | None]:
-        call = Call(shown, tuple(arguments), dict(keywords))
-        current_log().calls.append(call)
+        log = current_log()
+        call = Call(shown, tuple(arguments), dict(keywords), of_suite=of_suite)
+        log.note(call)
         try:
             worker = self._worker()
-            call.of_suite = (id(worker), target.get("handle")) in self._of_suite
-            encoder = Encoder(_reference, keep_strides=True)
+            encoder = Encoder(_naming(worker), keep_strides=True)
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
             call.changed = tuple(plain(str(name), 80) for name in _items(frame.header.get("changed", [])))
-            call.result, call.cost = self._value(frame, shown, worker, encoder.grad_tensors, call)
-            if call.of_suite:
-                self._note_of_suite(call.result)
+            call.result, call.cost = self._value(frame, call, worker, encoder.grad_tensors)
+            if isinstance(call.result, Handle):
+                call.result.of_suite = of_suite
+                # only here does a test ask for an object: where it calls a class, or a function of the suite's own
+                call.result.asked_for = of_suite or isclass(log.signatures.get(target.get("name", "")))
             call.launch = _launch(frame.header["launch"], shown) if "launch" in frame.header else None
         except StudentFault as fault:
             call.fault = fault
             raise
         return call.result, call.cost
 
-    def _value(
-        self, frame: Frame, shown: str, worker: Worker, inputs: list[Tensor], call: Call | None = None
-    ) -> tuple[Any, Cost | None]:
+    def _value(self, frame: Frame, call: Call, worker: Worker, inputs: list[Tensor]) -> tuple[Any, Cost | None]:
         """The value of an answer, checked, or the fault that it tells of."""
-        header = frame.header
+        header, shown = frame.header, call.name
         if header.get("missing") is True:
             raise StudentMissing(self._why_missing(shown))
         if forbidden := header.get("forbidden"):
@@ -135,62 +143,15 @@ class Student:
         if header.get("ok") is not True:
             raise _error(header, shown)
         try:
-            decoder = Decoder(frame.tensors, lambda reference: Handle(self, worker, reference))
+            decoder = Decoder(frame.tensors, lambda reference: Handle(self, worker, reference, call))
             value = decoder.decode(header.get("value"))
             cost = _cost(header["cost"]) if "cost" in header else None
         except WireError as error:
             worker.kill()
             raise StudentCrashed(f"{shown} gave an answer that cannot be taken: {error}.") from None
         if inputs and decoder.grad_tensors:
-            note = call.gradients if call is not None else []
-            value = _link(value, inputs, _Pull(self, worker, header["id"], shown, note))
+            value = _link(value, inputs, _Pull(self, worker, header["id"], shown, call.gradients))
         return value, cost
-
-
-class StudentFunction:
-    """A function or a class of the submission, by name."""
-
-    def __init__(self, student: Student, name: str, target: dict[str, Any]) -> None:
-        self._student = student
-        self._target = target
-        self.name = name
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._student._call(self.name, self._target, arguments, keywords)[0]
-
-
-class Handle:
-    """An object that stays in the worker. Attributes that are data come as data; methods are called there."""
-
-    def __init__(self, student: Student, worker: Worker, reference: HandleReference) -> None:
-        self._student, self._at, self._reference = student, worker, reference
-        self.name = plain(reference.kind, 80)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        self._still_there()
-        return self._student._call(self.name, {"handle": self._reference.number}, arguments, keywords)[0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        self._still_there()
-        shown = f"{self.name}.{name}"
-        header = {"op": "get", "handle": self._reference.number, "attribute": name}
-        frame = self._at.request(header, {}, self._student._call_seconds, shown)
-        if frame.header.get("method") is True:
-            return StudentFunction(self._student, shown, {"handle": self._reference.number, "attribute": name})
-        call = Call(shown, (), {})
-        current_log().calls.append(call)
-        try:
-            call.result = self._student._value(frame, shown, self._at, [])[0]
-        except StudentFault as fault:
-            call.fault = fault
-            raise
-        return call.result
-
-    def _still_there(self) -> None:
-        if not self._at.alive:
-            raise StudentCrashed(f"{self.name} is gone with the process that it lived in")
 
 
 class _Pull:
@@ -201,12 +162,12 @@ class _Pull:
         self._note = note
 
     def __call__(self, inputs: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        encoder = Encoder(_reference)
+        encoder = Encoder(lambda _: None)
         value = encoder.encode(list(gradients))
         shown = f"the backward pass of {self._shown}"
         header = {"op": "backward", "call": self._call, "value": value}
         frame = self._worker.request(header, encoder.tensors, self._student._call_seconds, shown)
-        answer = self._student._value(frame, shown, self._worker, [])[0]
+        answer = self._student._value(frame, Call(shown, (), {}), self._worker, [])[0]
         if not isinstance(answer, list) or len(answer) != len(inputs):
             raise StudentCrashed(f"{shown} gave an answer that cannot be taken.")
         for gradient, tensor in zip(answer, inputs, strict=True):
@@ -240,8 +201,16 @@ def _link(value: Any, inputs: list[Tensor], pull: _Pull) -> Any:
     return tree_unflatten(leaves, structure)
 
 
-def _reference(value: Any) -> HandleReference | None:
-    return value._reference if isinstance(value, Handle) else None
+def _naming(worker: Worker) -> Callable[[Any], HandleReference | None]:
+    """How an argument that is no data goes to this worker: by the name of an object there, or of a function here."""
+
+    def name(value: Any) -> HandleReference | None:
+        if isinstance(value, Handle):
+            return value.reference
+        lent = callable(value) and not isinstance(value, NotData)
+        return HandleReference(worker.stand_ins.lend(value)) if lent else None
+
+    return name
 
 
 def _error(header: dict[str, Any], shown: str) -> StudentFault:

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,8 @@ from torch import Tensor
 from autograder.course import Limits
 from autograder.errors import HostFailed, StudentCrashed, StudentTimeout
 from autograder.sandbox.host import HostClient
+from autograder.sandbox.stand_ins import StandIns
 from autograder.wire.frames import Frame, WireClosed, WireError, WireTimeout, receive_frame, send_frame
-
-StandInAnswer = Callable[[Frame], Frame]
-"""Answers a stand-in's question with a frame."""
 
 _READY_SECONDS = 20.0
 _KILL_SECONDS = 10.0
@@ -61,7 +59,7 @@ class Worker:
         self._max_body = limits.reply_mb << 20
         self._requests = 0
         self.alive = True
-        self.answer_stand_in: StandInAnswer | None = None
+        self.stand_ins = StandIns({}, limits)
         try:
             word = receive_frame(self._sock, 0, time.monotonic() + _READY_SECONDS).header
         except (WireClosed, WireError, WireTimeout) as error:
@@ -131,10 +129,10 @@ class Worker:
             frame = receive_frame(self._sock, self._max_body, time.monotonic() + seconds)
             if frame.header.get("id") != number:
                 raise WireError("an answer to another question")
-            if self.answer_stand_in is None or "stand_in" not in frame.header:
+            if "stand_in" not in frame.header:
                 return frame
             asked = time.monotonic()
-            send_frame(self._sock, self.answer_stand_in(frame), asked + seconds)
+            send_frame(self._sock, self.stand_ins.answer(frame), asked + seconds)
             started += time.monotonic() - asked
 
     def _wait(self, deadline: float, waited: float, longest: float) -> None:

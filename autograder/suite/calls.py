@@ -69,8 +69,10 @@ class Call:
     Attributes:
         name: "softmax", or "KVCache.append" for a method of a handle.
         arguments, keywords: as the suite gave them.
-        changed: names of the arguments that the call changed in place.
+        changed: where the call changed its arguments in place ("x", "params['w1']").
         of_suite: whether it called code of the suite's own (`student.define`), and not the student's.
+        is_attribute: whether an attribute was read, and nothing called.
+        refused: whether the test asked for the ValueError that it ended in.
         launch: what its kernels did, where that was asked for.
         cost: what it cost, where that was asked for.
         gradients: what came back through it, one list a backward pass.
@@ -83,6 +85,8 @@ class Call:
     fault: StudentFault | None = None
     changed: tuple[str, ...] = ()
     of_suite: bool = False
+    is_attribute: bool = False
+    refused: bool = False
     launch: Launch | None = None
     cost: Cost | None = None
     gradients: list[Any] = field(default_factory=list)
@@ -90,10 +94,21 @@ class Call:
 
 @dataclass(slots=True)
 class CallLog:
-    """The calls of one test, in order. `signatures` (the answer key) gives the arguments their names."""
+    """The calls of one test, in order.
+
+    Attributes:
+        signatures: names of the answer key, for the arguments' names and to tell classes from functions.
+        asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
+    """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    asked: bool = False
+
+    def note(self, call: Call) -> None:
+        """Add a call that is about to be made."""
+        self.calls.append(call)
+        self.asked = True
 
     def parameter_names(self, function: str) -> list[str]:
         known: Any = self.signatures
@@ -106,6 +121,8 @@ class CallLog:
 
     def describe(self, call: Call) -> str:
         """The call as a person would write it, shapes instead of values: `softmax(z[4, 7], dim=-1)`."""
+        if call.is_attribute:
+            return call.name
         names = self.parameter_names(call.name)
         parts = []
         for position, value in enumerate(call.arguments):
@@ -170,16 +187,30 @@ def describe_last() -> str:
     return f"`{current_log().describe(call)}`" if call else "the call"
 
 
+def may_be_none() -> bool:
+    """Whether None may be a right answer to the most recent call: the answer key's docstring says what it returns."""
+    log = current_log()
+    names = [call.name for call in log.calls if not call.of_suite]
+    documented = inspect.getdoc(log.signatures.get(names[-1])) if names else None
+    return "None" in (documented or "").partition("Returns:")[2]
+
+
+_USUAL = ("torch.float64", "torch.int64", "torch.bool", "float64", "int64", "bool")
+"""Dtypes that go without saying."""
+
+
 def _show(value: Any, name: str) -> str:
     equals = f"{name}=" if name else ""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         if value.ndim == 0:
             return f"{equals}{value.item()!r}"
-        return f"{name or 'tensor'}{list(value.shape)}"
+        dtype = f" {str(value.dtype).removeprefix('torch.')}" if str(value.dtype) not in _USUAL else ""
+        return f"{name or 'tensor'}{list(value.shape)}{dtype}"
     if isinstance(value, (bool, int, float, str, torch.dtype)) or value is None:
         text = repr(value)
     elif isinstance(value, dict):
-        text = f"{{{len(value)} entries}}"
+        text = ", ".join(f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5])
+        text = f"{{{text}}}" if len(text) <= 58 and len(value) <= 4 else f"{{{len(value)} entries}}"
     elif isinstance(value, (list, tuple)) and not _is_short(value):
         text = f"{type(value).__name__} of {len(value)}"
     elif isinstance(value, (list, tuple)):

@@ -5,6 +5,7 @@ No message prints an expected value in full, a line of the suite or of the answe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +15,20 @@ import torch
 from torch import Tensor
 
 from autograder.errors import StudentError
-from autograder.suite.calls import describe_last, last_call
+from autograder.suite.calls import current_log, describe_last, last_call, may_be_none
+from autograder.suite.kinds import dtype_name, kind_of
 
 ATOL = 2e-6
 """An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by 5e-7."""
 RTOL = 2e-6
+
+
+class WrongValue(AssertionError):
+    """An answer of the right kind, with other numbers in it."""
+
+
+class ArgumentsChanged(AssertionError):
+    """A call changed its arguments in place."""
 
 
 def assert_close(
@@ -45,7 +55,7 @@ def assert_close(
     subject = f"{what} of {describe_last()}" if what else describe_last()
     if isinstance(expected, (float, int)) and not isinstance(actual, Tensor):
         if isinstance(actual, bool) or not isinstance(actual, (float, int)):
-            raise AssertionError(f"{subject} should be a number, and is {_kind(actual)}.")
+            raise AssertionError(f"{subject} should be a number, and is {kind_of(actual)}.")
         actual, expected = torch.tensor(float(actual), dtype=torch.float64), torch.tensor(float(expected)).double()
     if isinstance(expected, (float, int)):
         expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
@@ -54,15 +64,18 @@ def assert_close(
     if isinstance(actual, np.ndarray):
         actual = torch.from_numpy(np.ascontiguousarray(actual))
     if not isinstance(actual, Tensor):
-        raise AssertionError(f"{subject} should be a tensor of shape {list(expected.shape)}, and is {_kind(actual)}.")
+        raise AssertionError(f"{subject} should be a tensor of shape {list(expected.shape)}, and is {kind_of(actual)}.")
     if actual.shape != expected.shape:
         raise AssertionError(f"{subject} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
     if same_dtype and actual.dtype != expected.dtype:
-        raise AssertionError(f"{subject} has dtype {_name(actual.dtype)}; it should be {_name(expected.dtype)}.")
+        raise AssertionError(
+            f"{subject} has dtype {dtype_name(actual.dtype)}; it should be {dtype_name(expected.dtype)}."
+        )
     mine, theirs = _wide(actual), _wide(expected)
     close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
     if not bool(close.all()):
-        raise AssertionError(f"{subject} {_difference(mine, theirs, close)}")
+        difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
+        raise WrongValue(f"{subject} {difference(mine, theirs, close)}")
 
 
 def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
@@ -77,11 +90,15 @@ def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         assert_close(actual, expected, atol=0, rtol=0, what=what)
     elif problem := _unequal(actual, expected, ""):
-        raise AssertionError(f"{subject}: {problem}")
+        raise WrongValue(f"{subject}: {problem}")
 
 
 def assert_refused(function: Callable[..., Any], *arguments: Any, sizes: tuple[int, ...] = (), **keywords: Any) -> None:
-    """Assert that the call raises ValueError, with every number of `sizes` in its message.
+    """Assert that the call raises ValueError, whose message has every number of `sizes`: as a whole number, or as
+    numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8).
+
+    It shows only that something is raised, so a test counts for it only where another test of the question has passed
+    in which the same function answered.
 
     Raises:
         AssertionError: it returned, raised something else, or left the sizes out.
@@ -91,24 +108,42 @@ def assert_refused(function: Callable[..., Any], *arguments: Any, sizes: tuple[i
     except StudentError as error:
         if "ValueError" not in error.kinds:
             raise AssertionError(f"{describe_last()} should raise ValueError, and raises {error}.") from None
-        absent = [size for size in sizes if str(size) not in error.message]
+        absent = [size for size in sizes if not _says(error.message, size)]
         if absent:
             raise AssertionError(
                 f"{describe_last()} raises ValueError, whose message should name the sizes that do not fit "
                 f"({absent[0]} is missing): {error.message!r}"
             ) from None
+        current_log().calls[-1].refused = True
         return
     raise AssertionError(f"{describe_last()} should raise ValueError: these arguments cannot be right.")
+
+
+_BETWEEN_SIZES = re.compile(r"(?<=\d)\s*(?:[x×]|\.\.)\s*(?=\d)")
+_WHOLE_NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?!\w|\.\d)")
+"""Digits by themselves: not those of 0.5, float64 or w1."""
+
+
+def _says(message: str, size: int) -> bool:
+    found = _WHOLE_NUMBER.findall(_BETWEEN_SIZES.sub(" ", message))
+    numbers = [int(text.replace("−", "-")) for text in found]
+    ends = range(1, len(numbers) + 1)
+    return any(sum(numbers[start:end]) == size for end in ends for start in range(end))
 
 
 def assert_unchanged() -> None:
     """Assert that the last call left its arguments as they were."""
     call = last_call()
     if call is not None and call.changed:
-        raise AssertionError(
-            f"{describe_last()} changed its argument {', '.join(call.changed)} in place: the caller's tensor is "
-            "different afterwards. Make a new tensor instead (`x = x / s`, not `x /= s`)."
-        )
+        raise ArgumentsChanged(how_changed(describe_last(), call.changed))
+
+
+def how_changed(called: str, changed: tuple[str, ...]) -> str:
+    """What to tell a student whose call changed its arguments."""
+    return (
+        f"{called} changed its argument {', '.join(changed)} in place: the caller's is different afterwards. "
+        "Make a new one instead (`x = x / s`, not `x /= s`)."
+    )
 
 
 def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -173,6 +208,14 @@ def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
     return f"{text}, {size} by {abs(value - wanted):.3g}. {_how_many(close)}".rstrip()
 
 
+def _opposite(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
+    """As `_difference`, for booleans."""
+    first = [int(i) for i in (~close).nonzero()[0]]
+    where = f"at {first}" if first else "in its value"
+    value = bool(mine[tuple(first)])
+    return f"is {value} {where}, where {not value} is expected. {_how_many(close)}".rstrip()
+
+
 def _common_factor(mine: Tensor, theirs: Tensor) -> float | None:
     """The number that turns every expected element into the student's, where there is one worth telling."""
     nonzero = theirs.abs() > ATOL
@@ -207,7 +250,9 @@ def _unequal(actual: Any, expected: Any, path: str) -> str:
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         return "" if same(actual, expected) else f"yours is another tensor{where}."
     if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
-        return f"yours is {_kind(actual)}{where}, where {_kind(expected)} is expected."
+        mine = "None" if actual is None and may_be_none() else kind_of(actual)
+        wanted = "None" if expected is None else kind_of(expected)
+        return f"yours is {mine}{where}, where {wanted} is expected."
     return "" if actual == expected else f"yours is {_short(actual)}{where}, and that is not right."
 
 
@@ -215,22 +260,9 @@ def _comparable(expected: Any) -> type | tuple[type, ...]:
     return (int, float) if isinstance(expected, (int, float)) else type(expected)
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None (is a `return` missing?)"
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {list(value.shape)}"
-    article = "an" if type(value).__name__[:1] in "aeiou" else "a"
-    return f"{article} {type(value).__name__}"
-
-
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _finite(value: float) -> bool:

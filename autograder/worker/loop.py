@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import socket
 import sys
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map
 
 from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
+from autograder.worker.arguments import changed_arguments, picture
 from autograder.worker.cells import describe_error, run_cell
 from autograder.worker.forbidden import Ban
 from autograder.worker.notebook_world import fresh_seeds, install_colab, new_namespace
 from autograder.worker.stand_ins import (
     Answered,
+    FunctionRaised,
     StandInObject,
     StandInRefused,
     crossing,
+    make_function,
     make_stand_in,
     make_stand_in_class,
 )
@@ -84,13 +84,14 @@ class Loop:
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
-        """Define a function of the suite's own, apart from the submission's names."""
-        names = {"torch": torch, "__name__": "suite"}
-        error = run_cell(f"suite {frame.header['name']}", frame.header["source"], names)
-        if error is not None:
-            self._reply({"ok": False, "error": error})
-        else:
-            self._answer(names[frame.header["name"]], [])
+        """Define a function of the suite's own, apart from the submission's names. Its text is kept nowhere."""
+        names: dict[str, Any] = {"torch": torch, "__name__": "suite"}
+        try:
+            exec(compile(frame.header["source"], "<suite>", "exec", dont_inherit=True), names)
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error)})
+            return
+        self._answer(names[frame.header["name"]], [])
 
     def _do_call(self, frame: Frame) -> None:
         target = self._target(frame.header)
@@ -98,7 +99,7 @@ class Loop:
             return
         decoder = Decoder(frame.tensors, self._object, keep_strides=True, device=self._device)
         args, kwargs = decoder.decode(frame.header["value"])
-        before = tree_map(_copy, (args, kwargs))
+        before = picture(args), picture(kwargs)
         counter = self._counter = CostCounter() if frame.header.get("cost") else None
         if self._ban is not None:
             self._ban.called = None
@@ -108,9 +109,10 @@ class Loop:
                 result = target(*args, **kwargs)
             self._settle()
         except BaseException as error:
-            self._reply({"ok": False, "error": describe_error(error), **self._notes(None)})
+            changed = changed_arguments(target, before, (args, kwargs))
+            self._reply({"ok": False, "error": describe_error(error), "changed": changed, **self._notes(None)})
             return
-        changed = _changed(target, before, (args, kwargs))
+        changed = changed_arguments(target, before, (args, kwargs))
         notes = self._notes(counter) | ({"launch": launch.figures()} if launch is not None else {})
         self._answer(result, decoder.grad_tensors, changed=changed, **notes)
 
@@ -202,6 +204,8 @@ class Loop:
         frame = receive_frame(self._sock, _MAX_REQUEST)
         if "refused" in frame.header:
             raise StandInRefused(frame.header["refused"])
+        if "raised" in frame.header:
+            raise FunctionRaised(frame.header["raised"])
         if self._counter is not None:
             self._counter.add(frame.header["cost"])
         value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(frame.header["value"])
@@ -241,6 +245,9 @@ class Loop:
         return HandleReference(len(self._objects) - 1, type(value).__name__)
 
     def _object(self, reference: HandleReference) -> Any:
+        """An object here, or what stands for a function of a test's own: those have the numbers below 0."""
+        if reference.number < 0:
+            return make_function(reference.number, self._ask)
         return self._objects[reference.number]
 
 
@@ -249,48 +256,6 @@ def _watch(target: Any, args: Any, kwargs: Any) -> contextlib.AbstractContextMan
     if launches is None:
         raise RuntimeError("no Triton here that the strict interpreter knows (3.6 to 3.9): install triton 3.7.1")
     return launches.watch_launches(target, args, kwargs)  # type: ignore[no-any-return]
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _changed(target: Any, before: Any, after: Any) -> list[str]:
-    """Names of the arguments that are not what they were."""
-    pairs = enumerate(zip(before[0], after[0], strict=True))
-    positions = [position for position, (old, new) in pairs if not _equal(old, new)]
-    names = _parameters(target) if positions else []
-    changed = [names[position] if position < len(names) else str(position + 1) for position in positions]
-    changed += [name for name, new in after[1].items() if name in before[1] and not _equal(before[1][name], new)]
-    return changed
-
-
-def _equal(old: Any, new: Any) -> bool:
-    old_leaves, old_structure = tree_flatten(old)
-    new_leaves, new_structure = tree_flatten(new)
-    if old_structure != new_structure:
-        return False
-    for left, right in zip(old_leaves, new_leaves, strict=True):
-        if isinstance(left, Tensor):
-            if not isinstance(right, Tensor) or left.shape != right.shape or left.dtype != right.dtype:
-                return False
-            if not torch.equal(left, right.detach()) and not torch.allclose(left, right.detach(), 0, 0, equal_nan=True):
-                return False
-        elif isinstance(left, np.ndarray):
-            if not np.array_equal(left, right, equal_nan=left.dtype.kind == "f"):
-                return False
-        elif isinstance(left, (int, float, str)) and left != right and left == left:
-            return False
-    return True
-
-
-def _parameters(target: Any) -> list[str]:
-    try:
-        return list(inspect.signature(target).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def run(sock: socket.socket, device: str = "cpu") -> None:

@@ -1,7 +1,7 @@
-"""Stand-ins for prerequisites that failed: functions and classes whose answers come over the wire.
+"""Functions and classes whose answers come over the wire: stand-ins for prerequisites, and functions of a test's own.
 
-The answer key stays where it is; a stand-in sends its arguments to the trusted side and returns what comes back,
-gradients included. Of an object only the number is here.
+The answer key and the suite stay where they are. What stands here sends its arguments to the trusted side and returns
+what comes back, gradients included; there is nothing else in it to read. Of an object only the number is here.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ Ask = Callable[[dict[str, Any], Any], Answered]
 
 class StandInRefused(ValueError):
     """The arguments of a stand-in cannot be right."""
+
+
+class FunctionRaised(RuntimeError):
+    """A function of the test's own raised on these arguments; the text is its exception's."""
 
 
 class StandInObject:
@@ -80,6 +84,15 @@ def make_stand_in(name: str, ask: Ask) -> Callable[..., Any]:
 
     stand_in.__name__ = stand_in.__qualname__ = name
     return stand_in
+
+
+def make_function(number: int, ask: Ask) -> Callable[..., Any]:
+    """A function of a test's own, by the number that it has on the trusted side."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return _called(ask, {"function": number}, args, kwargs)
+
+    return function
 
 
 def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask) -> type[StandInObject]:

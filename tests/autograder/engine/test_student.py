@@ -13,8 +13,9 @@ import torch
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
 from autograder.grading.batch import Bench
+from autograder.sandbox.handles import Handle
 from autograder.sandbox.stand_ins import StandIns
-from autograder.sandbox.student import Handle, Student
+from autograder.sandbox.student import Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import describe_last, last_call, start_log
 from autograder.wire.frames import Frame
@@ -56,6 +57,31 @@ def rows(a, b):
 def apply(f, x):
     return f(x) + 1
 
+def run(x, edit, refuse=False):
+    eval(edit) if "=" not in edit else exec(edit)
+    if refuse:
+        raise ValueError("refused all the same")
+
+class Duck:
+    def __getattr__(self, name):
+        return lambda *args: True
+
+    def __eq__(self, other):
+        return True
+
+def duck(x):
+    return Duck()
+
+def look_into(f):
+    import inspect, linecache
+    seen = [str(linecache.cache), repr(f), str(getattr(f, "__dict__", ""))]
+    try:
+        seen.append(inspect.getsource(f))
+    except OSError as error:
+        seen.append(str(error))
+    closure = [cell.cell_contents for cell in f.__closure__ or ()]
+    return " ".join([*seen, str(closure), str(f.__defaults__), str(f.__doc__)])
+
 def use_helper(x):
     return helper(x).sum()
 
@@ -92,7 +118,7 @@ def worker(bench: Bench) -> Iterator[Worker]:
 
 @pytest.fixture
 def student(worker: Worker) -> Student:
-    start_log({})
+    start_log({"Box": type})
     return Student(lambda: worker, 2.0, {"same": "def same(x): ..."}, lambda name: f"`{name}` is not there")
 
 
@@ -203,6 +229,95 @@ def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
     assert student.apply(tripled, 5) == 16
 
 
+def test_a_function_of_the_suite_stays_here_with_its_gradients(student: Student) -> None:
+    assert student.apply(lambda x: 3 * x, 5) == 16
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    student.apply(lambda x: x * x, x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_what_a_function_of_the_suite_raises_is_told(student: Student) -> None:
+    with pytest.raises(StudentError, match="FunctionRaised: IndexError: list index out of range"):
+        student.apply(lambda x: [][x], 5)
+
+
+def test_of_a_function_of_the_suite_there_is_nothing_to_read(student: Student) -> None:
+    def secret(x: int) -> str:
+        return "the text of the suite"
+
+    driver = student.define("def drive():\n    return 'the text of the suite'\n", "drive")
+    for function in (secret, driver):
+        assert "the text of the suite" not in student.look_into(function)
+
+
+@pytest.mark.parametrize(
+    ("edit", "places"),
+    [
+        ("x['w'].add_(1)", ("x['w']",)),
+        ("x['w'].unsqueeze_(0)", ("x['w']",)),
+        ("x['blocks'][1].mul_(2)", ("x['blocks'][1]",)),
+        ("x['sizes'].n = 5", ("x['sizes'].n",)),
+        ("x['blocks'].pop()", ("x['blocks']",)),
+        ("x['new'] = 1", ("x",)),
+        ("x['mask'].logical_not_()", ("x['mask']",)),
+        ("x['words'].add('c')", ("x['words']",)),
+        ("x['w'].requires_grad_()", ()),
+        ("dict(x)['w'] + 1", ()),
+    ],
+)
+def test_what_a_call_changes_is_found_wherever_it_is(student: Student, edit: str, places: tuple[str, ...]) -> None:
+    value = {
+        "w": torch.tensor([1.0, float("nan")]), "blocks": [torch.ones(2), torch.ones(2)], "words": {"a", "b"},
+        "sizes": SimpleNamespace(n=4), "mask": torch.tensor([True, False]),
+    }  # fmt: skip
+    student.run(value, edit)
+    call = last_call()
+    assert call is not None
+    assert call.changed == places
+    with pytest.raises(StudentError, match="refused all the same"):
+        student.run(value, edit, refuse=True)
+    call = last_call()
+    assert call is not None
+    assert call.changed == places
+
+
+DUCK = [
+    ("it is compared", lambda duck: duck == 3),
+    ("it is asked for its truth", lambda duck: bool(duck)),
+    ("it is counted", lambda duck: len(duck)),
+    ("it is gone through", lambda duck: list(duck)),
+    ("it is indexed", lambda duck: duck[0]),
+    ("it is added", lambda duck: 1 + duck),
+    ("it is summed like a tensor", lambda duck: duck.sum()),
+    ("its shape is read", lambda duck: duck.shape),
+    ("its equal is called", lambda duck: duck.equal(torch.ones(2))),
+    ("it is appended to like a list", lambda duck: duck.append(1)),
+]
+
+
+@pytest.mark.parametrize(("how", "use"), DUCK)
+def test_an_object_is_no_data(student: Student, how: str, use: Callable[[Any], object]) -> None:
+    duck = student.duck(3)
+    with pytest.raises(AssertionError) as caught:
+        use(duck)
+    assert str(caught.value) == (
+        "`duck(3)` gives an object of class Duck, where data is expected (a tensor, a number, a list)."
+    )
+
+
+def test_a_method_is_no_data_and_says_what_may_be_missing(student: Student) -> None:
+    box = student.Box(3)
+    with pytest.raises(AssertionError, match=r"`Box.double` is a method .is a `@property` missing.., where data"):
+        assert box.double
+
+
+def test_what_an_object_gives_is_no_object_that_was_asked_for(student: Student) -> None:
+    box = student.Box(student.duck(3))
+    with pytest.raises(AssertionError, match=r"`Box.value` gives an object of class Duck"):
+        box.value.sum()
+
+
 def test_costs_are_counted(student: Student) -> None:
     a, b = torch.ones(3, 4), torch.ones(4, 5)
     cost = student.cost("product", a, b)
@@ -212,7 +327,7 @@ def test_costs_are_counted(student: Student) -> None:
 
 def stand_in(worker: Worker, **names: Any) -> None:
     answers = StandIns(names, Limits())
-    worker.answer_stand_in = answers.answer
+    worker.stand_ins = answers
     assert worker.request(answers.request(), {}, 2.0, "stand-ins").header["ok"] is True
 
 
@@ -273,7 +388,7 @@ def test_an_object_of_a_stand_in_lives_on_the_trusted_side(student: Student, wor
 @pytest.mark.parametrize("name", ["_sum", "__class__", "__init__", "nothing"])
 def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Student, worker: Worker, name: str) -> None:
     stand_in(worker, Box=Tally)
-    answer = worker.answer_stand_in
+    answer = worker.stand_ins.answer
     assert answer is not None
     made = answer(Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {}))
     assert made.header["value"] == {"h": 0, "k": "Box"}

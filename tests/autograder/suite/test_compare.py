@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from autograder.errors import StudentError
-from autograder.suite import assert_close, assert_equal, assert_refused, assert_unchanged, call_twice
-from autograder.suite.calls import Call, current_log, start_log
+from autograder.suite import assert_close, assert_equal, assert_refused, assert_unchanged, call_twice, zeros
+from autograder.suite.calls import Call, current_log, describe_last, start_log
 from autograder.suite.compare import same
 
 
@@ -23,7 +23,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> None:
 @pytest.fixture(autouse=True)
 def log() -> None:
     start_log({"layer_norm": layer_norm}).calls.append(
-        Call("layer_norm", (torch.zeros(4, 6), torch.zeros(6), torch.zeros(6)), {"eps": 0.1})
+        Call("layer_norm", (zeros(4, 6), zeros(6), zeros(6)), {"eps": 0.1})
     )
 
 
@@ -71,6 +71,11 @@ def test_equal_tensors_pass() -> None:
             torch.tensor([1.0, float("nan")]),
             torch.tensor([1.0, 0.0]),
             "is nan at [1], where a finite number is expected. 1 of 2 elements differ.",
+        ),
+        (
+            torch.tensor([[True, False], [True, True]]),
+            torch.tensor([[True, True], [True, True]]),
+            "is False at [0, 1], where True is expected. 1 of 4 elements differ.",
         ),
         # an empty row that should be 0: no common factor of the rest is worth telling
         (
@@ -121,6 +126,61 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
     assert "should name the sizes" in said(assert_refused, refuses("they differ"), sizes=(3, 5))
     assert "and raises RuntimeError: no" in said(assert_refused, refuses("no", "RuntimeError"))
     assert "these arguments cannot be right" in said(assert_refused, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("message", "size", "named"),
+    [
+        ("10 is not 12", 1, False),
+        ("k = 1", 1, True),
+        ("[4, 7] and [5, 7]", 5, True),
+        ("7x3 does not fit", 3, True),
+        ("5 + 3 exceed 7", 8, True),
+        ("5 are there, 3 come, 7 fit", 15, True),
+        ("5, 7 and 3", 8, False),  # only numbers that follow each other are parts of a sum
+        ("-3 is negative", -3, True),
+        ("−3 is negative", -3, True),
+        ("float64", 64, False),
+        ("w1 has 2 rows", 1, False),
+        ("0.5 is not 2", 5, False),
+        ("There are 6.", 6, True),
+    ],
+)
+def test_a_size_is_named_as_a_whole_number_or_by_its_parts(message: str, size: int, named: bool) -> None:
+    def call() -> None:
+        raise StudentError("ValueError", message)
+
+    if named:
+        assert_refused(call, sizes=(size,))
+        assert current_log().calls[-1].refused
+    else:
+        assert "should name the sizes" in said(assert_refused, call, sizes=(size,))
+
+
+def first_leak(fn: Any, x: Any) -> None:
+    """Where it leaks.
+
+    Returns:
+        a row, or None where there is none.
+    """
+
+
+def test_none_is_no_missing_return_where_it_is_a_right_answer() -> None:
+    assert said(assert_equal, None, 3).endswith("yours is None (is a `return` missing?), where an int is expected.")
+    start_log({"first_leak": first_leak}).calls.append(Call("first_leak", (abs, zeros(4, 6)), {}))
+    message = said(assert_equal, None, 3)
+    assert message == "`first_leak(fn=function, x[4, 6])`: yours is None, where an int is expected."
+
+
+def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
+    params = {"w": zeros(2, 3), "n": 4}
+    start_log({}).calls.append(Call("f", (zeros(2, dtype=torch.float16), params, dict.fromkeys(range(9))), {}))
+    assert describe_last() == "`f(tensor[2] float16, {'w': tensor[2, 3], 'n': 4}, {9 entries})`"
+
+
+def test_an_attribute_is_no_call() -> None:
+    current_log().calls.append(Call("Cache.length", (), {}, is_attribute=True))
+    assert describe_last() == "`Cache.length`"
 
 
 def test_a_changed_argument_is_named() -> None:

@@ -4,9 +4,9 @@ from autograder.suite import assert_close, assert_equal, assert_refused, points,
 
 pytestmark = [uses("attend")]
 
-LINEAR = "def linear(state, states):\n    return 2.5 * state.sum(-1, keepdim=True) + states.cumsum(-1).sum(-1) - 1.0\n"
-DOT = "def dot(state, states):\n    return (states * state[:, None]).sum(-1)\n"
-GATED = "def gated(state, states):\n    return torch.tanh(states.sum(-1) + state[:, :1]) - 3 * state[:, 1:2]\n"
+
+def linear(state, states):
+    return 2.5 * state.sum(-1, keepdim=True) + states.cumsum(-1).sum(-1) - 1.0
 
 
 def dot(state, states):
@@ -21,7 +21,7 @@ def gated(state, states):
 def test_a_linear_score_moves_the_scores_and_no_weight(student):
     """The scores of a linear layer move with the state, all by the same amount. What does the softmax do with that?"""
     a, b, states = randn(2, 3), randn(2, 3), randn(2, 5, 4)
-    effect = student.query_effect(student.define(LINEAR, "linear"), a, b, states)
+    effect = student.query_effect(linear, a, b, states)
     assert_equal(len(effect), 2, what="the number of results")
     assert_close(effect[0], 2.5 * (a - b).sum(-1).abs().max().item(), what="score_change")
     assert_close(effect[1], 0.0, what="weight_change")
@@ -32,7 +32,7 @@ def test_a_dot_product_moves_the_weights(student, reference):
     """Differences are absolute, and the largest over all sentences and positions counts."""
     for _ in range(3):
         a, b, states = randn(3, 4), randn(3, 4), randn(3, 5, 4)
-        effect = student.query_effect(student.define(DOT, "dot"), a, b, states)
+        effect = student.query_effect(dot, a, b, states)
         expected = reference.query_effect(dot, a, b, states)
         assert_close(effect[0], expected[0], what="score_change")
         assert_close(effect[1], expected[1], what="weight_change")
@@ -43,7 +43,7 @@ def test_a_shared_shift_hides_nothing(student, reference):
     """Scores that move by a shared amount and a little besides: only the little besides reaches the weights. As many
     sentences as positions here: the softmax is over positions."""
     a, b, states = randn(5, 2), randn(5, 2), randn(5, 5, 3)
-    effect = student.query_effect(student.define(GATED, "gated"), a, b, states)
+    effect = student.query_effect(gated, a, b, states)
     expected = reference.query_effect(gated, a, b, states)
     assert_close(effect[0], expected[0], what="score_change")
     assert_close(effect[1], expected[1], what="weight_change")
@@ -53,5 +53,4 @@ def test_a_shared_shift_hides_nothing(student, reference):
 @points(0.5)
 def test_states_of_different_shapes_are_refused(student):
     """The two states are compared sentence by sentence: they must have one shape."""
-    score = student.define(DOT, "dot")
-    assert_refused(student.query_effect, score, randn(3, 4), randn(1, 4), randn(3, 5, 4), sizes=(3, 1))
+    assert_refused(student.query_effect, dot, randn(3, 4), randn(1, 4), randn(3, 5, 4), sizes=(3, 1))

@@ -1,0 +1,69 @@
+"""What kind of thing an answer is, in words: type, shape, dtype, and whether gradients reach it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from autograder.suite.objects import NotData
+
+
+def kind_of(value: Any) -> str:
+    """With an article: "a tensor of shape [2, 3]", "None (is a `return` missing?)", "an object of class Duck"."""
+    if value is None:
+        return "None (is a `return` missing?)"
+    if isinstance(value, NotData):
+        return value.described()
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {list(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of shape {list(value.shape)}"
+    article = "an" if type(value).__name__[:1] in "aeiou" else "a"
+    return f"{article} {type(value).__name__}"
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def unlike(mine: Any, theirs: Any, place: str = "") -> str:
+    """In which way an answer is of another kind than a right one, as the rest of a sentence; "" where it is not.
+
+    Args:
+        place: which part of the answer this is ("[1]", "['loss']"); "" for the whole.
+    """
+    at = f"{place}: it " if place else ""
+    if isinstance(theirs, Tensor) and isinstance(mine, Tensor):
+        return _unlike_tensor(mine, theirs, at)
+    if isinstance(theirs, (list, tuple)) and isinstance(mine, (list, tuple)):
+        if len(mine) != len(theirs):
+            return f"{at}has {_entries(len(mine))}; it should have {len(theirs)}."
+        parts = [unlike(a, b, f"{place}[{n}]") for n, (a, b) in enumerate(zip(mine, theirs, strict=True))]
+        return next((part for part in parts if part), "")
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        if missing := [key for key in theirs if key not in mine]:
+            return f"{at}has no key {missing[0]!r}."
+        return next((part for key in theirs if (part := unlike(mine[key], theirs[key], f"{place}[{key!r}]"))), "")
+    if type(mine) is type(theirs) or (isinstance(theirs, float) and type(mine) is int):
+        return ""
+    return f"{at}should be {kind_of(theirs)}, and is {kind_of(mine)}."
+
+
+def _unlike_tensor(mine: Tensor, theirs: Tensor, at: str) -> str:
+    if mine.shape != theirs.shape:
+        return f"{at}has shape {list(mine.shape)}; it should be {list(theirs.shape)}."
+    if mine.dtype != theirs.dtype:
+        return f"{at}has dtype {dtype_name(mine.dtype)}; it should be {dtype_name(theirs.dtype)}."
+    if theirs.requires_grad and not mine.requires_grad:
+        return (
+            f"{at}is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "
+            "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?"
+        )
+    return ""
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
