@@ -49,6 +49,19 @@ class Commands(click.Group):
             ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
 
 
+class MutantCount(click.ParamType[int | None]):
+    """A number, or `all`, which is None."""
+
+    name = "N|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | None:
+        if value is None or value == "all":
+            return None
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is neither a number nor `all`", param, context)
+        return int(value)
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 def main() -> None:
@@ -71,14 +84,21 @@ def build(names: tuple[str, ...], check: bool) -> None:
 
 @main.command()
 @click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
+@click.option("--question", default="", metavar="NAME", help="Only this question.")
+@click.option(
+    "--mutants",
+    type=MutantCount(),
+    default="0",
+    help="Also try so many mutants of the answer key (the same ones each time), or all of them.",
+)
 @click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-def verify(names: tuple[str, ...], workers: int | None) -> None:
+def verify(names: tuple[str, ...], question: str, mutants: int | None, workers: int | None) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.course import find_course
-    from autograder.grading.verify import verify_command
+    from autograder.proof.verify import Wanted, verify_command
 
-    for line in verify_command(find_course(), names, workers):
-        click.echo(line)
+    for proof in verify_command(find_course(), names, Wanted(question, mutants, workers)):
+        click.echo(str(proof))
 
 
 @main.command()

@@ -189,14 +189,6 @@ class SuiteGrader:
         cell = Cell("known_answer", "extra", answer.cell)
         return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
 
-    def run_known(self, client: HostClient, answer: KnownAnswer) -> dict[str, TestRun]:
-        """Run the tests of a known answer's question on it."""
-        sitting = Sitting(client, self.course.limits, self.suite, self.with_answer(answer))
-        runs = sitting.run(self.questions[answer.question])
-        if answer.is_mistake:
-            self.known_runs.save(answer.name, list(runs.values()))
-        return runs
-
     def _diagnostician(self, client: HostClient) -> Diagnostician:
         def run(question: str, answer: KnownAnswer | None, tests: tuple[str, ...]) -> dict[str, TestRun]:
             return self._mistakes.run(client, question, answer, tests)

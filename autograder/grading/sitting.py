@@ -39,13 +39,14 @@ RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """One test on one submission: the verdict, and every call that the test made."""
+    """One test on one submission: the verdict, every call that the test made, and how far values were apart."""
 
     __test__ = False
 
     name: str
     verdict: Verdict
     calls: tuple[Call, ...]
+    distances: tuple[float, ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -154,7 +155,7 @@ class Sitting:
                 continue
             raised, log = self._test(question, test, student)
             kept = _kept(log) if raised is not None or keep_calls else ()
-            runs[test.name] = TestRun(test.name, judge(raised, log, test), kept)
+            runs[test.name] = TestRun(test.name, judge(raised, log, test), kept, tuple(log.distances))
             hangs += isinstance(raised, StudentTimeout)
             launches = [call.launch for call in log.calls if call.launch is not None]
             if raised is not None or not launches or self._on_device is None:

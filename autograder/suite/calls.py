@@ -99,11 +99,13 @@ class CallLog:
     Attributes:
         signatures: names of the answer key, for the arguments' names and to tell classes from functions.
         asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
+        distances: those between values that were compared, each as a multiple of what was allowed.
     """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     asked: bool = False
+    distances: list[float] = field(default_factory=list)
 
     def note(self, call: Call) -> None:
         """Add a call that is about to be made."""

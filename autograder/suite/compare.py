@@ -73,6 +73,7 @@ def assert_close(
         )
     mine, theirs = _wide(actual), _wide(expected)
     close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
+    current_log().distances += _distance(mine, theirs, atol, rtol)
     if not bool(close.all()):
         difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
         raise WrongValue(f"{subject} {difference(mine, theirs, close)}")
@@ -186,6 +187,13 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
 def _wide(values: Tensor) -> Tensor:
     detached = values.detach()
     return detached if detached.dtype.is_complex else detached.to(torch.float64)
+
+
+def _distance(mine: Tensor, theirs: Tensor, atol: float, rtol: float) -> list[float]:
+    """The largest difference as a multiple of what is allowed; none where that is none, or nothing finite is there."""
+    allowed = atol + rtol * theirs.abs()
+    both = mine.isfinite() & theirs.isfinite() & (allowed > 0)
+    return [float(((mine - theirs).abs() / allowed)[both].max())] if bool(both.any()) else []
 
 
 def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:

@@ -10,13 +10,13 @@ from small_course import SUITE, write_course
 from autograder.authoring.commands import build_command
 from autograder.course import Course, load_course
 from autograder.errors import BadSuite, NotProven
-from autograder.grading.verify import verify, verify_command
+from autograder.proof.verify import Wanted, verify, verify_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def test_a_good_suite_is_proven(course: Course) -> None:
-    assert verify_command(course, ["small"]) == [
+    assert [str(proof) for proof in verify_command(course, ["small"], Wanted())] == [
         "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, 6 alternates pass"
     ]
 
@@ -29,11 +29,14 @@ def own_course(tmp_path: Path) -> Course:
     return made
 
 
+MISTAKES_AGAINST_A_WEAK_SUITE = SUITE["mistakes.py"].replace("return self.value + n", "self.value = 0")
+
+
 def problems(course: Course, **files: str) -> list[str]:
     suite = course.root / "tests" / "hidden" / "small"
     for name, text in files.items():
         (suite / f"{name}.py").write_text(text, encoding="utf-8")
-    return verify(course, course.assignment("small"), 1)[1]
+    return list(verify(course, course.assignment("small"), Wanted(workers=1)).problems)
 
 
 def test_every_gap_is_named(own_course: Course) -> None:
@@ -77,7 +80,31 @@ def test_what_is_not_proven_ends_the_command(own_course: Course) -> None:
     suite = own_course.root / "tests" / "hidden" / "small"
     (suite / "mistakes.py").write_text("", encoding="utf-8")
     with pytest.raises(NotProven, match="small: attention has no mistake"):
-        verify_command(own_course, [])
+        verify_command(own_course, [], Wanted())
+
+
+def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:
+    small = own_course.assignment("small")
+    wanted = Wanted(question="counter", mutants=None, workers=1)
+    listed = small.suite / "equivalent.toml"
+    listed.write_text('[counter]\n"self.value += n: left out" = "nobody counts"\n', encoding="utf-8")
+    proof = verify(own_course, small, wanted)
+    assert [one.fate for one in proof.mutants] == ["killed", "killed", "killed"]
+    assert {one.trial.question for one in proof.tried} == {"counter"}
+    assert proof.problems == (
+        "equivalent.toml, [counter]: the mutant 'self.value += n: left out' is killed; take the entry out",
+    )
+    weak = SUITE["test_counter.py"].replace("counter.value == 7", "counter.value >= 3")
+    small.suite.joinpath("test_counter.py").write_text(weak, encoding="utf-8")
+    small.suite.joinpath("mistakes.py").write_text(MISTAKES_AGAINST_A_WEAK_SUITE, encoding="utf-8")
+    assert verify(own_course, small, wanted).problems == ()
+    listed.unlink()
+    proof = verify(own_course, small, wanted)
+    assert [one.fate for one in proof.mutants] == ["killed", "survived", "killed"]
+    assert proof.problems == (
+        "66.7% of the mutants are killed, of at least 99%; these survive:",
+        "survives: counter: self.value += n: left out",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""What a suite says to mutants of its answer key: killed, survived, or listed as equivalent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from autograder.proof.code_mutants import Mutant, code_mutants
+from autograder.proof.equivalent import FILE
+from autograder.proof.trials import Trial, Tried
+from autograder.proof.wrapped import Observed, property_mutants
+
+ENOUGH_KILLED = 0.99
+Fate = Literal["killed", "survived", "equivalent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One mutant that was tried.
+
+    Attributes:
+        reason: why it is equivalent, where it is listed as such.
+    """
+
+    mutant: Mutant
+    fate: Fate
+    reason: str = ""
+
+
+def all_mutants(cells: Mapping[str, str], observed: Mapping[str, Sequence[Observed]]) -> list[Mutant]:
+    """The mutants of all questions, in the order of the notebook.
+
+    Args:
+        cells: the answer key's cell of each question.
+        observed: what the suite asked of its functions.
+    """
+    return [
+        mutant
+        for question, cell in cells.items()
+        for mutant in (*code_mutants(question, cell), *property_mutants(question, cell, observed.get(question, ())))
+    ]
+
+
+def sample(mutants: Sequence[Mutant], count: int | None, seed: str) -> list[Mutant]:
+    """So many of them (all where None), drawn with `seed`, in their order."""
+    if count is None or count >= len(mutants):
+        return list(mutants)
+    chosen = random.Random(seed).sample(range(len(mutants)), count)
+    return [mutants[place] for place in sorted(chosen)]
+
+
+def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
+    return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
+
+
+def judge_mutants(
+    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Mapping[tuple[str, str], str]
+) -> list[Judged]:
+    """The fate of every mutant that was tried, in the order of `mutants`."""
+    lost = {(one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem}
+    judged = []
+    for mutant in mutants:
+        name = (mutant.question, mutant.name)
+        if name in lost:
+            fate: Fate = "killed" if lost[name] else "equivalent" if name in listed else "survived"
+            judged.append(Judged(mutant, fate, listed.get(name, "")))
+    return judged
+
+
+def stale(listed: Mapping[tuple[str, str], str], mutants: Iterable[Mutant], judged: Iterable[Judged]) -> list[str]:
+    """Entries of equivalent.toml that say nothing true: of a mutant that is not made, or that was killed."""
+    made = {(mutant.question, mutant.name) for mutant in mutants}
+    killed = {(one.mutant.question, one.mutant.name) for one in judged if one.fate == "killed"}
+    problems = []
+    for question, name in listed:
+        if (question, name) not in made:
+            problems.append(f"{FILE}, [{question}]: there is no mutant {name!r}; take the entry out")
+        elif (question, name) in killed:
+            problems.append(f"{FILE}, [{question}]: the mutant {name!r} is killed; take the entry out")
+    return problems
+
+
+def killed_share(judged: Sequence[Judged]) -> float:
+    """The share of killed ones among those that are not equivalent; 1 where there are none."""
+    counted = [one for one in judged if one.fate != "equivalent"]
+    return sum(one.fate == "killed" for one in counted) / len(counted) if counted else 1.0

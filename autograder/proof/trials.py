@@ -1,0 +1,186 @@
+"""Answers whose worth is known, in front of a suite: what is tried, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from autograder.errors import KitError
+from autograder.grading.batch import Bench
+from autograder.grading.pool import Pool
+from autograder.grading.sitting import Sitting, TestRun
+from autograder.intake.notebook import read_submission
+from autograder.model import FoundSubmission, Submission
+from autograder.proof.wrapped import Observed, observe
+from autograder.sandbox.host import HostClient
+from autograder.suite.calls import CallLog
+from autograder.suite.collect import SuiteQuestion, SuiteTest
+from autograder.suite.known import KnownAnswer
+
+Kind = Literal["key", "release", "mistake", "alternate", "mutant", "trivial"]
+HANG_SECONDS = 3.0
+"""How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One answer to one question, to be graded.
+
+    Attributes:
+        cell: the question's cell for a mutant or a trivial answer, the cell of a known answer; else "".
+        draw: which draw of the random inputs.
+    """
+
+    kind: Kind
+    question: str
+    name: str
+    cell: str = ""
+    draw: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one test said.
+
+    Attributes:
+        distances: between values compared, as multiples of what is allowed.
+        seconds: wall time.
+    """
+
+    name: str
+    outcome: str
+    message: str
+    distances: tuple[float, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a trial.
+
+    Attributes:
+        tests: in the order in which they ran. A mutant, or an answer tried with another draw, stops at the first loss.
+        observed: what the suite asked of the answer key's functions.
+        problem: why there is nothing to say, for the author of the suite.
+    """
+
+    trial: Trial
+    tests: tuple[Checked, ...] = ()
+    observed: tuple[Observed, ...] = ()
+    problem: str = ""
+
+    @property
+    def failed(self) -> frozenset[str]:
+        return frozenset(test.name for test in self.tests if test.outcome != "passed")
+
+
+def known_trial(answer: KnownAnswer, draw: int = 0) -> Trial:
+    return Trial("mistake" if answer.is_mistake else "alternate", answer.question, answer.name, answer.cell, draw)
+
+
+class Proctor:
+    """Runs trials on every core.
+
+    Args:
+        seconds: what the answer key's tests took, by question and test, for trials that may stop early: quick tests
+            run first, and what takes far longer counts as hanging.
+    """
+
+    def __init__(self, bench: Bench, seconds: Mapping[str, Mapping[str, float]]) -> None:
+        self._bench, self._seconds = bench, seconds
+        self._release: Submission | None = None
+
+    def run(self, trials: Sequence[Trial]) -> Iterator[Tried]:
+        """Every trial's outcome, as soon as it is there."""
+        for trial, message in Pool(self._bench.host.clients, trials, self._examine).run():
+            yield _tried(trial, message)
+
+    def _examine(self, client: HostClient, trial: Trial) -> bytes:
+        try:
+            tried = self._try(client, trial)
+        except KitError as error:
+            tried = Tried(trial, problem=str(error))
+        return json.dumps(dataclasses.asdict(dataclasses.replace(tried, trial=None))).encode()  # type: ignore[arg-type]
+
+    def _try(self, client: HostClient, trial: Trial) -> Tried:
+        grader = self._bench.suite
+        question = grader.questions[trial.question]
+        hasty = trial.kind == "mutant" or trial.draw > 0
+        limits = self._hasty_limits(question) if trial.kind == "mutant" else grader.course.limits
+        sitting = Sitting(client, limits, grader.suite, self._submission(trial))
+        grader.suite.bench.draw = trial.draw
+        runs = list(self._runs(sitting, question, trial, hasty))
+        if trial.kind == "mistake" and not hasty:
+            grader.known_runs.save(trial.name, [run for run, _ in runs])
+        tests = tuple(
+            Checked(run.name, run.verdict.outcome, run.verdict.message, run.distances, seconds) for run, seconds in runs
+        )
+        observed: Sequence[Observed] = ()
+        if trial.kind == "key":
+            names = CallLog(grader.suite.bench.reference).parameter_names
+            observed = observe((call for run, _ in runs for call in run.calls), names)
+        return Tried(trial, tests, tuple(observed))
+
+    def _runs(
+        self, sitting: Sitting, question: SuiteQuestion, trial: Trial, hasty: bool
+    ) -> Iterator[tuple[TestRun, float]]:
+        """The question's tests on one answer, each with its wall time."""
+        if not hasty and trial.kind != "key":
+            yield from ((run, 0.0) for run in sitting.run(question).values())
+            return
+        try:
+            for test in self._in_order(question) if hasty else question.tests:
+                started = time.monotonic()
+                run = sitting.run(question, (test.name,), keep_worker=True, keep_calls=trial.kind == "key")[test.name]
+                yield run, time.monotonic() - started
+                if hasty and run.verdict.outcome != "passed" and test.points > 0:
+                    return
+        finally:
+            sitting.close()
+
+    def _in_order(self, question: SuiteQuestion) -> list[SuiteTest]:
+        seconds = self._seconds.get(question.name, {})
+        return sorted(question.tests, key=lambda test: seconds.get(test.name, 0.0))
+
+    def _hasty_limits(self, question: SuiteQuestion) -> Any:
+        limits = self._bench.course.limits
+        slowest = max(self._seconds.get(question.name, {"": 0.0}).values())
+        return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest)))
+
+    def _submission(self, trial: Trial) -> Submission:
+        grader = self._bench.suite
+        if trial.kind == "key":
+            return grader.key()
+        if trial.kind == "release":
+            if self._release is None:
+                found = FoundSubmission("release", grader.assignment.release)
+                self._release = read_submission(found, grader.release, grader.course.limits)
+            return self._release
+        if trial.kind in ("mistake", "alternate"):
+            return grader.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
+        cells = tuple(
+            dataclasses.replace(cell, source=trial.cell) if cell.id == trial.question else cell
+            for cell in grader.key().cells
+        )
+        return dataclasses.replace(grader.key(), student=trial.name, cells=cells)
+
+
+def _tried(trial: Trial, message: bytes | None) -> Tried:
+    if message is None:
+        return Tried(trial, problem="the grader process ended")
+    raw = json.loads(message)
+    return Tried(
+        trial,
+        tuple(Checked(**test | {"distances": tuple(test["distances"])}) for test in raw["tests"]),
+        tuple(Observed(**seen | {"tensors": tuple(seen["tensors"])}) for seen in raw["observed"]),
+        raw["problem"],
+    )
+
+
+def seconds_of(tried: Iterable[Tried]) -> dict[str, dict[str, float]]:
+    """What the tests took, by question and test."""
+    return {one.trial.question: {test.name: test.seconds for test in one.tests} for one in tried}
