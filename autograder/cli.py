@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")
 MOST_OVERLOOKED = 20
 """Lines about files that were not taken for submissions; there may be as many as there are students."""
+EXPORTS = (
+    "csv",
+    "tests",
+    "canvas",
+    "moodle",
+    "gradebook",
+    "junit",
+    "canvas-feedback",
+    "moodle-feedback",
+    "ilias-feedback",
+)
 ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
 
@@ -210,8 +221,8 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
     from rich.console import Console
 
     from autograder.intake.release import written_points
-    from autograder.outputs.report import terminal_table
     from autograder.outputs.speeds import in_words
+    from autograder.outputs.terminal import terminal_table
     from autograder.outputs.text import one_line
 
     console = Console(width=None if sys.stdout.isatty() else 100)
@@ -248,24 +259,49 @@ def report(assignment: str, results: Path | None) -> None:
 
 @main.command()
 @click.argument("assignment")
-@click.option(
-    "--format", "format_", required=True, type=click.Choice(["csv", "tests", "canvas", "moodle", "gradebook", "junit"])
-)
+@click.option("--format", "format_", required=True, type=click.Choice(EXPORTS))
 @click.option(
     "--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook)."
 )
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
 @click.option(
-    "--roster", type=click.Path(exists=True, path_type=Path), help="canvas: the gradebook that Canvas exports."
+    "--roster",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="canvas: the gradebook that Canvas exports. moodle: its grading worksheet. It is filled in.",
 )
-def export(assignment: str, format_: str, to: Path | None, results: Path | None, roster: Path | None) -> None:
-    """Scores for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook."""
+@click.option("--column", default="", help="canvas, moodle: what the column is called there.")
+@click.option("--provisional", is_flag=True, help="Export those who wait for a person's points with what they have.")
+def export(
+    assignment: str,
+    format_: str,
+    to: Path | None,
+    results: Path | None,
+    roster: Path | None,
+    column: str,
+    provisional: bool,
+) -> None:
+    """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
     from autograder.course import find_course
-    from autograder.outputs.commands import export_command
+    from autograder.outputs.commands import ExportRequest, export_command
 
     course = find_course()
     folder = results or course.root / "results"
-    for line in export_command(course, course.assignment(assignment), folder, format_, to, roster):
+    request = ExportRequest(course, course.assignment(assignment), folder, format_, to, roster, column, provisional)
+    for line in export_command(request):
+        click.echo(line)
+
+
+@main.command()
+@click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output).")
+@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@click.option("--provisional", is_flag=True, help="Count those who wait for a person's points with what they have.")
+def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
+    """The mark of the course: all assignments that have results, without the lowest, as CSV."""
+    from autograder.course import find_course
+    from autograder.outputs.commands import totals_command
+
+    course = find_course()
+    for line in totals_command(course, results or course.root / "results", to, provisional=provisional):
         click.echo(line)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.times import known_zone
 
@@ -108,6 +109,14 @@ class Late:
     policy: Annotated[str, OneOf(("none", "zero", "per_day"))] = "none"
     penalty_per_day: Share = 0.1
     grace_minutes: Annotated[int, Between(0, 1_000_000)] = 0
+    late_days: Annotated[int, Between(0, 1000)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How the assignments make one mark."""
+
+    drop_lowest: Annotated[int, Between(0, 1000)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,8 @@ class Course:
     limits: Limits = field(default_factory=Limits)
     grading: Grading = field(default_factory=Grading)
     late: Late = field(default_factory=Late)
+    totals: Totals = field(default_factory=Totals)
+    due: DueTimes = field(default_factory=DueTimes)
 
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""
@@ -176,7 +187,9 @@ class Course:
 
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
-             "late": ("late", Late)}  # fmt: skip
+             "late": ("late", Late), "totals": ("totals", Totals)}  # fmt: skip
+_BY_NAME = ("due", "extensions")
+"""Sections whose keys are assignments."""
 _NOUNS = {float: "a number", int: "a whole number", str: "a text"}
 
 
@@ -203,10 +216,11 @@ def load_course(root: Path) -> Course:
     path = root / COURSE_FILE
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        unknown = raw.keys() - _SECTIONS.keys()
-        if unknown:
-            raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(_SECTIONS)}")
+        known = (*_SECTIONS, *_BY_NAME)
+        if unknown := raw.keys() - set(known):
+            raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
         parts = {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
+        parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)

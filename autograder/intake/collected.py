@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.roster import Person, Roster
+
 FOLDER = ".collected"
 
 
@@ -88,6 +90,15 @@ def read_collected(submitted: Path, assignment: str) -> Collected:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Collected()
+
+
+def person_called(roster: Roster | None, student: str, arrival: Arrival | None) -> Person | None:
+    """Who in the class list a student is, by the platform's id or by any of their names."""
+    if roster is None:
+        return None
+    if arrival is None:
+        return roster.find((student,))
+    return roster.find((student, arrival.name), arrival.origin, arrival.id)
 
 
 def known_people(submitted: Path, assignment: str, origin: str) -> dict[str, str]:

@@ -1,105 +1,221 @@
-"""What `autograder report` and `autograder export` do: read the stored results, write what was asked for."""
+"""What `autograder report`, `export` and `totals` do: read the stored results, write what was asked for."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
-from autograder.intake.release import written_points
-from autograder.model import Graded, Result
-from autograder.outputs.export import Format, UnmatchedStudents, export
+from autograder.intake.collected import read_collected
+from autograder.model import Graded
+from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_path, write_feedback
+from autograder.outputs.imports import Import, canvas_csv, moodle_csv
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
+from autograder.outputs.lateness import class_lateness
+from autograder.outputs.marks import ByHand, Mark, class_marks
 from autograder.outputs.report import write_report
+from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.store import Timed, path_name, read_results, read_timing
 from autograder.outputs.text import one_line
+from autograder.outputs.totals import totals, totals_csv
 from autograder.whole_files import write_whole
+
+_SHOWN = 20
+"""How many students a line on the terminal names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What was asked for on the command line.
+
+    Attributes:
+        results: where the results lie.
+        to: a file; None for the terminal.
+        roster: the file of Canvas's or Moodle's that is to be filled in.
+        column: what the platform calls the column.
+        provisional: whether those who wait for a person's points are exported with what they have.
+    """
+
+    course: Course
+    assignment: Assignment
+    results: Path
+    format: str
+    to: Path | None = None
+    roster: Path | None = None
+    column: str = ""
+    provisional: bool = False
 
 
 def report_command(course: Course, assignment: Assignment, results: Path) -> Iterator[str]:
     """Write every student's feedback page and the class report; yields what to tell the person.
 
     Raises:
-        NothingToGrade: there are no results, and no submission that could not be graded.
+        NothingToGrade: there is nobody to report on.
     """
     timing = read_timing(results, assignment.name)
-    graded = _results(results, assignment, timing, or_problems=True)
-    uses, written = _uses(assignment), written_points(assignment)
+    marks = _marks(course, assignment, results, timing)
+    uses = _uses(assignment)
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
-    for result in graded:
-        write_feedback(course.root / "feedback", result, uses, written, speeds.get(result.student, ""))
-    for entry in timing:
-        if entry.problem:  # a page of an earlier version would show a score that no longer holds
-            feedback_path(course.root / "feedback", assignment.name, entry.student).unlink(missing_ok=True)
-    if graded:
-        yield f"{len(graded)} feedback pages in {course.root / 'feedback'}"
-    yield f"class report: {write_report(results, assignment.name)}"
+    pages = 0
+    for mark in marks:
+        if mark.result is not None:
+            write_feedback(course.root / "feedback", mark.result, uses, speeds.get(mark.student, ""), mark)
+            pages += 1
+        else:  # a page of an earlier version would show a score that no longer holds
+            feedback_path(course.root / "feedback", assignment.name, mark.student).unlink(missing_ok=True)
+    if pages:
+        yield f"{pages} feedback pages in {course.root / 'feedback'}"
+    collected = read_collected(course.root / "submitted", assignment.name)
+    page = write_report(results, assignment.name, marks, timing, collected, course.root / "feedback")
+    yield f"class report: {page.resolve().as_uri()}"
 
 
-def export_command(
-    course: Course,
-    assignment: Assignment,
-    results: Path,
-    format_: str,
-    to: Path | None = None,
-    roster: Path | None = None,
-) -> Iterator[str]:
+def export_command(request: ExportRequest) -> Iterator[str]:
     """Export the results; yields the text itself where it goes to no file.
 
     Raises:
-        NothingToGrade: there are no results.
-        KitError: the roster is not one.
+        NothingToGrade: there is nobody to export.
+        KitError: the roster is not one, or a zip has nowhere to go.
     """
-    timing = read_timing(results, assignment.name)
-    graded = _results(results, assignment, timing, or_problems=format_ in ("gradebook", "junit"))
-    problems = {entry.student: entry.problem for entry in timing if entry.problem}
-    if format_ == "gradebook":
-        yield _fill_gradebook(course, assignment, problems, graded, to)
+    course, assignment = request.course, request.assignment
+    timing = read_timing(request.results, assignment.name)
+    if request.format == "gradebook":
+        yield _fill_gradebook(request, timing)
         return
-    if format_ == "junit":
-        table = junit_xml(graded, [Graded(student, Path(), None, problem) for student, problem in problems.items()])
+    marks = _marks(course, assignment, request.results, timing)
+    content, said = _content(request, marks, timing)
+    for line in said:
+        print(line, file=sys.stderr)
+    if request.to is None:
+        if isinstance(content, bytes):
+            raise KitError(f"{request.format} is a zip: name a file for it, `--to feedback.zip`")
+        yield content.removesuffix("\n")
     else:
-        table = _table(course, assignment, timing, graded, format_, roster)
+        write_whole(request.to, content)
+        yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
+
+
+def totals_command(course: Course, results: Path, to: Path | None, *, provisional: bool) -> Iterator[str]:
+    """The mark of the course, from every assignment that has results; yields the text where it goes to no file.
+
+    Raises:
+        NothingToGrade: no assignment has results.
+    """
+    by_assignment = {}
+    for assignment in course.assignments():
+        timing = read_timing(results, assignment.name)
+        if (results / assignment.name).is_dir():
+            by_assignment[assignment.name] = _marks(course, assignment, results, timing)
+    if not by_assignment:
+        raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
+    rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
+    if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
+        print(f"without a total yet: {_named(unknown)}", file=sys.stderr)
+    table = totals_csv(rows, list(by_assignment))
     if to is None:
         yield table.removesuffix("\n")
     else:
         write_whole(to, table)
-        yield f"{len(graded)} results of {assignment.name} in {to}"
+        yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
 
 
-def _table(
-    course: Course, assignment: Assignment, timing: list[Timed], graded: list[Result], format_: str, roster: Path | None
-) -> str:
+def _content(request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed]) -> tuple[str | bytes, list[str]]:
+    """What the format is made of, and what to say beside it."""
+    format_, provisional = request.format, request.provisional
+    if format_ == "junit":
+        problems = [Graded(m.student, Path(), None, m.note or m.status) for m in marks if m.result is None]
+        return junit_xml([mark.result for mark in marks if mark.result], problems), []
+    if format_ == "tests":
+        return csv_of_tests(marks), []
+    if format_.endswith("-feedback"):
+        platform = format_.removesuffix("-feedback")
+        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.root / "feedback", platform)
+        return packed, [f"without a name that {platform} knows: {_named(unknown)}"] if unknown else []
+    said = _unfinished(marks, provisional)
+    if format_ == "csv":
+        late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
+        return csv_of_students(marks, provisional=provisional, late=late, bonus=bonus), said
+    made = _import(request, marks)
+    missing = [f"not known to {format_}, left out: {_named(made.missing)}"] if made.missing else []
+    return made.text, [*said, *made.said, *missing]
+
+
+def _import(request: ExportRequest, marks: Sequence[Mark]) -> Import:
+    roster = request.roster.read_bytes() if request.roster else None
+    column, provisional = request.column, request.provisional
     try:
-        return export(
-            graded,
-            cast(Format, format_),
-            minutes_late=_minutes_late(course, assignment),
-            late=course.late,
-            roster=roster.read_text(encoding="utf-8") if roster else None,
-            bonus=_bonus(course, timing),
-        )
+        if request.format == "canvas":
+            return canvas_csv(marks, request.assignment.name, roster, column=column, provisional=provisional)
+        return moodle_csv(marks, roster, column=column, provisional=provisional)
     except ValueError as error:
-        raise KitError(f"{roster}: {error}") from error
-    except UnmatchedStudents as unmatched:
-        print(f"left out: {unmatched} ({roster})", file=sys.stderr)
-        return unmatched.text
+        raise KitError(f"{request.roster or request.format}: {error}") from error
 
 
-def _results(results: Path, assignment: Assignment, timing: list[Timed], *, or_problems: bool) -> list[Result]:
+def _unfinished(marks: Sequence[Mark], provisional: bool) -> list[str]:
+    """Who has no mark in an export, and why: nobody disappears."""
+    by_status: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark.status != "graded":
+            by_status.setdefault(mark.status, []).append(mark.student)
+    lines = []
+    for status, students in by_status.items():
+        waits = status == "waits for a person"
+        how = (
+            ("exported with the points so far" if provisional else "`--provisional` exports the points so far")
+            if waits
+            else ""
+        )
+        lines.append(f"{'exported' if waits and provisional else 'without a mark'}, {status}: {_named(students)}"
+                     + (f" ({how})" if how else ""))  # fmt: skip
+    return lines
+
+
+def _named(students: Sequence[str]) -> str:
+    shown = ", ".join(one_line(student) for student in students[:_SHOWN])
+    more = f" and {len(students) - _SHOWN} more" if len(students) > _SHOWN else ""
+    return f"{len(students)}: {shown}{more}"
+
+
+def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed]) -> list[Mark]:
+    """Everybody; says which results are older than they should be."""
     graded = read_results(results, assignment.name)
-    if older := [one_line(entry.student) for entry in timing if entry.older]:
-        print(f"results from before, to be graded again: {', '.join(older)}", file=sys.stderr)
-    if graded or (or_problems and any(entry.problem for entry in timing)):
-        return graded
-    raise NothingToGrade(f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first")
+    if older := [entry.student for entry in timing if entry.older]:
+        print(f"results from before, to be graded again: {_named(older)}", file=sys.stderr)
+    if not graded and not any(entry.problem for entry in timing):
+        raise NothingToGrade(
+            f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
+        )
+    hand = _by_hand(course, assignment)
+    late = class_lateness(course, assignment.name, [result.student for result in graded])
+    if late is None and course.late.policy != "none":
+        print(
+            f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
+            "course.toml, or into nbgrader's gradebook",
+            file=sys.stderr,
+        )
+    if old := [r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)]:
+        print(
+            f"graded since gradebook.db was filled: {_named(old)}; fill it again with "
+            f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed",
+            file=sys.stderr,
+        )
+    own = results.resolve() == (course.root / "results").resolve()
+    return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
+
+
+def _by_hand(course: Course, assignment: Assignment) -> dict[str, ByHand] | None:
+    if not (course.root / "gradebook.db").is_file() or not assignment.release.is_file():
+        return None
+    from autograder.nbgrader.by_hand import by_hand
+
+    return by_hand(course, assignment)
 
 
 def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
@@ -113,7 +229,7 @@ def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
         return {}
 
 
-def _bonus(course: Course, timing: list[Timed]) -> dict[str, float] | None:
+def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
     """Points for speed by student; None where the course gives none, or nothing of the assignment was timed."""
     timed = [entry for entry in timing if entry.speeds]
     if not course.grading.speed_bonus or not timed:
@@ -121,29 +237,20 @@ def _bonus(course: Course, timing: list[Timed]) -> dict[str, float] | None:
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
 
 
-def _minutes_late(course: Course, assignment: Assignment) -> dict[str, float] | None:
-    """Lateness by student, from the gradebook: it knows due times, extensions and when each submission came."""
-    if course.late.policy == "none":
-        return None
-    if not (course.root / "gradebook.db").is_file():
-        print("scores are without late penalties: due times stand in gradebook.db, which is not there", file=sys.stderr)
-        return None
-    from autograder.nbgrader.gradebook import open_gradebook
-
-    with open_gradebook(course) as gradebook:
-        rows = gradebook.assignment_submissions(assignment.name)
-        return {row.student_id: row.total_seconds_late / 60 for row in rows}
-
-
-def _fill_gradebook(
-    course: Course, assignment: Assignment, problems: dict[str, str], graded: list[Result], to: Path | None
-) -> str:
+def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
+    course, assignment = request.course, request.assignment
+    graded = read_results(request.results, assignment.name)
+    problems = {entry.student: entry.problem for entry in timing if entry.problem}
+    if not graded and not problems:
+        raise NothingToGrade(
+            f"no results in {request.results / assignment.name}: run `autograder grade {assignment.name}` first"
+        )
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
-    gradebook = to or course.root / "gradebook.db"
+    gradebook = request.to or course.root / "gradebook.db"
     with gradebook_file(gradebook):
         fill_gradebook(course, assignment, graded, times, problems, db_url=f"sqlite:///{gradebook.absolute()}")
     return f"{len(graded)} results of {assignment.name} in {gradebook}"
@@ -152,7 +259,7 @@ def _fill_gradebook(
 def _handed_in(course: Course, assignment: Assignment, student: str) -> datetime | None:
     folder = course.root / "submitted" / path_name(student) / assignment.name
     try:
-        return submitted_at(folder)
+        return submitted_at(folder, course.about.timezone)
     except ValueError as error:
         print(f"{folder}: no time of submission, {error}", file=sys.stderr)
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Result, TestOutcome
+from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import render
 from autograder.outputs.store import path_name
 from autograder.points import is_full, shown
@@ -63,19 +64,21 @@ class QuestionView:
 
 
 def feedback_page(
-    result: Result, uses: Mapping[str, Sequence[str]] | None = None, written: float = 0.0, speed: str = ""
+    result: Result, uses: Mapping[str, Sequence[str]] | None = None, speed: str = "", mark: Mark | None = None
 ) -> str:
     """The page as HTML.
 
     Args:
         uses: for each question those that it builds on (the suite knows them).
-        written: points of the written answers, which a person gives.
         speed: how fast it was on a GPU, in words.
+        mark: the mark with what a person gave, and lateness; without it, that of the tests alone.
     """
+    mark = mark or mark_of(result)
     return render(
         "feedback.html",
         result=result,
-        written=written,
+        mark=mark,
+        open_points=max(0.0, mark.max_score - result.max_score) if mark.status == "waits for a person" else 0.0,
         speed=speed,
         questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
         cells=_worth_telling(result.cells),
@@ -92,12 +95,12 @@ def write_feedback(
     folder: Path,
     result: Result,
     uses: Mapping[str, Sequence[str]] | None = None,
-    written: float = 0.0,
     speed: str = "",
+    mark: Mark | None = None,
 ) -> Path:
     """Write the student's page and return where it lies."""
     path = feedback_path(folder, result.assignment, result.student)
-    write_whole(path, feedback_page(result, uses, written, speed))
+    write_whole(path, feedback_page(result, uses, speed, mark))
     return path
 
 

@@ -1,133 +1,85 @@
-"""The class at a glance: an HTML report for the instructor, and a table for the terminal."""
+"""The class at a glance, for the instructor: everybody's mark, or why there is none, and what went wrong where."""
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from autograder.model import Graded, QuestionResult, Result
+from autograder.intake.collected import Collected
+from autograder.outputs.feedback import feedback_path
+from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render
-from autograder.outputs.statistics import histogram, question_statistics, timing_summary
-from autograder.outputs.store import Timed, read_results, read_timing
-from autograder.outputs.text import one_line, shorten
-from autograder.points import is_full, shown
+from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
+from autograder.outputs.store import Timed
+from autograder.outputs.terminal import mark as mark_sign
 from autograder.whole_files import write_whole
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
 
-LONGEST_TABLE = 40
-"""Rows of the terminal's table; of a longer class the middle is left out."""
+def report_page(
+    assignment: str,
+    marks: Sequence[Mark],
+    timing: Sequence[Timed] = (),
+    collected: Collected | None = None,
+    pages: Mapping[str, str] | None = None,
+) -> str:
+    """The class report as HTML.
 
-MARKS = "✓ full marks   ~ a part   + with carried points   ✗ nothing"
-
-
-def report_page(assignment: str, results: Sequence[Result], timing: Sequence[Timed] = ()) -> str:
-    """The class report as HTML. `timing` also names the submissions that could not be graded."""
-    shares = [result.score / result.max_score for result in results if result.max_score > 0]
+    Args:
+        marks: everybody.
+        timing: how long each submission took, and whose result is from an earlier run.
+        collected: what the last `collect` did.
+        pages: student → where their feedback page lies, seen from the report.
+    """
+    results = [mark.result for mark in marks if mark.result is not None]
+    of_class = shares(marks)
+    by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
+    by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
     return render(
         "report.html",
         assignment=assignment,
-        results=sorted(results, key=lambda result: result.student),
-        mean=statistics.fmean(shares) if shares else 0.0,
-        median=statistics.median(shares) if shares else 0.0,
-        bins=histogram(results),
+        results=results,
+        counts=_counts(marks),
+        unfinished=[mark for mark in marks if mark.result is None or mark.status == "time cannot be read"],
+        waiting=[mark for mark in marks if mark.status == "waits for a person"],
+        older=[entry for entry in timing if entry.older],
+        mean=statistics.fmean(of_class) if of_class else 0.0,
+        median=statistics.median(of_class) if of_class else 0.0,
+        bins=histogram(of_class),
         questions=question_statistics(results),
-        problems=[entry for entry in timing if entry.problem] + [_of_an_older_result(e) for e in timing if e.older],
+        orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
+        pages=pages or {},
+        collected=collected or Collected(),
         timing=timing_summary(timing),
         suites=len({result.suite_sha256 for result in results}),
         unwalled=sum(result.walls == "none" for result in results),
-        mark=mark,
-        is_full=is_full,
+        sign=mark_sign,
     )
 
 
-def _of_an_older_result(entry: Timed) -> Timed:
-    return dataclasses.replace(entry, problem=f"the result shown is from before: {entry.older}")
+def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
+    """How many have a result, and how many of each kind have none."""
+    graded = sum(mark.result is not None for mark in marks)
+    others = [mark.status for mark in marks if mark.result is None]
+    return [(graded, "graded"), *((others.count(status), status) for status in dict.fromkeys(others))]
 
 
-def write_report(folder: Path, assignment: str) -> Path:
-    """Make `<folder>/<assignment>.html` from the results that lie in the folder."""
+def write_report(
+    folder: Path,
+    assignment: str,
+    marks: Sequence[Mark],
+    timing: Sequence[Timed],
+    collected: Collected,
+    feedback: Path,
+) -> Path:
+    """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
     path = folder / f"{assignment}.html"
-    write_whole(path, report_page(assignment, read_results(folder, assignment), read_timing(folder, assignment)))
+    pages = {}
+    for mark in marks:
+        page = feedback_path(feedback, assignment, mark.student)
+        if mark.result is not None and page.is_file():
+            pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
+    write_whole(path, report_page(assignment, marks, timing, collected, pages))
     return path
-
-
-def mark(question: QuestionResult) -> str:
-    """One character for how a question went; `MARKS` explains them."""
-    if question.carried > 0:
-        return "+"
-    if is_full(question.score, question.max_score):
-        return "✓"
-    return "~" if question.score > 0 else "✗"
-
-
-def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -> RenderableType:
-    """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
-
-    `problems` are the submissions without a result. Every text is a rich Text, so that no name is read as markup.
-    """
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[RenderableType] = []
-    if results:
-        parts.append(_table(sorted(results, key=lambda result: result.student)))
-        parts.append(Text(MARKS, style="dim"))
-        names = enumerate(map(one_line, _question_names(results)), 1)
-        parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
-    unwalled = sum(result.walls == "none" for result in results)
-    if unwalled:
-        parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
-    for problem in problems[:LONGEST_TABLE]:
-        reason = shorten(one_line(problem.problem), 200)
-        parts.append(Text(f"not graded: {one_line(problem.student)}: {reason}", style="red"))
-    if len(problems) > LONGEST_TABLE:
-        parts.append(Text(f"not graded: {len(problems) - LONGEST_TABLE} more", style="red"))
-    return Group(*parts)
-
-
-def _table(results: Sequence[Result]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    names = _question_names(results)
-    numbers = " ".join(str(i % 10) for i in range(1, len(names) + 1))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("student", max_width=28, no_wrap=True, overflow="ellipsis")
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("of", justify="right", no_wrap=True)
-    table.add_column(Text(numbers), no_wrap=True)
-    table.add_column("diagnosis", overflow="fold")
-    for i in _shown_rows(len(results)):
-        if i is None:
-            left_out = len(results) - 2 * (LONGEST_TABLE // 2)
-            table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
-            continue
-        result = results[i]
-        marks = {question.name: mark(question) for question in result.questions}
-        table.add_row(
-            Text(one_line(result.student)),
-            shown(result.score),
-            shown(result.max_score),
-            Text(" ".join(marks.get(name, " ") for name in names)),
-            Text(", ".join(one_line(q.diagnosis.mistake) for q in result.questions if q.diagnosis)),
-        )
-    return table
-
-
-def _question_names(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(question.name for result in results for question in result.questions))
-
-
-def _shown_rows(count: int) -> list[int | None]:
-    """Indices of the rows to show; None where the middle is left out."""
-    if count <= LONGEST_TABLE:
-        return list(range(count))
-    half = LONGEST_TABLE // 2
-    return [*range(half), None, *range(count - half, count)]

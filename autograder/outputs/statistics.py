@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograder.model import Result
+from autograder.outputs.marks import Mark
 from autograder.outputs.store import Timed
 from autograder.outputs.text import claim
 from autograder.points import is_full
@@ -59,9 +60,17 @@ class TimingSummary:
     slowest_seconds: float
 
 
-def histogram(results: Sequence[Result]) -> tuple[Bin, ...]:
-    """How many scores lie in each tenth of the maximum."""
-    counts = Counter(min(BINS - 1, int(BINS * _share(r.score, r.max_score) + 1e-9)) for r in results)
+def shares(marks: Sequence[Mark]) -> list[float]:
+    """Everybody's share of the points, in 0 to 1; of the tests' alone, while a person has yet to give some."""
+    graded = [mark for mark in marks if mark.result is not None]
+    if all(mark.status != "waits for a person" for mark in graded):
+        return [_share(mark.score or 0.0, mark.max_score) for mark in graded]
+    return [_share(mark.result.score, mark.result.max_score) for mark in graded if mark.result]
+
+
+def histogram(of_class: Sequence[float]) -> tuple[Bin, ...]:
+    """How many shares lie in each tenth."""
+    counts = Counter(min(BINS - 1, int(BINS * share + 1e-9)) for share in of_class)
     width = 100 // BINS
     return tuple(Bin(width * i, width * (i + 1), counts[i]) for i in range(BINS))
 

@@ -9,12 +9,14 @@ from html.parser import HTMLParser
 from rich.console import Console
 
 from autograder.model import Graded, Result
-from autograder.outputs.export import export
+from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.github import job_summary
 from autograder.outputs.gradescope import results_json
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.report import report_page, terminal_table
+from autograder.outputs.marks import mark_of
+from autograder.outputs.report import report_page
+from autograder.outputs.terminal import terminal_table
 
 STEERING = ("\x1b", "\x07", "\x08", "\x9b", "\u202e", "\u2066", "\u200f", "\ud800")
 """Characters that drive a terminal or turn text around."""
@@ -28,10 +30,10 @@ def outputs(graded: Graded) -> dict[str, str]:
     return {
         "result": result.to_json(),
         "feedback.html": feedback_page(result),
-        "report.html": report_page(result.assignment, [result]),
+        "report.html": report_page(result.assignment, [mark_of(result)]),
         "terminal": _terminal([result], []),
-        "csv": export([result], "csv"),
-        "tests.csv": export([result], "tests"),
+        "csv": csv_of_students([mark_of(result)]),
+        "tests.csv": csv_of_tests([mark_of(result)]),
         "junit": junit_xml([result], []),
         "github": job_summary([result]),
         "gradescope": results_json(result),

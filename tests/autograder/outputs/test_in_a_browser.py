@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ from courses import built_course, handed_in
 from markupsafe import escape
 
 from autograder.errors import IsolationUnavailable
+from autograder.intake.collected import Arrival, Collected
 from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Result, TestOutcome
 from autograder.outputs.feedback import feedback_page
+from autograder.outputs.marks import ByHand, Mark, WrittenAnswer, mark_of
 from autograder.outputs.report import report_page
 from autograder.outputs.store import Timed
+from autograder.roster import Person
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 
@@ -57,13 +61,23 @@ def result(text: Texts) -> Result:
 
 
 def feedback(text: Texts) -> str:
-    return feedback_page(result(text))
+    made = mark_of(result(text))
+    hand = ByHand(tuple(WrittenAnswer(text(name), 1.0, 2.0, text(name)) for name in HOSTILE))
+    assert made.result is not None
+    return feedback_page(made.result, mark=replace(made, by_hand=hand))
 
 
 def report(text: Texts) -> str:
     made = result(text)
-    timing = [Timed(text(name), {text(name): 1.0}, text(name)) for name in HOSTILE]
-    return report_page(made.assignment, [made], timing)
+    timing = [Timed(text(name), {text(name): 1.0}, older=text(name)) for name in HOSTILE]
+    arrival = Arrival("canvas", text("attribute"), text("attribute"), text("attribute"))
+    others = [
+        Mark(text(name), "no notebook", text(name), Person(text(name), text(name), text(name), text(name), {}), arrival)
+        for name in HOSTILE
+    ]
+    said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
+    pages = {made.student: "../feedback/x.html"}
+    return report_page(made.assignment, [mark_of(made), *others], timing, said, pages)
 
 
 def control() -> str:
@@ -83,7 +97,7 @@ def unescaped(page: str) -> str:
 def assert_untouched(page: Page, as_harmless: str) -> None:
     assert page.ran == set()
     assert page.elements == Page(as_harmless).elements
-    assert all(re.fullmatch(r"#question-\d+", link) for link in page.links)
+    assert all(re.fullmatch(r"#(question|written)-\d+|\.\./feedback/x\.html", link) for link in page.links)
     assert not [mark for mark in STEERING if mark in page.text]
 
 

@@ -1,9 +1,9 @@
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from autograder.course import Late
-from autograder.outputs.late import apply_late, minutes_late, submitted_at
+from autograder.outputs.late import Lateness, apply_late, lateness, submitted_at, with_late_days
 
 PER_DAY = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
 DAY = 24 * 60
@@ -33,16 +33,60 @@ def test_a_penalty_leaves_no_dust():
     assert apply_late(1.0, 3.0, 1, Late("per_day", penalty_per_day=0.1)) == 0.7
 
 
-def test_lateness_is_the_submissions_own_time():
-    due = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-    berlin = timezone(timedelta(hours=1))
-    assert minutes_late(datetime(2026, 3, 1, 13, 30, tzinfo=berlin), due) == 30.0
-    assert minutes_late(datetime(2026, 3, 1, 12, 30, tzinfo=berlin), due) == 0.0
+DUE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def test_a_time_without_a_zone_decides_nothing():
-    with pytest.raises(ValueError, match="time zone"):
-        minutes_late(datetime(2026, 3, 1), datetime(2026, 3, 1, tzinfo=UTC))
+def handed_in(folder, text):
+    (folder / "timestamp.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "extension", "minutes"),
+    [
+        ("2026-03-01 13:30:00 +0100", None, 30.0),
+        ("2026-03-01 12:30:00 +0100", None, 0.0),
+        ("2026-03-01 14:30:00 Europe/Berlin", None, 90.0),
+        ("2026-03-03 12:30:00 UTC", timedelta(days=2), 30.0),
+        ("2026-03-09 13:00:00 UTC", datetime(2026, 3, 9, 12, tzinfo=UTC), 60.0),
+    ],
+)
+def test_lateness_is_the_submissions_own_time(tmp_path, text, extension, minutes):
+    assert lateness(handed_in(tmp_path, text), DUE, extension) == Lateness(minutes)
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-03-01 14:30:00 Nowhere/City", "2026-03-01 14:30:00 BST"])
+def test_a_time_that_cannot_be_read_is_neither_late_nor_in_time(tmp_path, text):
+    late = lateness(handed_in(tmp_path, text), DUE, marked=True)
+    assert (late.minutes, late.unreadable) == (None, True)
+    assert late.note.startswith("when it was handed in is not known: ")
+
+
+def test_what_a_platform_marks_as_late_counts_where_it_gives_no_time(tmp_path):
+    late = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
+    marked = lateness(tmp_path, DUE, marked=True, grace_minutes=15)
+    assert apply_late(80.0, 100.0, marked.minutes, late) == 70.0  # one day begun, the least that it can be
+    assert "counted as one day begun" in marked.note
+    assert lateness(tmp_path, DUE, marked=False) == Lateness(0.0)
+    assert lateness(tmp_path, DUE) == Lateness(None)
+    assert lateness(tmp_path, DUE, timedelta(days=2), marked=True).unreadable
+
+
+def test_a_time_that_did_not_come_along_readable_is_not_guessed(tmp_path):
+    late = lateness(tmp_path, DUE, unread="'soon' is no time")
+    assert late == Lateness(None, "when it was handed in is not known: 'soon' is no time", unreadable=True)
+
+
+def test_late_days_are_spent_in_the_order_of_the_due_times():
+    per_day = Late("per_day", penalty_per_day=0.1, late_days=3)
+    days = with_late_days([Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)], per_day)
+    assert [(one.minutes, one.days_used) for one in days] == [(0.0, 2), (0.0, 0), (DAY, 1), (None, 0)]
+
+
+def test_where_late_is_nothing_a_late_day_is_not_spent_in_vain():
+    zero = Late("zero", late_days=2)
+    days = with_late_days([Lateness(2.5 * DAY), Lateness(1.5 * DAY)], zero)
+    assert [(one.minutes, one.days_used) for one in days] == [(2.5 * DAY, 0), (0.0, 2)]
 
 
 @pytest.mark.parametrize("text", ["2026-03-01 12:30:00.500000 UTC\n", "2026-03-01 12:30:00.500000",

@@ -5,21 +5,22 @@ import dataclasses
 import hashlib
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from autograder.model import Diagnosis, Graded
-from autograder.outputs import store
+from autograder.intake.collected import Collected
+from autograder.model import Diagnosis
 from autograder.outputs.feedback import carried_note, feedback_page, write_feedback
+from autograder.outputs.late import Lateness
+from autograder.outputs.marks import ByHand, Mark, WrittenAnswer, mark_of
 from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
-from autograder.outputs.statistics import histogram, question_statistics, timing_summary
+from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.store import Timed
 from autograder.outputs.text import clean
 from autograder.prerequisites import prerequisites
 
-VOID = {"meta", "br", "rect", "link", "img"}
+VOID = {"meta", "br", "rect", "link", "img", "input"}
 
 
 class Page(HTMLParser):
@@ -112,7 +113,7 @@ def test_hostile_feedback_is_text(hostile):
 
 def test_plain_pages_keep_the_policy(plain):
     assert_harmless(feedback_page(plain))
-    assert_harmless(report_page("attention", [plain]))
+    assert_harmless(report_page("attention", [mark_of(plain)]))
 
 
 def test_code_in_backticks_is_escaped_code():
@@ -148,43 +149,89 @@ def test_no_submission_has_no_questions_to_show(plain):
 
     empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
     assert "0 of 0 points" in words(feedback_page(empty))
-    assert_harmless(report_page("attention", [empty]))
+    assert_harmless(report_page("attention", [mark_of(empty)]))
+
+
+def test_the_page_adds_what_a_person_gave(plain):
+    waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
+    text = words(feedback_page(plain, mark=waits))
+    assert "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
+    hand = ByHand((WrittenAnswer("written_why", 4.0, 5.0, "Say <b>why</b> rows sum to 1."),), {"heads": 8.0}, 1.0)
+    given = dataclasses.replace(mark_of(plain), by_hand=hand, written=5.0, score=21.0, total=18.5, max_score=25.0,
+                                late=Lateness(10.0))  # fmt: skip
+    html = feedback_page(plain, mark=given)
+    text = words(html)
+    assert "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late." in text
+    assert "written_why 4 of 5 points Say <b>why</b> rows sum to 1." in text
+    assert "Changed by a person heads counts 8 points. 1 points of extra credit." in text
+    assert_harmless(html.replace("#written-", "#question-"))
 
 
 def test_report_counts_the_class(plain, hostile, problem):
     timing = [Timed("ada", {"read": 0.5, "tests": 1.5}), Timed(problem.student, {"read": 1.0}, problem.problem)]
-    html = report_page("attention", [plain, hostile], timing)
+    broken = Mark(problem.student, "could not be graded", problem.problem)
+    html = report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing)
     assert_harmless(html)
     text = words(html)
     assert "2 graded, 1 could not be graded" in text
     assert "44.2% mean · 44.2% median" in text  # 11/20 and 1/3
     assert "1 graded without isolation." in text
     assert "Results of 2 different suites." in text
-    assert "student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red" in text
+    assert (
+        "student-005<script>alert(1)</script> could not be graded: not a notebook [link](javascript:alert(1))red"
+        in text
+    )
     assert "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?" in text
     assert "Median 1.5 s a submission. Slowest: ada with 2 s." in text
     assert "read 1.5 s · tests 1.5 s over all submissions" in text
 
 
 def test_report_of_nobody(problem):
-    html = report_page("attention", [], [Timed(problem.student, {}, problem.problem)])
+    html = report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)])
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
 
 
-def test_report_is_made_from_what_lies_in_the_folder(tmp_path, plain, problem):
-    store.write_result(tmp_path, plain)
-    store.write_timing(tmp_path, "attention", [Graded("ada", Path("a"), plain, "", {"read": 1.0}), problem])
-    path = write_report(tmp_path, "attention")
-    assert path == tmp_path / "attention.html"
-    assert "1 graded, 1 could not be graded" in words(path.read_text(encoding="utf-8"))
+def test_the_class_is_there_in_three_orders_without_a_script(plain):
+    better = dataclasses.replace(plain, student="zoe", score=19.0)
+    html = report_page("attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)])
+    tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
+    assert len(tables) == 3
+    for table, order in zip(tables, (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]), strict=True):
+        assert re.findall(r"<bdi>(\w+)</bdi>", table) == order
+    assert html.count('type="radio"') == 3
+    assert html.count(" checked>") == 1
+
+
+def test_every_question_has_a_column_with_its_number(plain):
+    many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
+    html = report_page("attention", [mark_of(dataclasses.replace(plain, questions=many))])
+    assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
+        (str(i), str(i)) for i in range(1, 12)
+    ]
+
+
+def test_the_report_leads_to_the_pages(tmp_path, plain):
+    odd = dataclasses.replace(plain, student="Åda #1?")
+    marks = [mark_of(plain), mark_of(odd)]
+    write_feedback(tmp_path / "feedback", odd)
+    path = write_report(tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback")
+    assert path == tmp_path / "results" / "attention.html"
+    links = set(re.findall(r'href="(\.\.[^"]+)"', path.read_text(encoding="utf-8")))
+    assert links == {"../feedback/%C3%85da%20%231%3F/attention/attention.html"}
+
+
+def test_the_report_shows_what_collect_did(plain):
+    said = ("2 submissions of attention: 2 new", "eve: has no notebook here: eve.pdf: not a notebook")
+    text = words(report_page("attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said)))
+    assert "Collected The last download: all.zip 2 submissions of attention: 2 new eve: has no notebook here" in text
 
 
 @pytest.mark.parametrize(("score", "bin_"), [(0.0, 0), (1.99, 0), (2.0, 1), (6.0, 3), (19.9, 9), (20.0, 9)])
 def test_histogram_bins(plain, score, bin_):
     from dataclasses import replace
 
-    counts = [b.count for b in histogram([replace(plain, score=score)])]
+    counts = [b.count for b in histogram(shares([mark_of(replace(plain, score=score))]))]
     assert counts == [1 if i == bin_ else 0 for i in range(10)]
 
 

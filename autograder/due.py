@@ -1,0 +1,77 @@
+"""When assignments are due, and who has longer: the sections [due] and [extensions] of course.toml."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+from autograder.times import known_zone, read_time
+
+MOST_DAYS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """Due times by assignment, in UTC.
+
+    Attributes:
+        extensions: by assignment and student: how much longer the student has, or until when.
+    """
+
+    due: Mapping[str, datetime] = field(default_factory=dict)
+    extensions: Mapping[str, Mapping[str, timedelta | datetime]] = field(default_factory=dict)
+
+    def extension(self, assignment: str, student: str) -> timedelta | datetime | None:
+        return self.extensions.get(assignment, {}).get(student)
+
+
+def due_times(due: object, extensions: object, zone: str) -> DueTimes:
+    """The two sections as they stand in the file. Whether there are such assignments and students is not looked at.
+
+    Args:
+        zone: the course's own time zone, for times that name none.
+
+    Raises:
+        ValueError: names the entry and what it may be.
+    """
+    times = {name: _time(f"due.{name}", value, zone) for name, value in _table("[due]", due).items()}
+    longer = {
+        assignment: {
+            student: _extension(f"extensions.{assignment}.{student}", value, zone)
+            for student, value in _table(f"[extensions.{assignment}]", students).items()
+        }
+        for assignment, students in _table("[extensions]", extensions).items()
+    }
+    return DueTimes(times, longer)
+
+
+def _table(section: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{section} must be one table")
+    return value
+
+
+def _extension(name: str, value: object, zone: str) -> timedelta | datetime:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if math.isfinite(value) and 0 <= value <= MOST_DAYS:
+            return timedelta(days=value)
+        raise ValueError(f"{name} = {value}: it must be a number of days from 0 to {MOST_DAYS}, or a time")
+    return _time(name, value, zone)
+
+
+def _time(name: str, value: object, zone: str) -> datetime:
+    """A text, or a time as TOML writes one."""
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return value.astimezone(UTC)
+        if at_home := known_zone(zone) if zone else None:
+            return value.replace(tzinfo=at_home).astimezone(UTC)
+        raise ValueError(f"{name} = {value}: it has no time zone; set `timezone` under [course]")
+    if isinstance(value, date) or not isinstance(value, str):
+        raise ValueError(f'{name} = {str(value)[:60]}: it must be a time like "2026-10-02 23:59 Europe/Berlin"')
+    try:
+        return read_time(value, zone)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -1,0 +1,84 @@
+"""How late everybody is, by due times and extensions in course.toml, or else in nbgrader's gradebook."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from autograder.course import Course
+from autograder.intake.collected import person_called, read_collected
+from autograder.outputs.late import Lateness, lateness, with_late_days
+from autograder.outputs.store import path_name
+from autograder.roster import read_roster
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When an assignment is due; `longer` are extensions by student."""
+
+    due: datetime
+    longer: Mapping[str, timedelta | datetime] = field(default_factory=dict)
+
+
+def deadlines(course: Course) -> dict[str, Deadline]:
+    """By assignment, in the order of their due times. What stands in course.toml goes before the gradebook."""
+    found = _in_gradebook(course)
+    for assignment, due in course.due.due.items():
+        known = found.get(assignment, Deadline(due))
+        found[assignment] = Deadline(due, {**known.longer, **course.due.extensions.get(assignment, {})})
+    return dict(sorted(found.items(), key=lambda entry: (entry[1].due, entry[0])))
+
+
+def class_lateness(course: Course, assignment: str, students: Collection[str]) -> dict[str, Lateness] | None:
+    """How late each student's submission of the assignment is, after their late days.
+
+    Returns:
+        None where lateness costs nothing in this course, or nobody knows when the assignment was due.
+    """
+    if course.late.policy == "none":
+        return None
+    dates = deadlines(course)
+    if assignment not in dates:
+        return None
+    names = list(dates) if course.late.late_days else [assignment]
+    until = names[: names.index(assignment) + 1]
+    arrivals = {name: read_collected(course.root / "submitted", name).students for name in until}
+    roster = read_roster(course.root)
+    found = {}
+    for student in students:
+        in_order = []
+        for name in until:
+            arrival = arrivals[name].get(student)
+            person = person_called(roster, student, arrival)
+            longer = dates[name].longer.get(student) or dates[name].longer.get(person.id if person else "")
+            in_order.append(
+                lateness(
+                    course.root / "submitted" / path_name(student) / name,
+                    dates[name].due,
+                    longer,
+                    zone=course.about.timezone,
+                    marked=arrival.late if arrival else None,
+                    unread=arrival.unread if arrival else "",
+                    grace_minutes=course.late.grace_minutes,
+                )
+            )
+        found[student] = with_late_days(in_order, course.late)[-1]
+    return found
+
+
+def _in_gradebook(course: Course) -> dict[str, Deadline]:
+    """nbgrader keeps times in UTC and without a zone."""
+    if not (course.root / "gradebook.db").is_file():
+        return {}
+    from autograder.nbgrader.gradebook import open_gradebook
+
+    with open_gradebook(course) as gradebook:
+        return {
+            assignment.name: Deadline(
+                assignment.duedate.replace(tzinfo=UTC),
+                {one.student_id: one.extension for one in assignment.submissions if one.extension},
+            )
+            for assignment in gradebook.assignments
+            if assignment.duedate is not None
+        }

@@ -1,0 +1,238 @@
+"""The class as exports and the report see it: one mark for everybody, out of all the points, or why there is none.
+
+A mark adds up what the tests gave, what a person gave and changed in nbgrader's gradebook, and what lateness costs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from autograder.course import Assignment, Course
+from autograder.intake.collected import Arrival, Collected, person_called, read_collected
+from autograder.intake.release import written_points
+from autograder.model import Result
+from autograder.outputs.late import Lateness, apply_late
+from autograder.outputs.store import Timed, path_name
+from autograder.points import shown, total
+from autograder.roster import Person, read_roster
+
+Status = Literal[
+    "graded", "waits for a person", "time cannot be read", "handed in nothing", "no notebook", "not graded yet",
+    "could not be graded", "withdrawn",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAnswer:
+    """What a person made of one written answer.
+
+    Attributes:
+        points: None where nobody has given any; 0 by itself where it was left blank.
+    """
+
+    name: str
+    points: float | None
+    max_points: float
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What a person did to one submission in nbgrader's gradebook.
+
+    Attributes:
+        written: the written answers, in the order of the notebook.
+        overrides: points that stand for the tests' own, by question.
+        extra: points of extra credit.
+        waiting: what a person has yet to look at.
+        scores: what the gradebook has of the tests, by question.
+    """
+
+    written: tuple[WrittenAnswer, ...] = ()
+    overrides: Mapping[str, float] = field(default_factory=dict)
+    extra: float = 0.0
+    waiting: tuple[str, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    def is_of(self, result: Result) -> bool:
+        """Whether the gradebook was filled from this result."""
+        return all(abs(self.scores.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One student and one assignment.
+
+    Attributes:
+        student: what they are called here.
+        person: who that is in the class list, where there is one.
+        arrival: where the submission came from, where `collect` brought it.
+        result: what the tests said, where there is a result that counts.
+        status: how far the mark is; `note` says more, or why there is none.
+        questions: points that count by question: the tests' own, or those that a person put in their place.
+        by_hand: what a person did; None where it is in no gradebook.
+        written: points of written answers, and of extra credit, so far.
+        score: the sum of both; None where there is no result that counts.
+        max_score: points that the assignment has, written answers included.
+        late: how late it was handed in; None where that costs nothing in this course.
+        total: the score after the late policy; None where there is none, or nobody knows.
+    """
+
+    student: str
+    status: Status
+    note: str = ""
+    person: Person | None = None
+    arrival: Arrival | None = None
+    result: Result | None = None
+    questions: Mapping[str, float] = field(default_factory=dict)
+    by_hand: ByHand | None = None
+    written: float = 0.0
+    score: float | None = None
+    max_score: float = 0.0
+    late: Lateness | None = None
+    total: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The person's own name, as far as anybody knows it."""
+        return (self.person and self.person.name) or (self.arrival.name if self.arrival else "") or self.student
+
+    def final(self, *, provisional: bool = False) -> float | None:
+        """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
+        counts = self.status == "graded" or (provisional and self.status == "waits for a person")
+        return self.total if counts else None
+
+    def platform_id(self, platform: str) -> str:
+        """What the platform knows the student by; "" where nobody knows."""
+        if self.arrival is not None and self.arrival.origin == platform:
+            return self.arrival.id
+        return self.person.ids.get(platform, "") if self.person else ""
+
+
+def mark_of(result: Result) -> Mark:
+    """The mark of a result by itself, without a class or a gradebook."""
+    questions = {question.name: question.score for question in result.questions}
+    return Mark(
+        result.student, "graded", result=result, questions=questions, score=result.score, max_score=result.max_score,
+        total=result.score,
+    )  # fmt: skip
+
+
+def class_marks(
+    course: Course,
+    assignment: Assignment,
+    results: Sequence[Result],
+    timing: Sequence[Timed] = (),
+    *,
+    by_hand: Mapping[str, ByHand] | None = None,
+    late: Mapping[str, Lateness] | None = None,
+    own_submissions: bool = True,
+) -> list[Mark]:
+    """Everybody: who has a result, who could not be graded, who handed in nothing that could be taken, or nothing.
+
+    Args:
+        by_hand: what a person did, by student; None where there is no gradebook.
+        late: by student, where lateness costs something.
+        own_submissions: whether the results are those of `submitted/`, so that one without a submission there is of
+            somebody who has withdrawn it.
+
+    Raises:
+        KitError: the class list has a mistake.
+    """
+    submitted = course.root / "submitted"
+    collected = read_collected(submitted, assignment.name)
+    written = written_points(assignment)
+    there = {path.parts[-3] for path in submitted.glob(f"[!.]*/{assignment.name}/*.ipynb")}
+    gone = _without_submission(results, collected, there) if own_submissions else set()
+    marks = [
+        _withdrawn(result) if result.student in gone
+        else _graded(result, written, by_hand, (late or {}).get(result.student), course)
+        for result in results
+    ]  # fmt: skip
+    known = {mark.student for mark in marks}
+    for entry in timing:
+        if entry.problem and entry.student not in known:
+            missing = own_submissions and there and path_name(entry.student) not in there
+            marks.append(Mark(entry.student, "withdrawn" if missing else "could not be graded", entry.problem))
+    known = {mark.student for mark in marks}
+    marks = [_also_sent(mark, collected) for mark in marks]
+    for one in collected.not_taken.values():
+        if one.student not in known:
+            marks.append(Mark(one.student, "no notebook", one.reason, arrival=one.arrival))
+    known |= collected.not_taken.keys()
+    for student in collected.students.keys() - known:
+        here = path_name(student) in there
+        note = "" if here else "what was collected is not in submitted/ any more"
+        marks.append(Mark(student, "not graded yet" if here else "withdrawn", note))
+    return _with_people(course, marks, collected)
+
+
+def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> set[str]:
+    """Those with a result whose submission is not there: removed since, where others lie there or it was collected."""
+    return {
+        result.student
+        for result in results
+        if path_name(result.student) not in there and (there or result.student in collected.students)
+    }
+
+
+def _withdrawn(result: Result) -> Mark:
+    note = f"its submission is not in submitted/ any more; it had {shown(result.score)} of {shown(result.max_score)}"
+    return Mark(result.student, "withdrawn", note, max_score=result.max_score)
+
+
+def _graded(
+    result: Result, written: float, by_hand: Mapping[str, ByHand] | None, late: Lateness | None, course: Course
+) -> Mark:
+    known = (by_hand or {}).get(result.student)
+    waiting = known.waiting if known else (("written answers",) if written else ())
+    hand = known or ByHand()
+    questions = {q.name: hand.overrides.get(q.name, q.score) for q in result.questions}
+    by_person = total((*(answer.points or 0.0 for answer in hand.written), hand.extra))
+    # the result's own sum, and what overrides change of it: points that belong to no question stay
+    score = total((result.score, *(questions[q.name] - q.score for q in result.questions), by_person))
+    full = total((result.max_score, written))
+    unreadable = late is not None and late.unreadable
+    after = score if late is None or late.minutes is None else apply_late(score, full, late.minutes, course.late)
+    status: Status = "time cannot be read" if unreadable else "waits for a person" if waiting else "graded"
+    return Mark(
+        result.student, status, "; ".join(_remarks(questions, hand, waiting, late)), result=result, questions=questions,
+        by_hand=known, written=by_person, score=score, max_score=full, late=late, total=None if unreadable else after,
+    )  # fmt: skip
+
+
+def _remarks(questions: Mapping[str, float], hand: ByHand, waiting: Sequence[str], late: Lateness | None) -> list[str]:
+    notes = [f"waits: {', '.join(waiting)}"] if waiting else []
+    # a question that the suite has no more keeps no override
+    notes += [f"{name}: {shown(points)} by a person" for name, points in hand.overrides.items() if name in questions]
+    notes += [f"{shown(hand.extra)} of extra credit"] if hand.extra else []
+    notes += [late.note] if late and late.note else []
+    return [*notes, f"late days used: {late.days_used}"] if late and late.days_used else notes
+
+
+def _also_sent(mark: Mark, collected: Collected) -> Mark:
+    """Says so where the latest that came of somebody is no notebook, and an earlier one counts."""
+    later = collected.not_taken.get(mark.student)
+    note = "; ".join(filter(None, (mark.note, f"came later, and was not taken: {later.reason}" if later else "")))
+    return dataclasses.replace(mark, note=note)
+
+
+def _with_people(course: Course, marks: list[Mark], collected: Collected) -> list[Mark]:
+    """Who they are, and everybody of the class list of whom there is nothing."""
+    roster = read_roster(course.root)
+    named, seen = [], set()
+    for mark in marks:
+        arrival = mark.arrival or collected.students.get(mark.student)
+        person = person_called(roster, mark.student, arrival)
+        note = mark.note
+        if person is not None and person.id in seen:
+            note = "; ".join(filter(None, (note, f"{person.id} stands here twice: join the folders in submitted/")))
+        named.append(dataclasses.replace(mark, person=person, arrival=arrival, note=note))
+        seen |= {person.id} if person else set()
+    for person in roster.people if roster else ():
+        if person.id not in seen:
+            named.append(Mark(person.id, "handed in nothing", person=person))
+    return sorted(named, key=lambda mark: mark.student)

@@ -1,0 +1,57 @@
+"""Feedback pages as one zip, under the names by which a platform gives each student their own.
+
+| platform | the page's path in the zip | the rule stands in |
+| --- | --- | --- |
+| Canvas | the path of the file handed in, `.html` for its ending: user and upload tell whose it is | canvas-lms, `app/models/abstract_assignment.rb` |
+| Moodle | `First Last_12345_assignsubmission_file_/assignment.html`; the name must hold no `_` | moodle, `mod/assign/feedback/file/importziplib.php` |
+| ILIAS | `multi_feedback/Last_First_login_12345/assignment.html` | ILIAS, `class.ilExAssignment.php` |
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from autograder.intake.archives import archive_stem, notebook_stem
+from autograder.outputs.feedback import feedback_path
+from autograder.outputs.marks import Mark
+
+RETURNS = ("canvas", "moodle", "ilias")
+_WRITTEN = (1980, 1, 1, 0, 0, 0)
+"""Every entry has the same time, so that the same pages are the same bytes."""
+
+
+def feedback_zip(marks: Sequence[Mark], assignment: str, folder: Path, platform: str) -> tuple[bytes, tuple[str, ...]]:
+    """The pages in `folder` as a zip for the platform.
+
+    Returns:
+        The zip, and the students who have a page that the platform could give to nobody: they were not collected there.
+    """
+    packed, left_out = io.BytesIO(), []
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for mark in marks:
+            page = feedback_path(folder, assignment, mark.student)
+            if mark.result is None or not page.is_file():
+                continue
+            if name := _name(mark, assignment, platform):
+                archive.writestr(zipfile.ZipInfo(name, _WRITTEN), page.read_bytes(), zipfile.ZIP_DEFLATED)
+            else:
+                left_out.append(mark.student)
+    return packed.getvalue(), tuple(left_out)
+
+
+def _name(mark: Mark, assignment: str, platform: str) -> str:
+    """The page's path in the zip; "" where the platform could not tell whose it is."""
+    arrival = mark.arrival
+    if platform == "moodle":
+        number = mark.platform_id("moodle")
+        who = (mark.name if mark.name != mark.student else mark.name.removesuffix(f"_{number}")).replace("_", " ")
+        return f"{who.replace('/', ' ')}_{number}_assignsubmission_file_/{assignment}.html" if number else ""
+    if arrival is None or arrival.origin != platform:
+        return ""
+    if platform == "canvas":
+        handed_in = PurePosixPath(arrival.file).name
+        return f"{notebook_stem(handed_in) or archive_stem(handed_in)}.html"
+    return f"multi_feedback/{PurePosixPath(arrival.file).parent.name}/{assignment}.html"
