@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from autograder.points import total
+
 RESULT_SCHEMA = 1
 
 Outcome = Literal["passed", "failed", "error", "timeout", "crashed", "forbidden", "missing"]
@@ -155,6 +157,60 @@ class Result:
             return _result(json.loads(text))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a result file: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ManualScore:
+    """What a person gave for one written answer, or in place of the tests for one question.
+
+    Attributes:
+        name: the written answer's name or the question's, without nbgrader's "written_" and "check_".
+        max_points: what it is worth.
+        points: what counts: the person's score, or 0 for an answer that was left blank. None where nobody has given
+            one: a written answer then counts nothing yet, a question what its tests gave.
+        extra_credit: points on top, which may be below 0.
+        comment: the person's words as they wrote them (Markdown), or "No response." under a blank answer.
+        waits: a person has yet to look, at it or again; `points` are what they gave before.
+    """
+
+    name: str
+    max_points: float
+    points: float | None
+    extra_credit: float = 0.0
+    comment: str = ""
+    waits: bool = False
+
+    @property
+    def counts(self) -> float:
+        """Its points so far, extra credit included."""
+        return (self.points or 0.0) + self.extra_credit
+
+
+@dataclass(frozen=True, slots=True)
+class ManualGrades:
+    """One student's submission as the gradebook has it from people.
+
+    Attributes:
+        written: every written answer, in the order of the gradebook's names.
+        questions: only those that a person scored, gave extra credit or commented, or is to look at.
+    """
+
+    student: str
+    written: tuple[ManualScore, ...]
+    questions: tuple[ManualScore, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """The mark is provisional: a person has yet to look at something."""
+        return any(score.waits for score in (*self.written, *self.questions))
+
+    def mark(self, result: Result) -> float:
+        """The tests' points, a person's in their place where given, and those of the written answers: what is known
+        so far where `waits`. Late penalties are not in it."""
+        given = {score.name: score.points for score in self.questions if score.points is not None}
+        tests = [given.get(question.name, question.score) for question in result.questions]
+        extra = [score.extra_credit for score in self.questions]
+        return total((*tests, *extra, *(score.counts for score in self.written)))
 
 
 @dataclass(frozen=True, slots=True)

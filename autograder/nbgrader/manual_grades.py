@@ -1,0 +1,99 @@
+"""What people gave in the formgrader, read from `gradebook.db` for reports and exports.
+
+Read with SQL and without nbgrader, whose import takes seconds that every report would pay, and without a chance to
+change the file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from autograder.errors import KitError
+from autograder.model import ManualGrades, ManualScore
+
+_SCORES = """
+SELECT submission.student_id AS student, cell.name AS name, grade.auto_score AS auto_score,
+       grade.manual_score AS manual_score, COALESCE(grade.extra_credit, 0) AS extra_credit,
+       grade.needs_manual_grade AS waits, COALESCE(graded.max_score, task.max_score, 0) AS max_points,
+       comment.manual_comment AS manual_comment, comment.auto_comment AS auto_comment,
+       cell.type = 'TaskCell' OR answer.id IS NOT NULL AS written
+FROM assignment
+JOIN submitted_assignment AS submission ON submission.assignment_id = assignment.id
+JOIN submitted_notebook AS notebook ON notebook.assignment_id = submission.id
+JOIN grade ON grade.notebook_id = notebook.id
+JOIN base_cell AS cell ON cell.id = grade.cell_id
+LEFT JOIN grade_cells AS graded ON graded.id = cell.id
+LEFT JOIN task_cells AS task ON task.id = cell.id
+LEFT JOIN base_cell AS answer
+  ON answer.notebook_id = cell.notebook_id AND answer.name = cell.name AND answer.type = 'SolutionCell'
+LEFT JOIN base_cell AS commented
+  ON commented.notebook_id = cell.notebook_id AND commented.type IN ('SolutionCell', 'TaskCell')
+  AND commented.name = CASE WHEN cell.name LIKE 'check!_%' ESCAPE '!' THEN SUBSTR(cell.name, LENGTH('check_') + 1)
+    ELSE cell.name END
+LEFT JOIN comment ON comment.notebook_id = notebook.id AND comment.cell_id = commented.id
+WHERE assignment.name = ?
+ORDER BY student, name
+"""
+
+
+def read_manual_grades(gradebook: Path, assignment: str) -> dict[str, ManualGrades]:
+    """What people gave for one assignment, by student.
+
+    Args:
+        gradebook: the database's file; where there is none, nobody has graded anything.
+        assignment: its name.
+
+    Returns:
+        Everybody who has a submission in the gradebook. Who has none is not in it: their written answers wait.
+
+    Raises:
+        KitError: the file is no gradebook, or another program holds it.
+    """
+    if not gradebook.is_file():
+        return {}
+    try:
+        with closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            rows = database.execute(_SCORES, (assignment,)).fetchall()
+    except sqlite3.Error as error:
+        raise KitError(f"{gradebook}: people's scores cannot be read from it ({error})") from error
+    found: dict[str, tuple[list[ManualScore], list[ManualScore]]] = {}
+    for row in rows:
+        written, questions = found.setdefault(row["student"], ([], []))
+        if row["written"]:
+            written.append(_written(row))
+        elif (score := _question(row)) is not None:
+            questions.append(score)
+    return {
+        student: ManualGrades(student, tuple(written), tuple(questions))
+        for student, (written, questions) in found.items()
+    }
+
+
+def _written(row: sqlite3.Row) -> ManualScore:
+    points = row["auto_score"] if row["manual_score"] is None else row["manual_score"]
+    return ManualScore(
+        name=row["name"].removeprefix("written_"),
+        max_points=row["max_points"],
+        points=points,
+        extra_credit=row["extra_credit"],
+        comment=row["manual_comment"] or row["auto_comment"] or "",
+        waits=bool(row["waits"]),
+    )
+
+
+def _question(row: sqlite3.Row) -> ManualScore | None:
+    """A question that a person had to do with. The automatic comment is in the result already."""
+    comment = row["manual_comment"] or ""
+    if row["manual_score"] is None and not (row["extra_credit"] or comment or row["waits"]):
+        return None
+    return ManualScore(
+        name=row["name"].removeprefix("check_"),
+        max_points=row["max_points"],
+        points=row["manual_score"],
+        extra_credit=row["extra_credit"],
+        comment=comment,
+        waits=bool(row["waits"]),
+    )
