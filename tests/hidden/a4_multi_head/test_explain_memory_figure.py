@@ -48,6 +48,10 @@ def test_honest_terabytes_and_tebibytes(student):
 
 @points(1)
 def test_a_figure_that_nothing_explains(student):
-    """1.5 is the figure of no element size in no unit; 1.192 is explained."""
+    """1.5 is the figure of no element size in no unit, and neither is 1.281, beside 1.280; five divisions by 1024 and
+    one product with 1000 would give 0.568. 1.192 is explained."""
+    for claimed in (1.281, 0.568):
+        answer = student.explain_memory_figure(100_000, 64, claimed)
+        assert answer is None, f"Nothing gives {claimed}: the answer should be None."
     assert student.explain_memory_figure(100_000, 64, 1.5) is None, "Nothing gives 1.500: the answer should be None."
     assert student.explain_memory_figure(100_000, 64, 1.192) is not None, "Something gives 1.192."

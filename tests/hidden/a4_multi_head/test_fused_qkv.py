@@ -37,10 +37,10 @@ def test_three_heads_of_three_numbers(student, reference):
 
 @points(1)
 def test_one_token_of_a_transposed_batch(student, reference):
-    """One sentence of one token, and an x whose memory is not in the order of its axes."""
+    """One sentence of one token, and an x whose memory is not in the order of its axes; five heads, and one alone."""
     w_qkv = randn(7, 30)
-    for x in (randn(1, 1, 7), randn(2, 7, 3).transpose(1, 2)):
-        assert_close(student.fused_qkv(x, w_qkv, 5)[2], reference.fused_qkv(x, w_qkv, 5)[2], what="v")
+    for x, heads in ((randn(1, 1, 7), 5), (randn(2, 7, 3).transpose(1, 2), 1)):
+        assert_close(student.fused_qkv(x, w_qkv, heads)[2], reference.fused_qkv(x, w_qkv, heads)[2], what="v")
 
 
 @points(1)
@@ -64,6 +64,7 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_columns_that_do_not_divide_are_refused(student):
-    """20 columns are no three parts, and 21 are three parts of 7, which two heads cannot share: ValueError."""
+    """20 columns are no three parts, and 21 are three parts of 7, which neither two heads nor none can share."""
     assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 20), 2, sizes=(20, 2))
     assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 2, sizes=(21, 2))
+    assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 0, sizes=(21, 0))

@@ -95,10 +95,11 @@ def test_a_shared_head_collects_the_gradients_of_its_group(student, reference):
 
 @points(1)
 def test_heads_that_cannot_be_shared_evenly_are_refused(student):
-    """Seven query heads for three key heads; three key heads and two value heads: ValueError with both numbers."""
+    """Seven query heads for three key heads; three key heads and two or six value heads: ValueError, both numbers."""
     f = student.grouped_query_attention
     assert_refused(f, randn(1, 7, 2, 5), randn(1, 3, 2, 5), randn(1, 3, 2, 5), sizes=(7, 3))
     assert_refused(f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 2, 4, 5), sizes=(3, 2))
+    assert_refused(f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 6, 4, 5), sizes=(3, 6))
 
 
 def _one_number_a_head(numbers, n, d):

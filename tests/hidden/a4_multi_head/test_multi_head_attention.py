@@ -193,13 +193,15 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Seven columns for two heads; queries and keys of unequal width; a w_o for another width: ValueError each."""
+    """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too long: ValueError each."""
     x, (w_q, w_k, w_v, w_o) = randn(2, 5, 6), _weights(6, 2, 5)
     f = student.multi_head_attention
     assert_refused(f, x, randn(6, 7), randn(6, 7), w_v, w_o, 2, sizes=(7, 2))
     assert_refused(f, x, w_q, w_k, randn(6, 9), randn(9, 6), 2, sizes=(9, 2))
     assert_refused(f, x, w_q, randn(6, 14), w_v, w_o, 2, sizes=(10, 14))
+    assert_refused(f, x, w_q, randn(6, 6), w_v, w_o, 2, sizes=(10, 6))
     assert_refused(f, x, w_q, w_k, w_v, randn(8, 6), 2, sizes=(10, 8))
+    assert_refused(f, x, w_q, w_k, w_v, randn(12, 6), 2, sizes=(10, 12))
 
 
 def _slow(x, w_q, w_k, w_v, w_o, num_heads, x_kv=None):

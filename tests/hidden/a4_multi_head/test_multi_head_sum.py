@@ -62,23 +62,28 @@ def test_values_may_have_another_size_than_keys(student):
 
 
 @points(1)
-def test_a_mask_of_three_axes_belongs_to_sentences(student):
-    """[B, N, N] with as many sentences as heads: the same mask for all heads of a sentence."""
+def test_masks_of_two_three_and_four_axes(student):
+    """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used as they are."""
     x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
-    mask = (rand(2, 5, 5) < 0.5) | eye(5).bool()
-    share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
-    answer = student.multi_head_sum(x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask)
-    assert_close(answer, share @ x @ w_v @ w_heads.reshape(6, 6))
+    for shape in ((2, 5, 5), (5, 5), (2, 1, 5, 5)):
+        mask = (rand(*shape) < 0.5) | eye(5).bool()
+        share = (mask.double() / mask.double().sum(dim=-1, keepdim=True)).reshape(-1, 5, 5)
+        answer = student.multi_head_sum(x, zeros(6, 4), randn(6, 4), w_v, w_heads, 2, mask)
+        assert_close(answer, share @ x @ w_v @ w_heads.reshape(6, 6), what=f"the answer to a mask of {len(shape)} axes")
 
 
 @points(1)
-def test_gradients_reach_every_head_matrix(student):
-    """Each W_h gets the gradient of its own head's answer."""
-    x, w_v, w_heads, weight = randn(2, 5, 6), randn(6, 6), randn(3, 2, 6, grad=True), randn(2, 5, 6)
-    (student.multi_head_sum(x, zeros(6, 6), zeros(6, 6), w_v, w_heads, 3) * weight).sum().backward()
-    means = (x.mean(dim=1) @ w_v).view(2, 3, 2)  # [B, H, d_v]
+def test_gradients_reach_the_tokens_and_every_head_matrix(student):
+    """Each W_h gets the gradient of its own head's answer; x, laid out otherwise, that of the values it gave."""
+    x, w_v, w_heads, weight = randn(2, 6, 5, grad=True), randn(6, 6), randn(3, 2, 6, grad=True), randn(2, 5, 6)
+    answer = student.multi_head_sum(x.transpose(1, 2), zeros(6, 6), zeros(6, 6), w_v, w_heads, 3)
+    (answer * weight).sum().backward()
+    means = (x.detach().mean(dim=2) @ w_v).view(2, 3, 2)  # [B, H, d_v]
     assert w_heads.grad is not None, "No gradient reaches w_heads."
     assert_close(w_heads.grad, torch.einsum("bhd,bm->hdm", means, weight.sum(dim=1)), what="the gradient of w_heads")
+    through = weight.mean(dim=1) @ w_heads.detach().reshape(6, 6).T @ w_v.T  # [B, D], the same for every token
+    assert x.grad is not None, "No gradient reaches x."
+    assert_close(x.grad, through.unsqueeze(2).expand(2, 6, 5), what="the gradient of x")
 
 
 @points(1)
@@ -90,6 +95,7 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_the_wrong_number_of_matrices_is_refused(student):
-    """Two heads and three output matrices: ValueError, with both numbers in its message."""
+    """Two heads and three output matrices, or one: ValueError, with both numbers in its message."""
     x, w = randn(2, 5, 7), randn(7, 10)
     assert_refused(student.multi_head_sum, x, w, w, w, randn(3, 5, 7), 2, sizes=(3, 2))
+    assert_refused(student.multi_head_sum, x, w, w, w, randn(1, 5, 7), 2, sizes=(1, 2))
