@@ -21,18 +21,55 @@ import torch
 from torch import Tensor
 
 from autograder.course import Limits
-from autograder.sandbox.bounds import memory_bound, pages_in_use, time_bound
+from autograder.errors import StudentFault
+from autograder.sandbox.bounds import OutOfTime, memory_bound, pages_in_use, time_bound
 from autograder.suite.calls import weight
 from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.gradients import pull
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
+Ask = Callable[[dict[str, Any], dict[str, Tensor]], Frame]
+"""Asks the worker: a header and tensors, and its answer."""
+
 MOST_QUESTIONS = 1000
 """Questions that one worker may ask: each is kept, for its gradients."""
 LARGEST_QUESTION = 16 << 20
 """Bytes of the arguments of one question. One operation of the answer key on them cannot be interrupted: with so many
 numbers, and the memory that a worker has, it ends within seconds."""
+
+
+class WorkerObject:
+    """An object of the worker's among the arguments of a stand-in: the answer key's function asks it over there."""
+
+    def __init__(self, number: int, ask: Ask) -> None:
+        self._number, self._ask = number, ask
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        frame = self._ask({"op": "get", "handle": self._number, "attribute": name}, {})
+        if frame.header.get("method") is not True:
+            return self._value(frame)
+        return lambda *arguments, **keywords: self._call({"attribute": name}, arguments, keywords)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._call({}, arguments, keywords)
+
+    def _call(self, target: dict[str, Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        encoder = Encoder(lambda value: HandleReference(value._number) if isinstance(value, WorkerObject) else None)
+        value = encoder.encode([list(arguments), keywords])
+        header = {"op": "call", "handle": self._number, **target, "value": value}
+        return self._value(self._ask(header, encoder.tensors))
+
+    def _value(self, frame: Frame) -> Any:
+        """What came back. Raises: ValueError where the object raised something."""
+        if frame.header.get("ok") is not True:
+            error = frame.header.get("error")
+            raise ValueError(str(error.get("message", "")) if isinstance(error, dict) else "")
+        return Decoder(frame.tensors, lambda reference: WorkerObject(reference.number, self._ask)).decode(
+            frame.header.get("value")
+        )
 
 
 class StandIns:
@@ -62,13 +99,22 @@ class StandIns:
             self._lent.append(function)
         return -1 - self._lent.index(function)
 
-    def answer(self, frame: Frame) -> Frame:
-        """The answer to one question, or a refusal: the student's function gave its prerequisite wrong arguments."""
+    def answer(self, frame: Frame, ask: Ask) -> Frame:
+        """The answer to one question, or a refusal: the student's function gave its prerequisite wrong arguments.
+
+        Args:
+            ask: asks the worker while it waits, about an object of its own among the arguments.
+
+        Raises:
+            StudentFault: the worker did not survive that.
+        """
         started = time.monotonic()
         try:
             with memory_bound(self._memory_mb, self._pages), time_bound(max(self._seconds, 0.01)):
-                return self._answer(frame)
+                return self._answer(frame, ask)
         except Exception as error:
+            if isinstance(error, StudentFault) and not isinstance(error, OutOfTime):
+                raise
             asked = frame.header["stand_in"]
             if isinstance(asked, dict) and "function" in asked:
                 # a function of the test's own, on the student's arguments: its words help, and hide nothing
@@ -79,8 +125,12 @@ class StandIns:
         finally:
             self._seconds -= time.monotonic() - started
 
-    def _answer(self, frame: Frame) -> Frame:
-        decoder = Decoder(frame.tensors, lambda reference: self._objects[reference.number])
+    def _answer(self, frame: Frame, ask: Ask) -> Frame:
+        def resolve(reference: HandleReference) -> Any:
+            number = reference.number
+            return self._objects[number] if number >= 0 else WorkerObject(-1 - number, ask)
+
+        decoder = Decoder(frame.tensors, resolve)
         value = decoder.decode(frame.header.get("value"))
         if len(self._links) >= MOST_QUESTIONS or weight(value) > LARGEST_QUESTION:
             raise WireError("too many questions to stand-ins, or too large a one")

@@ -132,7 +132,10 @@ class Worker:
             if "stand_in" not in frame.header:
                 return frame
             asked = time.monotonic()
-            send_frame(self._sock, self.stand_ins.answer(frame), asked + seconds)
+            answer = self.stand_ins.answer(
+                frame, lambda header, tensors: self.request(header, tensors, seconds, "an object of yours")
+            )
+            send_frame(self._sock, answer, asked + seconds)
             started += time.monotonic() - asked
 
     def _wait(self, deadline: float, waited: float, longest: float) -> None:

@@ -198,10 +198,11 @@ class Loop:
             self._counter.paused = False
 
     def _asked(self, question: dict[str, Any], value: Any) -> Answered:
-        encoder = Encoder(lambda _: None, keep_strides=True)
+        encoder = Encoder(self._lent, keep_strides=True)
         header = {"id": self._request, "stand_in": question, "value": encoder.encode(crossing(value))}
         send_frame(self._sock, Frame(header, encoder.tensors))
-        frame = receive_frame(self._sock, _MAX_REQUEST)
+        while "op" in (frame := receive_frame(self._sock, _MAX_REQUEST)).header:
+            self._serve_meanwhile(frame)
         if "refused" in frame.header:
             raise StandInRefused(frame.header["refused"])
         if "raised" in frame.header:
@@ -210,6 +211,20 @@ class Loop:
             self._counter.add(frame.header["cost"])
         value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(frame.header["value"])
         return Answered(value, frame.header["number"])
+
+    def _serve_meanwhile(self, frame: Frame) -> None:
+        """Answer a question about an object here, while we wait for the answer to one of ours."""
+        outer = self._request, self._counter, self._ban
+        self._request, self._ban = frame.header["id"], None
+        try:
+            getattr(self, f"_do_{frame.header['op']}")(frame)
+        finally:
+            self._request, self._counter, self._ban = outer
+
+    def _lent(self, value: Any) -> HandleReference:
+        """The number, below 0, by which the trusted side may ask an object here."""
+        reference = self._handle(value)
+        return HandleReference(-1 - reference.number, reference.kind)
 
     def _stood_in(self, reference: HandleReference) -> StandInObject:
         """The object here that stands for one of the trusted side's."""

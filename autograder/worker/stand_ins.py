@@ -121,7 +121,7 @@ def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask) -> type[Sta
 
 
 def crossing(value: Any) -> Any:
-    """Arguments as they can cross: objects of the notebook's own classes (a configuration) by what they hold."""
+    """Arguments as they can cross: objects of the notebook that only hold data (a configuration) by what they hold."""
     return tree_map(_plain, value)
 
 
@@ -130,6 +130,12 @@ def _plain(leaf: Any) -> Any:
         return HandleReference(leaf._stand_in, type(leaf).__name__)
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
         return SimpleNamespace(**{f.name: crossing(getattr(leaf, f.name)) for f in dataclasses.fields(leaf)})
-    if type(leaf).__module__ == "student" and hasattr(leaf, "__dict__"):
+    kind = type(leaf)
+    if kind.__module__ == "student" and hasattr(leaf, "__dict__") and not any(callable(m) for m in _own(kind)):
         return SimpleNamespace(**crossing(vars(leaf)))
     return leaf
+
+
+def _own(kind: type) -> list[Any]:
+    """The public members of a class."""
+    return [member for name, member in vars(kind).items() if not name.startswith("_")]

@@ -388,13 +388,33 @@ def test_an_object_of_a_stand_in_lives_on_the_trusted_side(student: Student, wor
 @pytest.mark.parametrize("name", ["_sum", "__class__", "__init__", "nothing"])
 def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Student, worker: Worker, name: str) -> None:
     stand_in(worker, Box=Tally)
-    answer = worker.stand_ins.answer
+
+    def answer(frame: Frame) -> Frame:
+        return worker.stand_ins.answer(frame, lambda *_: frame)
+
     assert answer is not None
     made = answer(Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {}))
     assert made.header["value"] == {"h": 0, "k": "Box"}
     nothing = {"l": [{"l": []}, {"d": []}]}
     for asked in ({"object": 0, "attribute": name}, {"object": 0, "method": name}):
         assert "refused" in answer(Frame({"id": 1, "stand_in": asked, "value": nothing}, {})).header
+
+
+def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Worker) -> None:
+    """The answer key's function reads attributes of the student's Box, and calls it and its method, over there."""
+
+    def helper(box: Any) -> torch.Tensor:
+        return box.w * box.double().value + box(1)
+
+    stand_in(worker, helper=helper)
+    assert student.use_helper(student.Box(5)).item() == 2 * (10 + 11)
+
+
+def test_a_stand_in_refuses_where_the_students_object_fails(student: Student, worker: Worker) -> None:
+    stand_in(worker, helper=lambda box: box.nothing)
+    with pytest.raises(StudentError, match="cannot be right"):
+        student.use_helper(student.Box(5))
+    assert student.same(1) == 1  # both sides are still in step
 
 
 def test_a_question_to_a_stand_in_has_a_size(student: Student, worker: Worker) -> None:

@@ -193,7 +193,7 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too long: ValueError each."""
+    """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too long: ValueError."""
     x, (w_q, w_k, w_v, w_o) = randn(2, 5, 6), _weights(6, 2, 5)
     f = student.multi_head_attention
     assert_refused(f, x, randn(6, 7), randn(6, 7), w_v, w_o, 2, sizes=(7, 2))
