@@ -21,7 +21,6 @@ from autograder.tables import read_table, write_table
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POINTS = "    Points Possible"
 _MOODLE_COLUMNS = ("Identifier", "Full name", "Email address", "Grade", "Last modified (grade)")
-_NUMBERED = re.compile(r"(.+)_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +78,20 @@ def _into_canvas(
         _check_canvas_points(header[place], possible[place].strip(), full)
     title = header[place] if place is not None else column or assignment
     rows = [[*header[:width], title], [_POINTS, *[""] * (width - 1), points_cell(full)]]
-    by_name = _unmistakable((name, mark) for mark in marks for name in (mark.student, mark.name))
-    by_id = {mark.platform_id("canvas") or _legacy_id(mark): mark for mark in marks}
+    by_name = _unmistakable((name, mark) for mark in marks for name in _called(mark))
+    by_id = {id_: mark for mark in marks if (id_ := mark.platform_id("canvas"))}
     found = set()
     for line in lines[1:]:
         cells = {name: line[i].strip() for i, name in enumerate(header[:width]) if i < len(line)}
         names = (cells.get("SIS Login ID", ""), cells.get("SIS User ID", ""), cells["ID"], cells.get("Student", ""))
-        mark = by_id.get(cells["ID"]) if cells["ID"] else None
-        mark = mark or next((by_name[same(name)] for name in names if name and same(name) in by_name), None)
+        mark = by_id.get(cells["ID"]) or next(
+            (by_name[same(name)] for name in names if name and same(name) in by_name), None
+        )
         if mark is not None and mark.student in given:
             found.add(mark.student)
             person = [safe_cell(cell.strip()) for cell in line[:width]]
             rows.append([*person, *[""] * (width - len(person)), points_cell(given[mark.student])])
     return Import(write_table(rows, separator), _missing(marks, found, given), said)
-
-
-def _legacy_id(mark: Mark) -> str:
-    """The Canvas id that a student is called by who was put into `submitted/` by hand, as Canvas calls its files."""
-    named = _NUMBERED.fullmatch(mark.student)
-    return named[2] if named else ""
 
 
 def _canvas_column(header: list[str], width: int, wanted: str, asked: bool) -> tuple[int | None, tuple[str, ...]]:
@@ -144,7 +138,7 @@ def moodle_csv(
         ValueError: the roster is not such a worksheet, or it has another maximum.
     """
     given = {mark.student: points for mark in marks if (points := mark.final(provisional=provisional)) is not None}
-    numbers = {mark.student: number for mark in marks if (number := mark.platform_id("moodle") or _legacy_id(mark))}
+    numbers = {mark.student: number for mark in marks if (number := mark.platform_id("moodle"))}
     if roster is not None:
         return _into_moodle(marks, given, numbers, roster, column or "Grade")
     listed = any(mark.person and mark.person.email for mark in marks)
@@ -152,11 +146,9 @@ def moodle_csv(
     rows = [header]
     for mark in marks:
         if mark.student in given and mark.student in numbers:
-            named = _NUMBERED.fullmatch(mark.student)
-            name = mark.name if mark.name != mark.student or not named else named[1]
             email = [safe_cell(mark.person.email if mark.person else "")] if listed else []
             identifier = f"Participant {numbers[mark.student]}"
-            rows.append([identifier, safe_cell(name), *email, points_cell(given[mark.student]), "-"])
+            rows.append([identifier, safe_cell(mark.name), *email, points_cell(given[mark.student]), "-"])
     return Import(write_table(rows), _missing(marks, numbers, given))
 
 
@@ -173,7 +165,7 @@ def _into_moodle(
     place, highest = header.index(column), header.index("Maximum grade") if "Maximum grade" in header else None
     full = max((mark.max_score for mark in marks), default=0.0)
     by_number = {number: mark for mark in marks if (number := numbers.get(mark.student))}
-    by_name = _unmistakable((name, mark) for mark in marks for name in _names_in_moodle(mark))
+    by_name = _unmistakable((name, mark) for mark in marks for name in _called(mark))
     found = set()
     for row in rows[1:]:
         participant = re.search(r"(\d+)\s*$", row[0])
@@ -191,8 +183,10 @@ def _into_moodle(
     return Import(write_table(rows, separator), _missing(marks, found, given))
 
 
-def _names_in_moodle(mark: Mark) -> tuple[str, ...]:
-    names = (mark.student, mark.name, mark.person.email if mark.person else "")
+def _called(mark: Mark) -> tuple[str, ...]:
+    """What the student is called, here, in the class list and where the submission came from."""
+    person, arrival = mark.person, mark.arrival
+    names = (mark.student, *((person.name, person.email) if person else ()), arrival.name if arrival else "")
     return tuple(name for name in names if name)
 
 

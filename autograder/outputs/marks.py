@@ -6,6 +6,7 @@ A mark adds up what the tests gave, what a person gave and changed in nbgrader's
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,6 +24,9 @@ Status = Literal[
     "graded", "waits for a person", "time cannot be read", "handed in nothing", "no notebook", "not graded yet",
     "could not be graded", "withdrawn",
 ]  # fmt: skip
+
+
+_NUMBERED = re.compile(r"(.+)_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +101,10 @@ class Mark:
 
     @property
     def name(self) -> str:
-        """The person's own name, as far as anybody knows it."""
-        return (self.person and self.person.name) or (self.arrival.name if self.arrival else "") or self.student
+        """The person's own name, as far as anybody knows it, without a platform's number."""
+        known = (self.person and self.person.name) or (self.arrival.name if self.arrival else "")
+        numbered = _NUMBERED.fullmatch(self.student)
+        return known or (numbered[1] if numbered else self.student)
 
     def final(self, *, provisional: bool = False) -> float | None:
         """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
@@ -106,10 +112,16 @@ class Mark:
         return self.total if counts else None
 
     def platform_id(self, platform: str) -> str:
-        """What the platform knows the student by; "" where nobody knows."""
+        """What the platform knows the student by; "" where nobody knows.
+
+        Canvas and Moodle call the files that they let one download by a number, and so may be called who was put into
+        `submitted/` by hand.
+        """
         if self.arrival is not None and self.arrival.origin == platform:
             return self.arrival.id
-        return self.person.ids.get(platform, "") if self.person else ""
+        listed = self.person.ids.get(platform, "") if self.person else ""
+        numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None else None
+        return listed or (numbered[2] if numbered else "")
 
 
 def mark_of(result: Result) -> Mark:

@@ -47,8 +47,8 @@ def _name(mark: Mark, assignment: str, platform: str) -> str:
     arrival = mark.arrival
     if platform == "moodle":
         number = mark.platform_id("moodle")
-        who = (mark.name if mark.name != mark.student else mark.name.removesuffix(f"_{number}")).replace("_", " ")
-        return f"{who.replace('/', ' ')}_{number}_assignsubmission_file_/{assignment}.html" if number else ""
+        who = mark.name.replace("_", " ").replace("/", " ")
+        return f"{who}_{number}_assignsubmission_file_/{assignment}.html" if number else ""
     if arrival is None or arrival.origin != platform:
         return ""
     if platform == "canvas":
