@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -193,16 +194,22 @@ class ManualGrades:
     Attributes:
         written: every written answer, in the order of the gradebook's names.
         questions: only those that a person scored, gave extra credit or commented, or is to look at.
+        automatic: what the gradebook has of the tests, by question.
     """
 
     student: str
     written: tuple[ManualScore, ...]
     questions: tuple[ManualScore, ...] = ()
+    automatic: Mapping[str, float] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def waits(self) -> bool:
         """The mark is provisional: a person has yet to look at something."""
         return any(score.waits for score in (*self.written, *self.questions))
+
+    def is_of(self, result: Result) -> bool:
+        """Whether the gradebook was filled since the result was made, as far as its points tell."""
+        return all(abs(self.automatic.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions)
 
     def mark(self, result: Result) -> float:
         """The tests' points, a person's in their place where given, and those of the written answers: what is known

@@ -59,16 +59,18 @@ def read_manual_grades(gradebook: Path, assignment: str) -> dict[str, ManualGrad
             rows = database.execute(_SCORES, (assignment,)).fetchall()
     except sqlite3.Error as error:
         raise KitError(f"{gradebook}: people's scores cannot be read from it ({error})") from error
-    found: dict[str, tuple[list[ManualScore], list[ManualScore]]] = {}
+    found: dict[str, tuple[list[ManualScore], list[ManualScore], dict[str, float]]] = {}
     for row in rows:
-        written, questions = found.setdefault(row["student"], ([], []))
+        written, questions, automatic = found.setdefault(row["student"], ([], [], {}))
         if row["written"]:
             written.append(_written(row))
-        elif (score := _question(row)) is not None:
+            continue
+        automatic[row["name"].removeprefix("check_")] = row["auto_score"] or 0.0
+        if (score := _question(row)) is not None:
             questions.append(score)
     return {
-        student: ManualGrades(student, tuple(written), tuple(questions))
-        for student, (written, questions) in found.items()
+        student: ManualGrades(student, tuple(written), tuple(questions), automatic)
+        for student, (written, questions, automatic) in found.items()
     }
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
-from autograder.model import Graded
+from autograder.model import Graded, ManualGrades
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_path, write_feedback
 from autograder.outputs.imports import Import, canvas_csv, moodle_csv
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
 from autograder.outputs.lateness import class_lateness
-from autograder.outputs.marks import ByHand, Mark, class_marks
+from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
@@ -210,12 +210,11 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
 
 
-def _by_hand(course: Course, assignment: Assignment) -> dict[str, ByHand] | None:
-    if not (course.root / "gradebook.db").is_file() or not assignment.release.is_file():
-        return None
-    from autograder.nbgrader.by_hand import by_hand
+def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
+    from autograder.nbgrader.manual_grades import read_manual_grades
 
-    return by_hand(course, assignment)
+    gradebook = course.root / "gradebook.db"
+    return read_manual_grades(gradebook, assignment.name) if gradebook.is_file() else None
 
 
 def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:

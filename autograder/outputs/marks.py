@@ -14,7 +14,7 @@ from typing import Literal
 from autograder.course import Assignment, Course
 from autograder.intake.collected import Arrival, Collected, person_called, read_collected
 from autograder.intake.release import written_points
-from autograder.model import Result
+from autograder.model import ManualGrades, Result
 from autograder.outputs.late import Lateness, apply_late
 from autograder.outputs.store import Timed, path_name
 from autograder.points import shown, total
@@ -27,43 +27,6 @@ Status = Literal[
 
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenAnswer:
-    """What a person made of one written answer.
-
-    Attributes:
-        points: None where nobody has given any; 0 by itself where it was left blank.
-    """
-
-    name: str
-    points: float | None
-    max_points: float
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ByHand:
-    """What a person did to one submission in nbgrader's gradebook.
-
-    Attributes:
-        written: the written answers, in the order of the notebook.
-        overrides: points that stand for the tests' own, by question.
-        extra: points of extra credit.
-        waiting: what a person has yet to look at.
-        scores: what the gradebook has of the tests, by question.
-    """
-
-    written: tuple[WrittenAnswer, ...] = ()
-    overrides: Mapping[str, float] = field(default_factory=dict)
-    extra: float = 0.0
-    waiting: tuple[str, ...] = ()
-    scores: Mapping[str, float] = field(default_factory=dict)
-
-    def is_of(self, result: Result) -> bool:
-        """Whether the gradebook was filled from this result."""
-        return all(abs(self.scores.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +55,7 @@ class Mark:
     arrival: Arrival | None = None
     result: Result | None = None
     questions: Mapping[str, float] = field(default_factory=dict)
-    by_hand: ByHand | None = None
+    by_hand: ManualGrades | None = None
     written: float = 0.0
     score: float | None = None
     max_score: float = 0.0
@@ -139,7 +102,7 @@ def class_marks(
     results: Sequence[Result],
     timing: Sequence[Timed] = (),
     *,
-    by_hand: Mapping[str, ByHand] | None = None,
+    by_hand: Mapping[str, ManualGrades] | None = None,
     late: Mapping[str, Lateness] | None = None,
     own_submissions: bool = True,
 ) -> list[Mark]:
@@ -197,30 +160,37 @@ def _withdrawn(result: Result) -> Mark:
 
 
 def _graded(
-    result: Result, written: float, by_hand: Mapping[str, ByHand] | None, late: Lateness | None, course: Course
+    result: Result,
+    written: float,
+    by_hand: Mapping[str, ManualGrades] | None,
+    late: Lateness | None,
+    course: Course,
 ) -> Mark:
-    known = (by_hand or {}).get(result.student)
-    waiting = known.waiting if known else (("written answers",) if written else ())
-    hand = known or ByHand()
-    questions = {q.name: hand.overrides.get(q.name, q.score) for q in result.questions}
-    by_person = total((*(answer.points or 0.0 for answer in hand.written), hand.extra))
-    # the result's own sum, and what overrides change of it: points that belong to no question stay
-    score = total((result.score, *(questions[q.name] - q.score for q in result.questions), by_person))
-    full = total((result.max_score, written))
+    given = (by_hand or {}).get(result.student)
+    waiting = _waiting(given) if given else (["written answers"] if written else [])
+    hand = given or ManualGrades(result.student, ())
+    overrides = {score.name: score.points for score in hand.questions if score.points is not None}
+    questions = {q.name: overrides.get(q.name, q.score) for q in result.questions}
+    score, full = hand.mark(result), total((result.max_score, written))
     unreadable = late is not None and late.unreadable
     after = score if late is None or late.minutes is None else apply_late(score, full, late.minutes, course.late)
     status: Status = "time cannot be read" if unreadable else "waits for a person" if waiting else "graded"
     return Mark(
-        result.student, status, "; ".join(_remarks(questions, hand, waiting, late)), result=result, questions=questions,
-        by_hand=known, written=by_person, score=score, max_score=full, late=late, total=None if unreadable else after,
+        result.student, status, "; ".join(_remarks(hand, waiting, late)), result=result, questions=questions,
+        by_hand=given, written=total((score, *(-points for points in questions.values()))), score=score,
+        max_score=full, late=late, total=None if unreadable else after,
     )  # fmt: skip
 
 
-def _remarks(questions: Mapping[str, float], hand: ByHand, waiting: Sequence[str], late: Lateness | None) -> list[str]:
+def _waiting(given: ManualGrades) -> list[str]:
+    return [score.name for score in (*given.written, *given.questions) if score.waits]
+
+
+def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> list[str]:
     notes = [f"waits: {', '.join(waiting)}"] if waiting else []
-    # a question that the suite has no more keeps no override
-    notes += [f"{name}: {shown(points)} by a person" for name, points in hand.overrides.items() if name in questions]
-    notes += [f"{shown(hand.extra)} of extra credit"] if hand.extra else []
+    notes += [f"{one.name}: {shown(one.points)} by a person" for one in hand.questions if one.points is not None]
+    extra = total(score.extra_credit for score in (*hand.written, *hand.questions))
+    notes += [f"{shown(extra)} of extra credit"] if extra else []
     notes += [late.note] if late and late.note else []
     return [*notes, f"late days used: {late.days_used}"] if late and late.days_used else notes
 

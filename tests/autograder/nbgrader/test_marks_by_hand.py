@@ -1,4 +1,4 @@
-"""What a person does in the gradebook comes to the exports: points, comments, changed scores, who waits."""
+"""What a person does in the gradebook comes to the exports: points, changed scores, who waits, due times."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import io
 import pytest
 from nbgrader_course import TinyCourse, result_for
 
-from autograder.nbgrader.by_hand import by_hand
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.outputs.commands import ExportRequest, export_command
-from autograder.outputs.marks import WrittenAnswer
 from autograder.outputs.store import write_result
 
 STUDENTS = ("ada", "ben", "cay")
@@ -39,16 +37,6 @@ def exported(tiny: TinyCourse, **options: bool) -> dict[str, dict[str, str]]:
     request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv", **options)
     (text,) = export_command(request)
     return {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
-
-
-def test_points_and_comments_of_written_answers(graded_class: TinyCourse) -> None:
-    found = by_hand(graded_class.course, graded_class.course.assignment("tiny"))
-    assert found["ada"].written == (WrittenAnswer("written_why", 2.5, 4.0, "Say why."),)
-    assert found["ada"].waiting == ()
-    assert found["ben"].written == (WrittenAnswer("written_why", None, 4.0),)
-    assert found["ben"].waiting == ("written_why",)
-    assert found["cay"].written == (WrittenAnswer("written_why", 0.0, 4.0),)
-    assert found["ada"].scores == {"double": 3.0, "half": 1.0}
 
 
 def test_the_mark_is_out_of_all_points(graded_class: TinyCourse, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,18 @@ from markupsafe import escape
 
 from autograder.errors import IsolationUnavailable
 from autograder.intake.collected import Arrival, Collected
-from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Result, TestOutcome
+from autograder.model import (
+    CellOutcome,
+    Diagnosis,
+    FoundSubmission,
+    ManualGrades,
+    ManualScore,
+    QuestionResult,
+    Result,
+    TestOutcome,
+)
 from autograder.outputs.feedback import feedback_page
-from autograder.outputs.marks import ByHand, Mark, WrittenAnswer, mark_of
+from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.report import report_page
 from autograder.outputs.store import Timed
 from autograder.roster import Person
@@ -62,7 +71,7 @@ def result(text: Texts) -> Result:
 
 def feedback(text: Texts) -> str:
     made = mark_of(result(text))
-    hand = ByHand(tuple(WrittenAnswer(text(name), 1.0, 2.0, text(name)) for name in HOSTILE))
+    hand = ManualGrades("", *[tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)] * 2)
     assert made.result is not None
     return feedback_page(made.result, mark=replace(made, by_hand=hand))
 

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from autograder.intake.collected import Collected
-from autograder.model import Diagnosis
+from autograder.model import Diagnosis, ManualGrades, ManualScore
 from autograder.outputs.feedback import carried_note, feedback_page, write_feedback
 from autograder.outputs.late import Lateness
-from autograder.outputs.marks import ByHand, Mark, WrittenAnswer, mark_of
+from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
@@ -156,14 +156,18 @@ def test_the_page_adds_what_a_person_gave(plain):
     waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
     text = words(feedback_page(plain, mark=waits))
     assert "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
-    hand = ByHand((WrittenAnswer("written_why", 4.0, 5.0, "Say <b>why</b> rows sum to 1."),), {"heads": 8.0}, 1.0)
+    hand = ManualGrades(
+        "ada",
+        (ManualScore("why", 5.0, 4.0, comment="Say <b>why</b> rows sum to 1."),),
+        (ManualScore("heads", 10.0, 8.0, extra_credit=1.0, comment="Nearly."), ManualScore("softmax", 4.0, None)),
+    )
     given = dataclasses.replace(mark_of(plain), by_hand=hand, written=5.0, score=21.0, total=18.5, max_score=25.0,
                                 late=Lateness(10.0))  # fmt: skip
     html = feedback_page(plain, mark=given)
     text = words(html)
     assert "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late." in text
-    assert "written_why 4 of 5 points Say <b>why</b> rows sum to 1." in text
-    assert "Changed by a person heads counts 8 points. 1 points of extra credit." in text
+    assert "why 4 of 5 points Say <b>why</b> rows sum to 1." in text
+    assert "Looked at by a person heads counts 8 points, 1 of extra credit: Nearly." in text
     assert_harmless(html.replace("#written-", "#question-"))
 
 
