@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import tomllib
 from dataclasses import dataclass, field
@@ -224,6 +226,20 @@ def load_course(root: Path) -> Course:
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
+
+
+def settings_of_nobody(course: Course) -> str:
+    """The settings as text of a course.toml, without the due times and extensions, which name people."""
+    parts = []
+    for section, (name, _) in _SECTIONS.items():
+        values = dataclasses.asdict(getattr(course, name))
+        # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be
+        parts += [
+            f"[{section}]",
+            *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()),
+            "",
+        ]
+    return "\n".join(parts)
 
 
 def _section(kind: type, section: str, values: object) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import autograder
-from autograder.course import COURSE_FILE, Assignment, Course
+from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
 from autograder.errors import KitError
 from autograder.outputs.bundle_texts import GITHUB_README, GITHUB_WORKFLOW, RUN_AUTOGRADER, SETUP
 from autograder.whole_files import write_whole
@@ -46,12 +46,14 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
 def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
     files = dict(_gradescope_files(course, assignment))
     scripts = {"setup.sh": SETUP, "run_autograder": RUN_AUTOGRADER.replace("ASSIGNMENT", assignment.name)}
+    settings = settings_of_nobody(course)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in scripts.items():
             archive.writestr(_entry(name, 0o755), text)
         for name in sorted(files):
             archive.writestr(_entry(name, 0o644), files[name].read_bytes())
+        archive.writestr(_entry(f"course/{COURSE_FILE}", 0o644), settings)
         archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
     write_whole(to, packed.getvalue())
     return to
@@ -82,7 +84,6 @@ def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[
     ):
         if not needed.exists():
             raise KitError(f"{needed} is not there: run `autograder {command} {assignment.name}` first")
-    yield f"course/{COURSE_FILE}", course.root / COURSE_FILE
     settings = assignment.suite.parent / "pytest.ini"
     folders = [assignment.source.parent, assignment.release.parent, assignment.solution.parent, assignment.suite]
     for path in [*([settings] if settings.is_file() else []), *(p for folder in folders for p in _files(folder))]:

@@ -237,6 +237,7 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
 
 
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
+    from autograder.nbgrader.class_list import tell_gradebook
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
@@ -250,8 +251,12 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
     gradebook = request.to or course.root / "gradebook.db"
+    db_url = f"sqlite:///{gradebook.absolute()}"
     with gradebook_file(gradebook):
-        fill_gradebook(course, assignment, graded, times, problems, db_url=f"sqlite:///{gradebook.absolute()}")
+        fill_gradebook(course, assignment, graded, times, problems, db_url=db_url)
+        everybody = class_marks(course, assignment, graded, timing)
+        people = {mark.student: mark.person for mark in everybody if mark.person}
+        tell_gradebook(course, assignment, people, db_url)
     return f"{len(graded)} results of {assignment.name} in {gradebook}"
 
 

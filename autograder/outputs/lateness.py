@@ -22,11 +22,13 @@ class Deadline:
 
 
 def deadlines(course: Course) -> dict[str, Deadline]:
-    """By assignment, in the order of their due times. What stands in course.toml goes before the gradebook."""
-    found = _in_gradebook(course)
-    for assignment, due in course.due.due.items():
-        known = found.get(assignment, Deadline(due))
-        found[assignment] = Deadline(due, {**known.longer, **course.due.extensions.get(assignment, {})})
+    """By assignment, in the order of their due times. Where [due] names one, the gradebook's times do not count."""
+    found = {
+        name: Deadline(known.due, {**known.longer, **course.due.extensions.get(name, {})})
+        for name, known in _in_gradebook(course).items()
+    }
+    for name, due in course.due.due.items():
+        found[name] = Deadline(due, course.due.extensions.get(name, {}))
     return dict(sorted(found.items(), key=lambda entry: (entry[1].due, entry[0])))
 
 

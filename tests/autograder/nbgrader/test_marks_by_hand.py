@@ -87,3 +87,26 @@ def test_due_times_and_extensions_of_the_gradebook_count(graded_class: TinyCours
         gradebook.grant_extension("tiny", "cay", minutes=60)
     rows = exported(graded_class)
     assert [(rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")] == [("60", "0"), ("0", "4")]
+
+
+def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: TinyCourse) -> None:
+    (graded_class.root / "students.csv").write_text(
+        "id,name,email\nada,Ada Roe,ada@example.org\nben,Ben Lee,\nzoe,Zoe Marie Lee,\n", encoding="utf-8"
+    )
+    settings = '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n[due]\ntiny = "2026-03-02 09:00 UTC"\n'
+    (graded_class.root / "course.toml").write_text(f"{settings}[extensions.tiny]\nben = 2\n")
+    for student in STUDENTS:
+        graded_class.hand_in(student, at="2026-03-02 10:00:00 UTC")
+    course = graded_class.course
+    request = ExportRequest(course, course.assignment("tiny"), graded_class.root / "results", "gradebook")
+    for _ in range(2):
+        list(export_command(request))
+        with open_gradebook(course) as gradebook:
+            students = {s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students}
+            late = {s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")}
+        assert students["ada"] == ("Ada", "Roe", "ada@example.org")
+        assert students["zoe"] == ("Zoe Marie", "Lee", None)
+        assert late == {"ada": 3600.0, "ben": 0.0, "cay": 3600.0}
+    rows = exported(graded_class)
+    assert [rows[s]["minutes_late"] for s in ("ada", "ben", "cay")] == ["60", "0", "60"]
+    assert rows["zoe"]["status"] == "handed in nothing"

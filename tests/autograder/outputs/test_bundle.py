@@ -57,6 +57,23 @@ def test_gradescope_gets_what_it_needs_and_no_more(course, tmp_path):
         assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
 
 
+def test_the_bundle_has_the_settings_and_nobodys_name(course, tmp_path):
+    (course.root / "course.toml").write_text(
+        '[course]\nname = "Kürs \U0001f600 \\"A\\""\n[limits]\nmemory_mb = 900\n'
+        '[due]\nmasks = "2026-10-02 23:59 UTC"\n[extensions]\nmasks = { student-001 = 2 }\n',
+        encoding="utf-8",
+    )
+    settings = load_course(course.root)
+    with zipfile.ZipFile(bundle(settings, settings.assignment("masks"), "gradescope", tmp_path / "a.zip")) as archive:
+        text = archive.read("course/course.toml").decode()
+    assert "student-001" not in text
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "course.toml").write_text(text, encoding="utf-8")
+    read = load_course(other)
+    assert (read.about, read.limits, read.grading) == (settings.about, settings.limits, settings.grading)
+
+
 def test_the_same_course_gives_the_same_zip(course, tmp_path):
     paths = [bundle(course, course.assignment("masks"), "gradescope", tmp_path / name) for name in ("a.zip", "b.zip")]
     assert paths[0].read_bytes() == paths[1].read_bytes()
