@@ -64,9 +64,14 @@ class DeviceUnavailable(KitError):
 
 
 class HostFailed(KitError):
-    """The sandbox host did not start, or died. No submission is to blame."""
+    """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never becomes the outcome
+    of a test."""
 
     exit_status = 1
+
+
+class WorkerKilled(HostFailed):
+    """A worker was killed from outside, by the machine where its memory runs out or by a person; the host lives on."""
 
 
 class UnreadableSubmission(KitError):

@@ -187,7 +187,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
             graded = bench.suite.grade(client, bench.isolation, one)
             return graded.result.to_json().encode() if graded.result else b""
 
-        done = Pool(bench.host.clients, [*warm, *jobs], grade).run()
+        done = Pool(bench, [*warm, *jobs], grade).run()
         for _ in warm:
             next(done)
         started, cpu = time.monotonic(), cpu_of(os.getpid())

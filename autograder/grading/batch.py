@@ -77,6 +77,23 @@ class Bench:
             raise
         self.isolation = graded_behind(self.host.tier, device)
 
+    @property
+    def clients(self) -> Sequence[HostClient]:
+        return self.host.clients
+
+    def renew(self) -> None:
+        """Start the hosts anew behind the same walls: one has failed.
+
+        Raises:
+            KitError: that cannot be done; nothing can be graded any more.
+        """
+        self._close_hosts()
+        tier, extras = self.host.tier, self.host.extras
+        self.host = prove_host(self.course, tier, launch_host(self.course, tier, len(self.clients), extras))
+        if self.device is not None:
+            self.device = open_device(self.course, tier, self.device.device)
+            self.suite.use_device(self.device)
+
     def __enter__(self) -> Bench:
         return self
 
@@ -109,12 +126,17 @@ class Grader:
         return self
 
     def grade(self, found: FoundSubmission) -> Graded:
-        """Grade one submission.
+        """Grade one submission; where the machine fails, once more from its start, with a fresh host.
 
         Raises:
-            HostFailed: no worker can be had; no submission is to blame.
+            HostFailed: it failed again; no submission is to blame.
         """
-        return self._bench.suite.grade(self._bench.host.clients[0], self._bench.isolation, found)
+        bench = self._bench
+        try:
+            return bench.suite.grade(bench.clients[0], bench.isolation, found)
+        except HostFailed:
+            bench.renew()
+            return bench.suite.grade(bench.clients[0], bench.isolation, found)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -135,7 +157,8 @@ def grade_batch(
 
     With a `device`, one submission at a time.
 
-    What is not done within the course's `run_minutes` is yielded without a result.
+    What is not done within the course's `run_minutes` is yielded without a result; so is what a fault of the machine's
+    kept from being graded twice.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
@@ -146,18 +169,13 @@ def grade_batch(
     with Bench(course, assignment, isolation, count, extras, device) as bench:
 
         def grade(client: HostClient, found: FoundSubmission) -> bytes:
-            try:
-                return _to_wire(bench.suite.grade(client, bench.isolation, found))
-            except HostFailed as error:
-                return _to_wire(Graded(found.student, found.path, None, f"{found.path.name}: {error}", untried=True))
+            return _to_wire(bench.suite.grade(client, bench.isolation, found))
 
-        for found, message in Pool(bench.host.clients, submissions, grade, until).run():
-            if message is not None:
-                yield _from_wire(found, message)
-            elif time.monotonic() >= until:
-                yield _out_of_time(found, course.limits)
+        for ended in Pool(bench, submissions, grade, until).run():
+            if ended.answer is not None:
+                yield _from_wire(ended.job, ended.answer)
             else:
-                yield _lost(found)
+                yield _untried(ended.job, ended.fault or _out_of_time(course.limits))
 
 
 def processes_for(jobs: int, asked: int | None) -> int:
@@ -165,17 +183,16 @@ def processes_for(jobs: int, asked: int | None) -> int:
     return max(1, min(asked or os.cpu_count() or 1, jobs))
 
 
-def _lost(found: FoundSubmission) -> Graded:
-    reason = "the grader process ended while it graded this submission; grade it again alone"
-    return Graded(found.student, found.path, None, f"{found.path.name}: {reason}")
+def _untried(found: FoundSubmission, reason: str) -> Graded:
+    """What the run or the machine kept from being graded: no result comes of it, and none is lost."""
+    return Graded(found.student, found.path, None, f"{found.path.name}: {reason}", untried=True)
 
 
-def _out_of_time(found: FoundSubmission, limits: Limits) -> Graded:
-    reason = (
+def _out_of_time(limits: Limits) -> str:
+    return (
         f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
         "`autograder grade` again goes on with what is left"
     )
-    return Graded(found.student, found.path, None, f"{found.path.name}: {reason}", untried=True)
 
 
 def _to_wire(graded: Graded) -> bytes:

@@ -105,30 +105,41 @@ class SuiteGrader:
             with contextlib.closing(
                 Sitting(self._device.client, self._device.limits, self.suite, submission)
             ) as sitting:
-                return self._speed.measure(sitting.open_worker())
+                speeds = self._speed.measure(sitting.open_worker())
         except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
-            return (Speed(self._speed.test.function, 0.0, 0.0, f"it has no speed here: {str(error) or repr(error)}"),)
+            problem = f"it has no speed here: {str(error) or repr(error)}"
+            speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
+        if (fault := self._device.client.fault) is not None:
+            raise fault  # it could cost a bonus
+        return speeds
 
     def grade_submission(
         self, client: HostClient, isolation: str, submission: Submission
     ) -> tuple[Result, dict[str, float]]:
-        """The result of a submission that was read, and the wall time by stage."""
+        """The result of a submission that was read, and the wall time by stage.
+
+        Raises:
+            HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
+        """
         sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
+        with contextlib.closing(sitting):
+            return self._result(client, isolation, submission, sitting), sitting.watch.seconds
+
+    def _result(self, client: HostClient, isolation: str, submission: Submission, sitting: Sitting) -> Result:
         runs = {question.name: sitting.run(question) for question in self.suite.questions}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
         points = {q.name: {test.name: test.points for test in q.tests} for q in self.suite.questions}
         with sitting.watch.stage("carry", whole=True):
             again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
-        with sitting.watch.stage("diagnosis"):
+        with sitting.watch.stage("diagnosis"), contextlib.closing(self._mistakes):
             diagnostician = self._diagnostician(client)
             named = {name: diagnostician.name(name, {**runs[name], **again[name]}, points[name]) for name in again}
-            self._mistakes.close()
         carried = {name: self._carried(again[name], points[name]) for name in again}
         questions = tuple(
             _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named()))
             for q in self.suite.questions
         )
-        result = Result(
+        return Result(
             assignment=self.assignment.name,
             student=submission.student,
             submission_sha256=submission.sha256,
@@ -139,7 +150,6 @@ class SuiteGrader:
             questions=questions,
             cells=(*sitting.cells, *submission.notices),
         )
-        return result, sitting.watch.seconds
 
     def _with_stand_ins(
         self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]

@@ -1,69 +1,113 @@
 """Jobs on every core: forked processes that share what was loaded before, each with its own line to the host.
 
-A process that dies takes one job with it, which is named; another takes its place. Past a deadline nothing more is
-begun, and what is still at work is ended.
+A process that dies takes one job with it; so does a host, a job for each process. Another takes its place, and the job
+is done once more from its start. What fails again is named. Past a deadline nothing more is begun, and what is still at
+work is ended.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import multiprocessing
 import os
+import signal
 import time
-from collections import deque
+import traceback
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from autograder.errors import HostFailed, KitError, WorkerKilled
 from autograder.sandbox.host import HostClient
 
 Job = TypeVar("Job")
+
+MOST_TRIES = 2
+_DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
+"""How a process's answer begins: with what the job came to, or why there is nothing."""
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class Hosts(Protocol):
+    """Where the lines to a host come from, and a fresh host where one has failed."""
+
+    @property
+    def clients(self) -> Sequence[HostClient]:
+        """One for each process."""
+
+    def renew(self) -> None:
+        """Exchange the host for a fresh one.
+
+        Raises:
+            KitError: none can be had.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[Job]):
+    """What came of a job: an answer; or none and a `fault` that is not the job's; or neither, where the time was up."""
+
+    job: Job
+    answer: bytes | None = None
+    fault: str = ""
 
 
 class Pool(Generic[Job]):
     """Processes that do `work(client, job)` for one job after the other.
 
     Args:
-        clients: one for each process.
+        hosts: says how many processes, and gives each its client.
         jobs: all of them; processes know them from the fork, so only numbers are sent.
-        work: does one job in a process and returns bytes.
+        work: does one job in a process and returns bytes. HostFailed is what it raises where the machine is at fault.
         until: when it must all be over (`time.monotonic()`).
     """
 
     def __init__(
         self,
-        clients: Sequence[HostClient],
+        hosts: Hosts,
         jobs: Sequence[Job],
         work: Callable[[HostClient, Job], bytes],
         until: float = math.inf,
     ) -> None:
-        self._clients, self._jobs, self._work, self._until = clients, jobs, work, until
+        self._hosts, self._jobs, self._work, self._until = hosts, jobs, work, until
         self._context = multiprocessing.get_context("fork")
-        self._free = list(range(len(clients)))
+        self._free = list(range(len(hosts.clients)))
+        self._waiting = deque(range(len(jobs)))
         self._at_work: dict[Connection, tuple[int, int]] = {}
         self._pipes: dict[int, Connection] = {}
         self._processes: dict[int, ForkProcess] = {}
+        self._faults: Counter[int] = Counter()
+        self._renewed = 0
+        self._host_of: dict[int, int] = {}
+        self._hopeless = ""
 
-    def run(self) -> Iterator[tuple[Job, bytes | None]]:
-        """Each job with what came of it, as soon as it is done; None where its process died, or the time was up."""
-        waiting = deque(range(len(self._jobs)))
+    def run(self) -> Iterator[Ended[Job]]:
+        """Each job with what came of it, as soon as it is done."""
         try:
-            while waiting or self._at_work:
-                while waiting and self._free and time.monotonic() < self._until:
-                    self._give(self._free.pop(), waiting.popleft())
+            while self._waiting or self._at_work:
+                while self._waiting and self._free and not self._is_over():
+                    self._give(self._free.pop(), self._waiting.popleft())
                 for pipe in wait(list(self._at_work), self._left()):
                     assert isinstance(pipe, Connection)
-                    yield self._take(pipe)
-                if time.monotonic() >= self._until:
+                    yield from self._take(pipe)
+                if self._is_over():
                     self._end_all()
                     for pipe in list(self._at_work):
-                        yield self._take(pipe)
-                    yield from ((self._jobs[number], None) for number in waiting)
-                    waiting.clear()
+                        yield from self._take(pipe)
+                    yield from (Ended(self._jobs[number], fault=self._hopeless) for number in self._waiting)
+                    self._waiting.clear()
         finally:
+            self._end_all()
             for pipe in self._pipes.values():
                 pipe.close()
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._until or bool(self._hopeless)
 
     def _left(self) -> float | None:
         """Seconds to wait for; at most an hour, since the kernel takes no timeout of months."""
@@ -72,34 +116,87 @@ class Pool(Generic[Job]):
     def _end_all(self) -> None:
         for process in self._processes.values():
             process.kill()
+        for process in self._processes.values():
+            process.join()
+
+    # what processes answer
 
     def _give(self, slot: int, number: int) -> None:
+        if slot in self._pipes and self._host_of[slot] != self._renewed:
+            self._end(slot)
         if slot not in self._pipes:
             self._pipes[slot] = self._start(slot)
         pipe = self._pipes[slot]
         self._at_work[pipe] = (slot, number)
-        pipe.send(number)
+        with contextlib.suppress(BrokenPipeError):  # it has died while it waited, which `_take` will see
+            pipe.send(number)
 
-    def _take(self, pipe: Connection) -> tuple[Job, bytes | None]:
+    def _take(self, pipe: Connection) -> Iterator[Ended[Job]]:
+        """What a process has to say; nothing where its job will be done once more."""
         slot, number = self._at_work.pop(pipe)
         self._free.append(slot)
+        job = self._jobs[number]
         try:
-            return self._jobs[number], pipe.recv_bytes()
+            said = pipe.recv_bytes()
         except (EOFError, OSError):
-            pipe.close()
-            del self._pipes[slot]
-            return self._jobs[number], None
+            said = _FAILED + b"the grader process ended while it graded this submission"
+        kind, text = said[:1], said[1:]
+        if kind == _DONE:
+            yield Ended(job, text)
+            return
+        self._end(slot)
+        if self._is_over():
+            yield Ended(job, fault=self._hopeless)
+            return
+        # where another process has met the same death of the host before, it is not this job's second time
+        if kind != _HOST_FAILED or self._host_of[slot] == self._renewed:
+            self._faults[number] += 1
+        self._mend(slot, host_failed=kind == _HOST_FAILED)
+        if self._hopeless or self._faults[number] >= MOST_TRIES:
+            yield Ended(job, fault=self._hopeless or f"{text.decode()}, and so it was when it was tried once more")
+        else:
+            self._waiting.append(number)
+
+    def _mend(self, slot: int, *, host_failed: bool) -> None:
+        """See to it that the next job finds a host, and no worker of a process that is gone."""
+        if self._host_of[slot] != self._renewed:
+            return
+        if not host_failed:
+            try:
+                self._hosts.clients[slot].end_workers()
+                return
+            except HostFailed:
+                pass  # it died too
+        self._renewed += 1
+        try:
+            self._hosts.renew()
+        except KitError as error:
+            self._hopeless = f"the sandbox host failed, and no other can be had: {error}"
+
+    # processes
+
+    def _end(self, slot: int) -> None:
+        self._pipes.pop(slot).close()
+        self._processes[slot].kill()
+        self._processes[slot].join()
 
     def _start(self, slot: int) -> Connection:
         ours, theirs = self._context.Pipe()
-        inherited = [*self._pipes.values(), ours]
-        process = self._context.Process(target=self._serve, args=(self._clients[slot], theirs, inherited), daemon=True)
-        process.start()
-        self._processes[slot] = process
+        arguments = (self._hosts.clients[slot], theirs, [*self._pipes.values(), ours], os.getpid())
+        process = self._context.Process(target=self._serve, args=arguments, daemon=True)
+        # Ctrl-C is for the process that the person sees; from the first moment on, so that no other shows a traceback
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._processes[slot], self._host_of[slot] = process, self._renewed
         theirs.close()
         return ours
 
-    def _serve(self, client: HostClient, pipe: Connection, inherited: list[Connection]) -> None:
+    def _serve(self, client: HostClient, pipe: Connection, inherited: list[Connection], parent: int) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with(parent)
         for other in inherited:
             other.close()
         # what a suite prints is for nobody: standard output may be carrying results
@@ -109,4 +206,23 @@ class Pool(Generic[Job]):
                 number = pipe.recv()
             except EOFError:
                 return
-            pipe.send_bytes(self._work(client, self._jobs[number]))
+            pipe.send_bytes(self._done(client, self._jobs[number]))
+
+    def _done(self, client: HostClient, job: Job) -> bytes:
+        try:
+            return _DONE + self._work(client, job)
+        except WorkerKilled as error:
+            return _FAILED + str(error).encode()
+        except HostFailed as error:
+            return _HOST_FAILED + str(error).encode()
+        except Exception as error:
+            if os.environ.get("AUTOGRADER_DEBUG") is not None:
+                traceback.print_exc()
+            return _FAILED + f"the grader failed with {type(error).__name__}: {error}".encode(errors="replace")
+
+
+def _end_with(parent: int) -> None:
+    """This process ends when its parent does, however that ends."""
+    ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

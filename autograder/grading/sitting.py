@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
+from autograder.errors import HostFailed, StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
 from autograder.grading.outcomes import Verdict, judge, on_the_device
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
@@ -178,12 +178,23 @@ class Sitting:
     def _test(
         self, question: SuiteQuestion, test: SuiteTest, student: Student | OnDevice
     ) -> tuple[BaseException | None, CallLog]:
-        """Run one test on this `student`: what it raised, and what it asked."""
+        """Run one test on this `student`: what it raised, and what it asked.
+
+        Raises:
+            HostFailed: the machine failed, and not the student.
+        """
         self._suite.bench.student = lambda: student
         bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
         with self.watch.stage("tests"), bounds[0], bounds[1]:
             raised = self._suite.run(question.name, test.name)
+        if (fault := self._fault) is not None:
+            raise fault
         return raised, current_log()
+
+    @property
+    def _fault(self) -> HostFailed | None:
+        """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or swallowed."""
+        return self._client.fault or (self._on_device._fault if self._on_device else None)
 
     def open_worker(self) -> Worker:
         """A worker that has run the submission's cells; `close` ends it."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autograder.errors import KitError
+from autograder.errors import HostFailed, KitError
 from autograder.grading.batch import Bench
-from autograder.grading.pool import Pool
+from autograder.grading.pool import Ended, Pool
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.notebook import read_submission
 from autograder.model import FoundSubmission, Submission
@@ -96,12 +96,14 @@ class Proctor:
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Tried]:
         """Every trial's outcome, as soon as it is there."""
-        for trial, message in Pool(self._bench.host.clients, trials, self._examine).run():
-            yield _tried(trial, message)
+        for ended in Pool(self._bench, trials, self._examine).run():
+            yield _tried(ended)
 
     def _examine(self, client: HostClient, trial: Trial) -> bytes:
         try:
             tried = self._try(client, trial)
+        except HostFailed:
+            raise
         except KitError as error:
             tried = Tried(trial, problem=str(error))
         return json.dumps(dataclasses.asdict(dataclasses.replace(tried, trial=None))).encode()  # type: ignore[arg-type]
@@ -169,12 +171,12 @@ class Proctor:
         return dataclasses.replace(grader.key(), student=trial.name, cells=cells)
 
 
-def _tried(trial: Trial, message: bytes | None) -> Tried:
-    if message is None:
-        return Tried(trial, problem="the grader process ended")
-    raw = json.loads(message)
+def _tried(ended: Ended[Trial]) -> Tried:
+    if ended.answer is None:
+        return Tried(ended.job, problem=ended.fault)
+    raw = json.loads(ended.answer)
     return Tried(
-        trial,
+        ended.job,
         tuple(Checked(**test | {"distances": tuple(test["distances"])}) for test in raw["tests"]),
         tuple(Observed(**seen | {"tensors": tuple(seen["tensors"])}) for seen in raw["observed"]),
         raw["problem"],

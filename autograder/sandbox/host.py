@@ -7,15 +7,17 @@ import contextlib
 import dataclasses
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autograder.course import Course, Limits
 from autograder.errors import HostFailed, IsolationUnavailable
@@ -50,11 +52,25 @@ class WorkerGrant:
     sock: socket.socket
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """How a worker ended: the signal that ended it (0: none), and the CPU time that it had used."""
+
+    signal: int
+    cpu_seconds: float
+
+
 class HostClient:
-    """One connection to the host. Each grader process has its own."""
+    """One connection to the host. Each grader process has its own.
+
+    Attributes:
+        fault: what the machine did wrong here, from the first time on. A suite that catches exceptions can swallow the
+            one that told of it; whoever runs a test asks for it afterwards.
+    """
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
+        self.fault: HostFailed | None = None
 
     def wait_until_ready(self) -> None:
         """Wait for the host's first word.
@@ -74,21 +90,46 @@ class HostClient:
         Raises:
             HostFailed: the host is gone, or cannot fork.
         """
-        ours, theirs = socket.socketpair()
         try:
-            request = json.dumps({"limits": _worker_limits(limits)}).encode()
-            socket.send_fds(self._control, [request], [theirs.fileno()])
-            message, descriptors = self._receive_descriptor()
+            ours, theirs = socket.socketpair()
         except OSError as error:
+            raise self.failed(f"no socket for a worker: {error}") from error
+        try:
+            answer, descriptors = self._ask({"op": "fork", "limits": _worker_limits(limits)}, [theirs.fileno()])
+        except BaseException:
             ours.close()
-            raise HostFailed(f"the sandbox host does not answer: {error}") from error
+            raise
         finally:
             theirs.close()
-        if "error" in message or not descriptors:
-            ours.close()
-            raise HostFailed(message.get("error", "the sandbox host sent no process"))
         ours.setblocking(False)
-        return WorkerGrant(message["pid"], descriptors[0], ours)
+        return WorkerGrant(answer["pid"], descriptors[0], ours)
+
+    def end_of(self, pid: int) -> WorkerEnd:
+        """How a worker that has ended did so.
+
+        Args:
+            pid: its number in the host's own namespace, as in `WorkerGrant`.
+
+        Raises:
+            HostFailed: the host is gone, or does not know it.
+        """
+        answer, _ = self._ask({"op": "end_of", "pid": pid})
+        if answer["end"] is None:
+            raise self.failed("the sandbox host does not know how a worker ended")
+        return WorkerEnd(*answer["end"])
+
+    def end_workers(self) -> None:
+        """End every worker that was forked for this client: the grader that asked for them is gone.
+
+        Raises:
+            HostFailed: the host is gone.
+        """
+        self._ask({"op": "end_workers"})
+
+    def failed(self, message: str, kind: type[HostFailed] = HostFailed) -> HostFailed:
+        """Note a fault of the machine's, to be raised."""
+        self.fault = kind(message)
+        return self.fault
 
     def close(self) -> None:
         self._control.close()
@@ -102,7 +143,25 @@ class HostClient:
             raise HostFailed("the sandbox host ended before it was ready; `autograder doctor` says more")
         return dict(json.loads(message))
 
-    def _receive_descriptor(self) -> tuple[dict[str, int], list[int]]:
+    def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> tuple[dict[str, Any], list[int]]:
+        if self.fault is not None:
+            raise self.fault
+        # not counted: a grader that died in the middle may have left an answer here, and the next would count alike
+        number = secrets.randbits(62)
+        try:
+            socket.send_fds(self._control, [json.dumps({"number": number, **request}).encode()], descriptors)
+            answer, received = self._receive_answer()
+            while answer["number"] != number:
+                for descriptor in received:
+                    os.close(descriptor)
+                answer, received = self._receive_answer()
+        except OSError as error:
+            raise self.failed(f"the sandbox host does not answer: {error}") from error
+        if "error" in answer:
+            raise self.failed(answer["error"])
+        return answer, received
+
+    def _receive_answer(self) -> tuple[dict[str, Any], list[int]]:
         message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
         if not message:
             raise OSError("it has ended")
@@ -148,6 +207,7 @@ class HostProcess:
             stderr=subprocess.PIPE if os.environ.get("AUTOGRADER_DEBUG") is None else None,
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"},
             cwd="/",
+            process_group=0,  # Ctrl-C is for the command, which ends it
         )
         for sock in theirs:
             sock.close()

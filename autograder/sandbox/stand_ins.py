@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from autograder.course import Limits
-from autograder.errors import StudentFault
+from autograder.errors import HostFailed, StudentFault
 from autograder.sandbox.bounds import OutOfTime, memory_bound, pages_in_use, time_bound
 from autograder.suite.calls import weight
 from autograder.wire.costs import CostCounter
@@ -106,14 +106,14 @@ class StandIns:
             ask: asks the worker while it waits, about an object of its own among the arguments.
 
         Raises:
-            StudentFault: the worker did not survive that.
+            StudentFault, HostFailed: the worker did not survive that.
         """
         started = time.monotonic()
         try:
             with memory_bound(self._memory_mb, self._pages), time_bound(max(self._seconds, 0.01)):
                 return self._answer(frame, ask)
         except Exception as error:
-            if isinstance(error, StudentFault) and not isinstance(error, OutOfTime):
+            if isinstance(error, (StudentFault, HostFailed)) and not isinstance(error, OutOfTime):
                 raise
             asked = frame.header["stand_in"]
             if isinstance(asked, dict) and "function" in asked:

@@ -61,20 +61,35 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
     for tier in _wanted(isolation):
         if tier != host.tier:
             host = HostProcess(course, tier, len(host.clients), host.extras)
-        try:
-            host.wait_until_ready()
-            fallen = [] if tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
-            if not fallen:
-                return host
-            refusals.append(f"{tier}: {fallen[0].name} ({fallen[0].detail})")
-        except (IsolationUnavailable, HostFailed) as error:
-            refusals.append(f"{tier}: {error}")
-        host.close()
+        refusal, died = _refusal(course, host)
+        if died:  # which says nothing about the walls yet
+            host = HostProcess(course, tier, len(host.clients), host.extras)
+            refusal, _ = _refusal(course, host)
+        if not refusal:
+            return host
+        refusals.append(f"{tier}: {refusal}")
     raise IsolationUnavailable(
         f"no walls of isolation {isolation!r} stand on this machine, so no student code is run.\n  "
         + "\n  ".join(refusals)
         + "\n`autograder doctor` says what to do; `--isolation none` grades without walls, on code that you trust."
     )
+
+
+def _refusal(course: Course, host: HostProcess) -> tuple[str, bool]:
+    """Why a host's walls are not good enough ("": they are), and whether it died, of whatever; it is closed then."""
+    try:
+        host.wait_until_ready()
+        fallen = [] if host.tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
+        if not fallen:
+            return "", False
+        refusal, died = f"{fallen[0].name} ({fallen[0].detail})", False
+    except (IsolationUnavailable, HostFailed) as error:
+        refusal, died = str(error), isinstance(error, HostFailed)
+    except BaseException:
+        host.close()
+        raise
+    host.close()
+    return refusal, died
 
 
 def _wanted(isolation: str) -> tuple[str, ...]:

@@ -15,14 +15,15 @@ from typing import Any
 from torch import Tensor
 
 from autograder.course import Limits
-from autograder.errors import HostFailed, StudentCrashed, StudentTimeout
+from autograder.errors import StudentCrashed, StudentTimeout, WorkerKilled
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.stand_ins import StandIns
 from autograder.wire.frames import Frame, WireClosed, WireError, WireTimeout, receive_frame, send_frame
 
 _READY_SECONDS = 20.0
 _KILL_SECONDS = 10.0
-
+_END_SECONDS = 2.0
+"""How long after its socket a process may end and still have closed it by ending."""
 
 MOST_PATIENCE = 4.0
 """How many times its limit a call may wait for a core, at most, before it is called a hang all the same."""
@@ -49,12 +50,17 @@ class Worker:
 
     Args:
         until: when the whole submission must be done (`time.monotonic()`); no request is waited for longer.
+
+    Raises:
+        HostFailed: no worker can be had. So does every request where the machine, and not the student, is why there is
+            no answer.
     """
 
     def __init__(self, client: HostClient, limits: Limits, until: float = math.inf) -> None:
         self.until = until
+        self._client, self._cpu_seconds = client, limits.cpu_seconds
         grant = client.fork_worker(limits)
-        self._sock, self._pidfd = grant.sock, grant.pidfd
+        self._number, self._sock, self._pidfd = grant.pid, grant.sock, grant.pidfd
         self._schedule = _open_schedule(_pid_here(grant.pidfd))
         self._max_body = limits.reply_mb << 20
         self._requests = 0
@@ -62,12 +68,15 @@ class Worker:
         self.stand_ins = StandIns({}, limits)
         try:
             word = receive_frame(self._sock, 0, time.monotonic() + _READY_SECONDS).header
-        except (WireClosed, WireError, WireTimeout) as error:
+        except WireClosed:
+            self._let_end()
+            raise client.failed("a worker ended before its walls stood") from None
+        except (WireError, WireTimeout) as error:
             self.kill()
-            raise HostFailed(f"a worker ended before its walls stood: {error!r}") from error
+            raise client.failed(f"the walls of a worker did not stand in {_READY_SECONDS:g} s") from error
         if word.get("ok") is not True:
             self.kill()
-            raise HostFailed(f"a wall did not stand: {word.get('refused')}")
+            raise client.failed(f"a wall did not stand: {word.get('refused')}")
 
     def request(self, header: dict[str, Any], tensors: dict[str, Tensor], seconds: float, what: str) -> Frame:
         """Ask and wait for the answer.
@@ -79,6 +88,7 @@ class Worker:
         Raises:
             StudentTimeout: no answer in time; the worker is dead.
             StudentCrashed: the worker ended, or sent what is no answer; it is dead.
+            HostFailed: the host is dead, or the worker was killed from outside.
         """
         return next(self.stream(header, tensors, seconds, what))
 
@@ -98,7 +108,7 @@ class Worker:
                 raise StudentTimeout(f"{what} did not end: the time for the whole submission is used up.") from None
             raise StudentTimeout(f"{what} did not end within {seconds:g} s, the limit for it.") from None
         except WireClosed:
-            self.kill()
+            self._let_end()
             raise StudentCrashed(
                 f"{what} ended the whole process (did it call exit, or run out of memory or CPU time?)."
             ) from None
@@ -156,19 +166,44 @@ class Worker:
         except (OSError, ValueError, IndexError):
             return 0.0
 
+    def _let_end(self) -> None:
+        """The other end of the socket is closed: end what is left, and see whether the process was killed.
+
+        It is not killed by its own doing: the one limit that kills is that on CPU time. One above its memory gets no
+        more, and what the machine's memory is short of the machine takes.
+
+        Raises:
+            WorkerKilled: something else than this process, or a limit of its own, killed it.
+            HostFailed: the host is dead, and its workers with it.
+        """
+        ended = self._ends_within(_END_SECONDS)
+        self.kill()
+        if not ended:
+            return  # it closed the socket and lived on
+        end = self._client.end_of(self._number)
+        if end.signal == signal.SIGKILL and end.cpu_seconds < self._cpu_seconds:
+            raise self._client.failed("a worker was killed: did the machine run out of memory?", WorkerKilled)
+
     def kill(self) -> None:
-        """End the process and everything in it, and wait until it is gone."""
+        """End the process and everything in it, and wait until it is gone.
+
+        Raises:
+            HostFailed: it does not end.
+        """
         if not self.alive:
             return
         self.alive = False
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        poller = select.poll()
-        poller.register(self._pidfd, select.POLLIN)
-        gone = poller.poll(_KILL_SECONDS * 1000)
+        gone = self._ends_within(_KILL_SECONDS)
         os.close(self._pidfd)
         if self._schedule >= 0:
             os.close(self._schedule)
         self._sock.close()
         if not gone:
-            raise HostFailed("a worker did not end when it was killed")
+            raise self._client.failed("a worker did not end when it was killed")
+
+    def _ends_within(self, seconds: float) -> bool:
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        return bool(poller.poll(seconds * 1000))

@@ -6,7 +6,8 @@ warms what they do late, builds the new root where the tier has one, and then se
 The first control message says what to be: tier, extras, a device, and the folders that workers must not see, whose
 names are forgotten again before the first worker is forked.
 
-Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS.
+Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS. Each request
+has a number, which its answer repeats: a client may have died between the two.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from typing import Any, NoReturn
 
 KIT = Path(__file__).resolve().parents[2]
 _CONTROL, _WORKER_SOCKET = 200, 3
+_MOST_ENDS = 1024
+"""How many workers' ends are remembered: a client asks for one as soon as it has seen it."""
 _EXTRA = {
     "matplotlib": ("matplotlib.pyplot",),
     "dynamo": ("torch._dynamo", "torch.optim"),
@@ -145,7 +148,8 @@ class Host:
         self._processes = -1
         self._ground = dataclasses.replace(walls.survey(self._tier, self._readable), for_device=bool(self._device))
         self._forked = os.getpid() * 64  # two hosts of one machine begin with other users
-        self._live: set[int] = set()
+        self._live: dict[int, socket.socket] = {}
+        self._ends: dict[int, tuple[int, float]] = {}
 
     def raise_walls(self) -> None:
         """What is put up once, for all workers: new root, own namespaces, the Landlock rules.
@@ -179,6 +183,7 @@ class Host:
         else:
             kernel.unshare(flags | kernel.NEW_USER)
             kernel.map_own_user(uid, gid)
+            kernel.die_with_parent(signal.SIGKILL)  # which the new credentials have cleared
         first = os.fork()
         if first:
             self._wait_for(first)
@@ -213,33 +218,48 @@ class Host:
                     poller.unregister(descriptor)
                     del by_descriptor[descriptor]
                     continue
-                self._spawn(by_descriptor[descriptor], json.loads(message), descriptors)
+                self._answer(by_descriptor[descriptor], json.loads(message), descriptors)
             self._reap()
 
-    def _spawn(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+    def _answer(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+        """A new worker, how one ended, or an end to all that were forked for this client."""
+        answer: dict[str, Any] = {"number": request["number"]}
+        handles: list[int] = []
         try:
-            worker = self._fork(request, descriptors[0])
-            handle = os.pidfd_open(worker)
-            socket.send_fds(control, [json.dumps({"pid": worker}).encode()], [handle])
-            os.close(handle)
+            if request["op"] == "fork":
+                answer["pid"] = self._fork(request, descriptors[0], control)
+                handles.append(os.pidfd_open(answer["pid"]))
+            elif request["op"] == "end_of":
+                self._reap()
+                answer["end"] = self._ends.get(request["pid"])
+            else:
+                self._end_workers(control)
         except OSError as error:
-            control.send(json.dumps({"error": f"no worker could be forked: {error}"}).encode())
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+            answer["error"] = f"no worker could be forked: {error}"
+        socket.send_fds(control, [json.dumps(answer).encode()], handles)
+        for descriptor in (*descriptors, *handles):
+            os.close(descriptor)
 
-    def _fork(self, request: dict[str, Any], sock: int) -> int:
-        kernel = self._kernel
-        if self._tier == "namespaces":
-            kernel.unshare(kernel.NEW_PID)
+    def _fork(self, request: dict[str, Any], sock: int, control: socket.socket) -> int:
         self._forked += 1
-        worker = os.fork()
+        worker = self._fork_apart()
         if not worker:
             self._become_worker(request, sock)
-        if self._tier == "namespaces":
-            kernel.setns(self._processes, kernel.NEW_PID)
-        self._live.add(worker)
+        self._live[worker] = control
         return worker
+
+    def _fork_apart(self) -> int:
+        """As os.fork; where the tier has namespaces, the child is process 1 of one of its own."""
+        if self._tier != "namespaces":
+            return os.fork()
+        self._kernel.unshare(self._kernel.NEW_PID)
+        worker = -1
+        try:
+            worker = os.fork()
+            return worker
+        finally:
+            if worker:  # also where the fork failed: from there every later one would fail too
+                self._kernel.setns(self._processes, self._kernel.NEW_PID)
 
     def _become_worker(self, request: dict[str, Any], sock: int) -> NoReturn:
         """In the child: nothing open but the worker's socket, walls up, then the loop."""
@@ -284,13 +304,21 @@ class Host:
     def _reap(self) -> None:
         while self._live:
             try:
-                worker, _ = os.waitpid(-1, os.WNOHANG)
+                worker, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 self._live.clear()
                 return
             if worker == 0:
                 return
-            self._live.discard(worker)
+            self._live.pop(worker, None)
+            self._ends[worker] = (os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, used.ru_utime + used.ru_stime)
+            if len(self._ends) > _MOST_ENDS:
+                del self._ends[next(iter(self._ends))]
+
+    def _end_workers(self, control: socket.socket) -> None:
+        self._reap()
+        for worker in [pid for pid, its in self._live.items() if its is control]:
+            os.kill(worker, signal.SIGKILL)
 
 
 def _prepare_device(config: dict[str, Any]) -> list[str]:

@@ -10,6 +10,8 @@ import ctypes
 import errno
 import functools
 import os
+import resource
+import signal
 import struct
 
 from autograder.worker.kernel import MACHINE, SYSCALLS, no_new_privileges, syscall
@@ -88,9 +90,14 @@ class Filter:
         # the flags of clone3 lie in memory, out of the filter's sight: libc falls back to clone
         self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
         self._rule("openat2", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
-        for name in ("kill", "tgkill"):
-            self._only(name, 0, (own_pid,))
-        self._only("prlimit64", 0, (0, own_pid))  # another's limits could be lowered until it is killed
+        # to this process only, and not what cannot be told from the machine's killing it
+        for name, number in (("kill", 1), ("tgkill", 2)):
+            self._rule(name, [(_LOAD, 0, 0, _low(0)), (_EQUAL, 0, 2, own_pid), (_LOAD, 0, 0, _low(number)),
+                              (_EQUAL, 0, 1, signal.SIGKILL), refused, (_RETURN, 0, 0, _ALLOW)])  # fmt: skip
+        # another's limits could be lowered until it is killed, and so could the own one on CPU time
+        self._rule("prlimit64", [(_LOAD, 0, 0, _low(0)), (_EQUAL, 1, 0, 0), (_EQUAL, 0, 2, own_pid),
+                                 (_LOAD, 0, 0, _low(1)), (_EQUAL, 0, 1, resource.RLIMIT_CPU), refused,
+                                 (_RETURN, 0, 0, _ALLOW)])  # fmt: skip
         self._only("sched_setaffinity", 0, (0,))
         self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
         self._only("fcntl", 1, _FCNTL_ALLOWED, errno.EINVAL)

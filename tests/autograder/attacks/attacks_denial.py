@@ -52,7 +52,7 @@ ATTACKS = [
     _quietly("raise_its_own_limits", "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nresource.setrlimit(resource.RLIMIT_NPROC, (-1, -1))\nos.nice(-20)"),
     _quietly("remove_its_own_limits_by_number", "resource.prlimit(0, resource.RLIMIT_CPU, (-1, -1))\nresource.prlimit(os.getpid(), resource.RLIMIT_FSIZE, (-1, -1))"),
     in_total("stops_itself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0", slow=True),
-    in_total("kills_itself", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nos.kill(os.getpid(), signal.SIGSEGV)\nreturn 0"),
+    in_total("kills_itself", "import contextlib, os, resource, signal\nwith contextlib.suppress(OSError):\n    os.kill(os.getpid(), signal.SIGKILL)\nwith contextlib.suppress(OSError, ValueError):\n    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nos.kill(os.getpid(), signal.SIGABRT)\nos.abort()"),
     _quietly("kill_process_one", "os.kill(1, 15)\nos.kill(2, 9)\nos.kill(3, 9)"),
     in_a_cell("lowers_its_own_limits", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\nresource.setrlimit(resource.RLIMIT_STACK, (65536, 65536))", may_lose=True),
     in_a_cell("alarms_itself", "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)", may_lose=True),

@@ -30,7 +30,7 @@ def test_it_gets_what_it_deserves(batch: Batches, tier: str, attack: Attack) -> 
     if attack.ungraded:
         assert graded.result is None
         assert graded.problem
-        assert not graded.problem.startswith("host")
+        assert not graded.untried
         return
     assert graded.result is not None, graded.problem
     assert graded.result.max_score == FULL

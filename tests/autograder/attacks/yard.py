@@ -21,9 +21,8 @@ from attacks_reading import ATTACKS as READING
 from attacks_runner import ATTACKS as RUNNER
 
 from autograder.course import Course
-from autograder.errors import HostFailed
 from autograder.grading.batch import Bench, _from_wire, _to_wire
-from autograder.grading.pool import Pool
+from autograder.grading.pool import Ended, Pool
 from autograder.intake.names import safe_student
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient
@@ -100,25 +99,19 @@ class Yard:
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
 
             def grade(client: HostClient, found: FoundSubmission) -> bytes:
-                return _to_wire(self._graded(bench, client, found))
+                return _to_wire(bench.suite.grade(client, bench.isolation, found))
 
             alone = {}
             for kind, neighbour in _NEIGHBOURS.items():
-                result = self._graded(bench, bench.host.clients[0], self._hand_in(neighbour, folder)).result
+                result = bench.suite.grade(bench.clients[0], bench.isolation, self._hand_in(neighbour, folder)).result
                 assert result is not None
                 alone[kind] = result
-            done = {found.student: _unpacked(message) for found, message in Pool(bench.host.clients, jobs, grade).run()}
+            done = {ended.job.student: _unpacked(ended) for ended in Pool(bench, jobs, grade).run()}
         names = {safe_student(attack.name): attack.name for attack in attacks}
         beside = [
             (kind, done[s].result) for s in done if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
         ]
         return Batch({names[s]: graded for s, graded in done.items() if s in names}, alone, beside)
-
-    def _graded(self, bench: Bench, client: HostClient, found: FoundSubmission) -> Graded:
-        try:
-            return bench.suite.grade(client, bench.isolation, found)
-        except HostFailed as error:
-            return Graded(found.student, found.path, None, f"host: {error}")
 
     def _hand_in(self, attack: Attack, folder: Path) -> FoundSubmission:
         student = safe_student(attack.name)
@@ -217,7 +210,7 @@ def orphans() -> set[str]:
     return found
 
 
-def _unpacked(message: bytes | None) -> Graded:
-    if message is None:
-        return Graded("", Path(), None, "the grader process ended")
-    return _from_wire(FoundSubmission("", Path()), message)
+def _unpacked(ended: Ended[FoundSubmission]) -> Graded:
+    if ended.answer is None:
+        return Graded("", Path(), None, ended.fault, untried=True)
+    return _from_wire(ended.job, ended.answer)

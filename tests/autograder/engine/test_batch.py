@@ -1,11 +1,11 @@
-"""A class: the same results with one worker and with two, an interrupted run goes on, a lost grader is named."""
+"""A class: the same results with one worker and with two, an interrupted run goes on."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from small_course import ANSWERS
 
 from autograder.course import Course
 from autograder.errors import HostFailed
-from autograder.grading.batch import Grader, grade_batch
+from autograder.grading.batch import Bench, Grader
 from autograder.grading.grader import SuiteGrader
-from autograder.grading.pool import Pool
+from autograder.grading.pool import Ended, Pool
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import FoundSubmission, Graded
 from autograder.outputs.store import read_timing
@@ -86,22 +86,6 @@ def test_times_are_kept_apart_from_results(course: Course, folder: Path, tmp_pat
     assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
 
 
-def test_a_grader_that_dies_costs_its_submission(course: Course, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = SuiteGrader.grade
-
-    def dies(self: SuiteGrader, client: object, isolation: str, found: FoundSubmission) -> Graded:
-        if found.student == "student-002":
-            os._exit(1)
-        return honest(self, client, isolation, found)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(SuiteGrader, "grade", dies)
-    found = [FoundSubmission(f"student-00{n}", folder / f"student-00{n}.ipynb") for n in (2, 1)]
-    graded = {one.student: one for one in grade_batch(course, course.assignment("small"), found, workers=1)}
-    assert graded["student-001"].result is not None
-    assert graded["student-002"].result is None
-    assert "the grader process ended" in graded["student-002"].problem
-
-
 def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> None:
     with Grader(course, course.assignment("small")) as grader:
         scores = [
@@ -151,15 +135,24 @@ def test_a_host_that_dies_costs_no_older_result(
         raise HostFailed("the sandbox host does not answer")
 
     monkeypatch.setattr(SuiteGrader, "grade", gone)
+    monkeypatch.setattr(Bench, "renew", lambda self: None)
     summary = grade_command(request(course, folder, tmp_path, force=True), quiet=True)
     assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
     assert files(tmp_path) == before
 
 
+class Lines:
+    """One process, and no host."""
+
+    clients: Sequence[Any] = (None,)
+
+    def renew(self) -> None:
+        raise AssertionError("no host has failed")
+
+
 def test_a_pool_takes_any_time() -> None:
-    clients: Any = [None]
-    pool = Pool(clients, ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12)
-    assert list(pool.run()) == [("job", b"job")]
+    pool = Pool(Lines(), ["job"], lambda _, job: job.encode(), until=time.monotonic() + 1e12)
+    assert list(pool.run()) == [Ended("job", b"job")]
 
 
 def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
@@ -169,6 +162,5 @@ def test_a_pool_ends_what_is_at_work_when_the_time_is_up() -> None:
         return job.encode()
 
     jobs = ["quick", "endless", "never begun"]
-    clients: Any = [None]
-    done = list(Pool(clients, jobs, work, until=time.monotonic() + 3).run())
-    assert done == [("quick", b"quick"), ("endless", None), ("never begun", None)]
+    done = list(Pool(Lines(), jobs, work, until=time.monotonic() + 3).run())
+    assert done == [Ended("quick", b"quick"), Ended("endless"), Ended("never begun")]
