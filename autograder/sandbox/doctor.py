@@ -41,13 +41,15 @@ def doctor_command(course: Course) -> Iterator[tuple[str, bool]]:
         return
     yield about_gpu(), False
     best = ""
-    for tier, walls, why in survey(course):
+    for tier, walls, readable, why in survey(course):
         stands = not why
         best = best or (tier if stands else "")
         kind = "strict" if tier in STRICT else "weaker"
         yield f"\n{tier} ({kind}): {'stands' if stands else 'does not stand: ' + why}", stands and tier in STRICT
         for wall in walls:
             yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]", False
+        if walls:
+            yield f"       can read {', '.join(readable) or 'nothing'}", False
     yield f"\ngrading here uses: {best or 'nothing: no walls stand, and only --isolation none grades'}", False
     if best not in STRICT:
         yield "\nFor stronger walls:", False

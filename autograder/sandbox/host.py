@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.course import Course, Limits
 from autograder.errors import HostFailed, IsolationUnavailable
+from autograder.sandbox.reach import every_path
 
 if TYPE_CHECKING:
     from autograder.sandbox.device import Device
@@ -71,6 +72,7 @@ class HostClient:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self.fault: HostFailed | None = None
+        self.readable: tuple[str, ...] = ()  # what workers can read of the machine's files, once the host is ready
 
     def wait_until_ready(self) -> None:
         """Wait for the host's first word.
@@ -83,6 +85,7 @@ class HostClient:
         word = self._receive()
         if "error" in word:
             raise IsolationUnavailable(word["error"])
+        self.readable = tuple(word["readable"])
 
     def fork_worker(self, limits: Limits) -> WorkerGrant:
         """Have the host fork one worker.
@@ -134,7 +137,7 @@ class HostClient:
     def close(self) -> None:
         self._control.close()
 
-    def _receive(self) -> dict[str, str]:
+    def _receive(self) -> dict[str, Any]:
         try:
             message = self._control.recv(_MAX_MESSAGE)
         except OSError as error:
@@ -195,7 +198,7 @@ class HostProcess:
             "cuda": device.cuda if device else "",
             "scratch": self._scratch,
             "tier": tier,
-            "hidden": [str(course.root / folder) for folder in HIDDEN_FOLDERS],
+            "hidden": [path for folder in HIDDEN_FOLDERS for path in every_path(course.root / folder)],
             "extras": list(extras),
         }
         descriptors = [sock.fileno() for sock in theirs]

@@ -14,12 +14,15 @@ from typing import Any
 from autograder.course import Course
 from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
 from autograder.sandbox.host import HIDDEN_FOLDERS, HostProcess
+from autograder.sandbox.reach import every_path
 
 TIERS = ("namespaces", "landlock", "uid", "no-open")
 STRICT = ("namespaces", "landlock")
 ISOLATIONS = ("auto", "strict", "none", *TIERS)
 """What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier by name."""
 
+_FILES = ("tests/hidden/.canary-*", "tests/hidden/*/test_*.py", "solutions/*/*.ipynb", "source/*/*", "gradebook.db")
+"""Files that no worker may read: of those that match, one is tried. What the canary holds is new each time."""
 _PROBE = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
 _PROBE_SECONDS = 20.0
 
@@ -99,20 +102,26 @@ def _wanted(isolation: str) -> tuple[str, ...]:
 def probe(course: Course, host: HostProcess) -> list[Wall]:
     """Fork a worker that tries what a hostile submission would try, and report each wall."""
     canary = course.root / "tests" / "hidden" / f".canary-{secrets.token_hex(8)}"
-    secret = secrets.token_hex(16)
     placed = canary.parent.is_dir() and os.access(canary.parent, os.W_OK)
     if placed:
-        canary.write_text(secret, encoding="utf-8")
+        canary.write_text(secrets.token_hex(16), encoding="utf-8")
     try:
-        targets = {
-            "folders": [str(course.root / name) for name in HIDDEN_FOLDERS if (course.root / name).is_dir()],
-            "files": [str(canary)] if placed else [str(course.root / "course.toml")],
-            "grader": os.getpid(),
-        }
-        found = _ask(course, host, targets)
+        found = _ask(course, host, _targets(course))
     finally:
-        canary.unlink(missing_ok=True)
+        if placed:
+            canary.unlink(missing_ok=True)
     return [Wall(name, not got, detail) for name, got, detail in found]
+
+
+def _targets(course: Course) -> dict[str, Any]:
+    """What the probe goes for: the course's folders, by every path that leads to them, and a file of each kind."""
+    folders = [course.root / name for name in HIDDEN_FOLDERS if (course.root / name).is_dir()]
+    files = [next(course.root.glob(pattern), None) for pattern in _FILES]
+    return {
+        "folders": [path for folder in folders for path in every_path(folder)],
+        "files": [path for file in files if file for path in every_path(file)],
+        "grader": os.getpid(),
+    }
 
 
 def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tuple[str, bool, str]]:
@@ -138,17 +147,18 @@ def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tup
         worker.kill()
 
 
-def survey(course: Course) -> Iterator[tuple[str, list[Wall], str]]:
-    """For `doctor`: every tier, its walls, and why it does not stand ("" where it does)."""
+def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], str]]:
+    """For `doctor`: every tier, its walls, what its workers can read of the machine's files, and why it does not
+    stand ("" where it does)."""
     for tier in TIERS:
         host = HostProcess(course, tier)
         try:
             host.wait_until_ready()
             walls = probe(course, host)
             fallen = [wall.name for wall in walls if not wall.stands]
-            yield tier, walls, f"{fallen[0]} falls" if fallen else ""
+            yield tier, walls, host.clients[0].readable, f"{fallen[0]} falls" if fallen else ""
         except (IsolationUnavailable, HostFailed) as error:
-            yield tier, [], str(error)
+            yield tier, [], (), str(error)
         finally:
             host.close()
 

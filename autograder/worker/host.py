@@ -23,6 +23,7 @@ import os
 import select
 import shutil
 import signal
+import site
 import socket
 import sys
 import tempfile
@@ -150,6 +151,12 @@ class Host:
         self._forked = os.getpid() * 64  # two hosts of one machine begin with other users
         self._live: dict[int, socket.socket] = {}
         self._ends: dict[int, tuple[int, float]] = {}
+
+    @property
+    def readable(self) -> list[str]:
+        """What workers can read of the machine's files."""
+        by_tier = {"none": ["/"], "no-open": [], "uid": ["/, where every user of the machine may"]}
+        return by_tier.get(self._tier, self._readable)
 
     def raise_walls(self) -> None:
         """What is put up once, for all workers: new root, own namespaces, the Landlock rules.
@@ -365,7 +372,8 @@ def main() -> None:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     sys.path.remove(str(KIT))
-    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != KIT]
+    installed = str(KIT) in site.getsitepackages()  # then it lies among the packages that workers import
+    sys.path[:] = [entry for entry in sys.path if installed or Path(entry).resolve() != KIT]
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -377,7 +385,7 @@ def main() -> None:
     except (OSError, ValueError, WallRefused) as error:
         _refuse(controls, error)
     for control in controls:
-        control.send(json.dumps({"ready": config["tier"]}).encode())
+        control.send(json.dumps({"ready": config["tier"], "readable": host.readable}).encode())
     host.serve()
 
 

@@ -17,6 +17,7 @@ import resource
 import signal
 import site
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,11 +65,26 @@ class WorkerLimits:
 
 
 def python_paths(kit: Path) -> list[str]:
-    """What a worker must be able to read: Python, its packages, the system's libraries; never the kit's own folder."""
-    wanted = {sys.prefix, sys.base_prefix, *_SYSTEM, *site.getsitepackages()}
-    wanted |= {str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).is_dir()}
-    present = sorted(os.path.normpath(path) for path in wanted if Path(path).exists() and Path(path) != kit)
-    return [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
+    """What a worker must be able to read: the libraries of Python, installed packages, the system's libraries, and
+    those packages that this process has loaded from elsewhere; never the kit's own folder.
+
+    A folder that merely stands in sys.path, where a `.pth` file has put it, is none of these: it may be a course.
+    """
+    libraries = [f"{prefix}/{name}" for prefix in (sys.prefix, sys.base_prefix) for name in ("lib", "lib64")]
+    libraries += [*site.getsitepackages(), sysconfig.get_path("stdlib")]
+    wanted = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
+    present = sorted(os.path.normpath(path) for path in wanted if Path(path).exists())
+    least = [p for p in present if not any(p != q and p.startswith(q + "/") for q in present)]
+    return with_folders(least, [path for path in _loaded_packages() if Path(path).parent != kit])
+
+
+def _loaded_packages() -> list[str]:
+    """Where the packages, and the modules in no package, lie that were loaded from files."""
+    found: set[str] = set()
+    for name, module in list(sys.modules.items()):
+        if "." not in name and (spec := getattr(module, "__spec__", None)) is not None and spec.has_location:
+            found.update(spec.submodule_search_locations or [spec.origin])
+    return sorted(str(Path(path).resolve()) for path in found if Path(path).exists())
 
 
 def with_folders(paths: list[str], folders: list[str]) -> list[str]:

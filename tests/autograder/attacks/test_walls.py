@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +15,9 @@ import pytest
 
 from autograder.course import Course, load_course
 from autograder.errors import IsolationUnavailable
-from autograder.sandbox import tiers
+from autograder.sandbox import reach, tiers
 from autograder.sandbox.host import HostProcess
+from autograder.sandbox.reach import every_path
 from autograder.worker import walls
 
 
@@ -48,6 +54,84 @@ def test_a_course_inside_the_python_environment_is_refused() -> None:
     walls.refuse_overlap(["/usr/lib"], ["/usr/lib/course/tests"], "namespaces")
     with pytest.raises(walls.WallRefused, match="workers must not see"):
         walls.refuse_overlap(["/srv/course/tests/venv"], ["/srv/course/tests"], "namespaces")
+
+
+def test_a_folder_that_merely_stands_on_the_path_is_not_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a line of a .pth file puts it there; what the host has loaded from there is readable, and nothing beside."""
+    for name in ("course/secret.py", "elsewhere/package/__init__.py", "elsewhere/alone.py", "elsewhere/secret.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for folder in ("course", "elsewhere"):
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    before = walls.python_paths(tmp_path)
+    for name in ("package", "alone"):
+        monkeypatch.setitem(sys.modules, name, importlib.import_module(name))
+    assert set(walls.python_paths(tmp_path)) - set(before) == {
+        str(tmp_path / "elsewhere" / "package"),
+        str(tmp_path / "elsewhere" / "alone.py"),
+    }
+    assert not any(path.startswith(str(tmp_path)) for path in before)
+    assert str(Path(os.__file__).parent).startswith(tuple(before))
+
+
+def test_a_course_behind_a_link_is_hidden_by_both_names(open_course: Course, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    shutil.move(open_course.root / "tests", outside)
+    (open_course.root / "tests").symlink_to(outside)
+    (tmp_path / "link").symlink_to(open_course.root)
+    assert every_path(tmp_path / "link" / "tests") == [str(tmp_path / "link" / "tests"), str(outside)]
+
+
+def test_the_path_that_somebody_typed_is_one_of_a_courses(
+    open_course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(open_course.root)
+    monkeypatch.chdir(tmp_path / "link")
+    monkeypatch.setenv("PWD", str(tmp_path / "link"))
+    assert every_path(open_course.root / "tests") == [str(open_course.root / "tests"), str(tmp_path / "link" / "tests")]
+
+
+def test_mounts_that_show_a_course_are_paths_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "20 1 8:1 / / rw - ext4 /dev/a rw\n"
+        "21 20 8:2 / /home rw - ext4 /dev/b rw\n"
+        "22 20 8:2 /ada/course /srv/my\\040course rw - ext4 /dev/b rw\n"  # all of the course
+        "23 20 8:2 /ada/course/tests/hidden /opt/suites rw - ext4 /dev/b rw\n"  # a part of what is hidden
+        "24 20 8:2 /eve /mnt/eve rw - ext4 /dev/b rw\n"
+        "25 20 8:3 /ada/course /mnt/other rw - ext4 /dev/c rw\n"
+    )
+    monkeypatch.setattr(reach, "_MOUNTS", table)
+    assert every_path(Path("/home/ada/course/tests")) == [
+        "/home/ada/course/tests",
+        "/srv/my course/tests",
+        "/opt/suites",
+    ]
+    table.unlink()
+    assert every_path(Path("/home/ada/course/tests")) == ["/home/ada/course/tests"]
+
+
+def test_the_probe_tries_a_bind_mount_of_the_course(open_course: Course, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    mount = ["mount", "--bind", str(open_course.root / "tests"), str(copy)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount")
+    try:
+        with HostProcess(open_course, "bare") as host:
+            host.wait_until_ready()
+            tried = {wall.name for wall in tiers.probe(open_course, host)}
+        assert f"list {copy}" in tried
+    finally:
+        subprocess.run(["umount", str(copy)], check=True)
+
+
+def test_the_doctor_says_what_a_worker_can_read(open_course: Course) -> None:
+    with HostProcess(open_course, "no-open") as host:
+        host.wait_until_ready()
+        assert host.clients[0].readable == ()
 
 
 def test_a_host_may_be_closed_twice(open_course: Course) -> None:
