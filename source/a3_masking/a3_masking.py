@@ -491,7 +491,7 @@ def masked_softmax(scores, mask):
     """Softmax over the allowed keys; forbidden keys get weight 0.
 
     Args:
-        scores: [..., N_q, N_k], floating point, of any size and sign.
+        scores: [..., N_q, N_k], floating point, of any size and sign; those of forbidden keys may be infinite or NaN.
         mask: boolean, True = may attend, broadcastable to the shape of scores.
 
     Returns:

@@ -32,11 +32,19 @@ def test_the_state_changes_which_position_is_preferred(student):
     assert_close(scores[:, :1] - scores[:, 1:], gap, what="score 0 minus score 1")
 
 
-@points(1)
+@points(0.5)
 def test_equal_widths(student, reference):
     """With S = H = A every matrix fits everywhere: the state has w_state, the encoder states have w_states."""
     arguments = inputs(b=3, t=2, s=5, h=5, a=5)
     assert_close(student.additive_scores(*arguments), reference.additive_scores(*arguments))
+
+
+@points(0.5)
+def test_views_in_single_precision(student, reference):
+    """float32 in, float32 out, and the memory of states may run the other way: only its shape [B, T, H] counts."""
+    arguments = [a.float() for a in inputs(b=3, t=2)]
+    arguments[1] = randn(2, 3, 4).float().transpose(0, 1)
+    assert_close(student.additive_scores(*arguments), reference.additive_scores(*arguments), atol=1e-4)
 
 
 @points(0.5)
@@ -73,7 +81,11 @@ def test_all_positions_are_scored_at_once(student):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Each matrix must take the width of its own state; name both sizes in the ValueError."""
+    """Each matrix must take the width of its own state to that of v, and every sentence needs a state of its own."""
     state, states, w_state, w_states, v = inputs()
     assert_refused(student.additive_scores, state, states, randn(6, 7), w_states, v, sizes=(3, 6))
     assert_refused(student.additive_scores, state, states, w_state, randn(6, 7), v, sizes=(4, 6))
+    assert_refused(student.additive_scores, state, states, randn(3, 9), w_states, v, sizes=(9, 7))
+    assert_refused(student.additive_scores, state, states, w_state, randn(4, 9), v, sizes=(9, 7))
+    assert_refused(student.additive_scores, randn(5, 3), states, w_state, w_states, v, sizes=(5, 2))
+    assert_refused(student.additive_scores, state, randn(5, 3, 4), w_state, w_states, v, sizes=(2, 5))

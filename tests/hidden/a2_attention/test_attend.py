@@ -21,8 +21,8 @@ def test_context_is_the_weighted_average_of_the_states(student, reference):
 
 @points(1)
 def test_as_many_sentences_as_positions(student, reference):
-    """B = T = H: here a sum over the wrong axis has the right shape."""
-    scores, states = 2 * randn(4, 4), randn(4, 4, 4)
+    """B = T = H: here a sum over the wrong axis has the right shape. (Both arguments are views of other tensors.)"""
+    scores, states = 2 * randn(4, 4).T, randn(4, 4, 4).transpose(0, 1)
     assert_close(student.attend(scores, states)[0], reference.attend(scores, states)[0], what="context")
 
 
@@ -75,4 +75,4 @@ def test_half_precision_stays_half_precision(student, reference):
 def test_sizes_that_cannot_match_are_refused(student):
     """One score per state: compare the shapes before mixing, and name the sizes in the ValueError."""
     assert_refused(student.attend, randn(2, 5), randn(2, 6, 3), sizes=(5, 6))
-    assert_refused(student.attend, randn(2, 1), randn(2, 6, 3), sizes=(1, 6))
+    assert_refused(student.attend, randn(2, 7), randn(2, 6, 3), sizes=(7, 6))

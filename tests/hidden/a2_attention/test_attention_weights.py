@@ -115,4 +115,4 @@ def test_no_loop_over_queries_or_keys(student):
 def test_sizes_that_cannot_match_are_refused(student):
     """Queries and keys meet in a dot product: compare their widths, and name both."""
     assert_refused(student.attention_weights, randn(2, 5, 3), randn(2, 6, 4), sizes=(3, 4))
-    assert_refused(student.attention_weights, randn(5, 1), randn(6, 7), sizes=(1, 7))
+    assert_refused(student.attention_weights, randn(5, 7), randn(6, 2), sizes=(7, 2))

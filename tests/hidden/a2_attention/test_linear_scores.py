@@ -1,6 +1,6 @@
 """linear_scores: the slide's f_att, one linear layer on the pair [state; states_i]."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import assert_close, assert_refused, call_twice, ones, points, randn, tensor
 
 
 @points(1)
@@ -10,11 +10,25 @@ def test_a_linear_layer_on_the_pair(student, reference):
     assert_close(call_twice(student.linear_scores, *arguments), reference.linear_scores(*arguments))
 
 
-@points(1)
+@points(0.5)
 def test_the_state_stands_first(student, reference):
     """S = H and B = T: the order of the pair and the axis of the sentences show in the values only."""
     arguments = [randn(4, 3), randn(4, 4, 3), randn(6), tensor(-1.3)]
     assert_close(student.linear_scores(*arguments), reference.linear_scores(*arguments))
+
+
+@points(0.5)
+def test_one_position_in_single_precision_with_gradients(student):
+    """float32 in, float32 out, [1, 1] for one sentence of one position; a gradient for the state and for states, whose
+    memory may run the other way."""
+    state, states = randn(1, 3, grad=True), randn(2, 3, 1, grad=True)
+    scores = student.linear_scores(
+        state.float(), states.float().permute(2, 0, 1)[:, :1], ones(6).float(), tensor(0.0).float()
+    )
+    assert_close(scores, (state.sum() + states[0].sum()).float().view(1, 1), atol=1e-5)
+    scores.sum().backward()
+    assert_close(state.grad, ones(1, 3), what="the gradient of state")
+    assert_close(states.grad[0], ones(3, 1), what="the gradient of states")
 
 
 @points(0.5)
@@ -28,5 +42,6 @@ def test_an_equal_step_of_the_state_moves_all_scores_of_a_sentence_alike(student
 
 @points(0.5)
 def test_a_weight_of_the_wrong_length_is_refused(student):
-    """w has S + H entries: one for each feature of the pair."""
+    """w has S + H entries, not more and not fewer: one for each feature of the pair."""
     assert_refused(student.linear_scores, randn(2, 3), randn(2, 5, 4), randn(8), tensor(0.0), sizes=(8, 3, 4))
+    assert_refused(student.linear_scores, randn(2, 3), randn(2, 5, 4), randn(6), tensor(0.0), sizes=(6, 3, 4))

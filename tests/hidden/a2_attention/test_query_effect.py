@@ -31,7 +31,7 @@ def test_a_linear_score_moves_the_scores_and_no_weight(student):
 def test_a_dot_product_moves_the_weights(student, reference):
     """Differences are absolute, and the largest over all sentences and positions counts."""
     for _ in range(3):
-        a, b, states = randn(3, 4), randn(3, 4), randn(3, 5, 4)
+        a, b, states = randn(3, 4), randn(3, 4), randn(5, 3, 4).transpose(0, 1)  # a view is as good
         effect = student.query_effect(dot, a, b, states)
         expected = reference.query_effect(dot, a, b, states)
         assert_close(effect[0], expected[0], what="score_change")
@@ -53,4 +53,5 @@ def test_a_shared_shift_hides_nothing(student, reference):
 @points(0.5)
 def test_states_of_different_shapes_are_refused(student):
     """The two states are compared sentence by sentence: they must have one shape."""
-    assert_refused(student.query_effect, dot, randn(3, 4), randn(1, 4), randn(3, 5, 4), sizes=(3, 1))
+    assert_refused(student.query_effect, dot, randn(3, 4), randn(2, 4), randn(3, 5, 4), sizes=(3, 2))
+    assert_refused(student.query_effect, dot, randn(2, 4), randn(3, 4), randn(3, 5, 4), sizes=(2, 3))

@@ -1,6 +1,6 @@
 """rnn_encode: one state per position, each made from the word and the state before it."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, ones, points, randn, zeros
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, zeros
 
 pytestmark = [forbid("torch.nn.RNN", "torch.nn.RNNCell", "torch.rnn_tanh", "torch.rnn_tanh_cell")]
 
@@ -81,9 +81,9 @@ def test_gradients_reach_the_first_word(student, reference):
 
 @points(0.5)
 def test_the_input_may_be_a_transposed_view(student, reference):
-    """One sentence of seven words, x a view of another tensor: only its shape [B, T, D] counts."""
-    arguments = inputs(b=1, t=7)
-    arguments[0] = randn(7, 1, 2).transpose(0, 1)
+    """x is a view of another tensor, whose memory runs the other way: only its shape [B, T, D] counts."""
+    arguments = inputs(b=3, t=7)
+    arguments[0] = randn(7, 3, 2).transpose(0, 1)
     assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
 
 
@@ -99,6 +99,17 @@ def test_the_dtype_is_that_of_the_input(student, reference):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Compare the widths before you multiply, and name them in the ValueError."""
-    assert_refused(student.rnn_encode, randn(3, 5, 2), randn(7, 4), randn(4, 4), ones(4), randn(3, 4), sizes=(2, 7))
-    assert_refused(student.rnn_encode, randn(3, 5, 2), randn(2, 4), randn(4, 4), ones(4), randn(6, 4), sizes=(3, 6))
+    """Compare the sizes before you multiply, each with what it should be, and name them in the ValueError."""
+    x, w_x, w_h, b, h0 = inputs()
+    for wrong, sizes in (
+        ((randn(7, 4), w_h, b, h0), (2, 7)),
+        ((randn(2, 5), w_h, b, h0), (5, 4)),
+        ((w_x, randn(4, 6), b, h0), (4, 6)),
+        ((w_x, randn(6, 4), b, h0), (6, 4)),
+        ((w_x, w_h, randn(3), h0), (3, 4)),
+        ((w_x, w_h, randn(5), h0), (5, 4)),
+        ((w_x, w_h, b, randn(6, 4)), (3, 6)),
+        ((w_x, w_h, b, randn(2, 4)), (3, 2)),
+        ((w_x, w_h, b, randn(3, 7)), (7, 4)),
+    ):
+        assert_refused(student.rnn_encode, x, *wrong, sizes=sizes)

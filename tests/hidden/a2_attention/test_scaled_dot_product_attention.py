@@ -102,4 +102,5 @@ def test_no_loop_over_queries_or_keys(student):
 def test_sizes_that_cannot_match_are_refused(student):
     """Every key needs a value; a ValueError names both counts. Widths of queries and keys must agree as before."""
     assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(6, 4), sizes=(5, 6))
+    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(2, 4), sizes=(5, 2))
     assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 7), randn(5, 4), sizes=(3, 7))

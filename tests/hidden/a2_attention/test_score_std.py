@@ -1,6 +1,7 @@
 """score_std: a measurement that comes out near the root of the width."""
 
 import math
+import statistics
 
 from autograder.suite import assert_refused, points
 
@@ -33,12 +34,15 @@ def test_the_spread_grows_with_the_root_of_the_width(student):
 @points(1)
 def test_it_is_a_measurement_of_independent_pairs(student):
     """Small samples scatter: other seeds must give other numbers, around the root of d. A formula does not scatter;
-    a query shared by all pairs scatters far too much."""
+    a query shared by all pairs scatters far too much, and a query without a key too little: with d = 1 and 30 pairs,
+    the spread of products scatters by about 0.24 from seed to seed, that of single numbers by 0.13."""
     many = [float(student.score_std(2, 4000, seed)) for seed in range(8)]
     assert len(set(many)) == 8, "Eight seeds should give eight different measurements."
     assert all(abs(m / math.sqrt(2) - 1) < 0.12 for m in many), (
         "With d = 2 and 4000 pairs every seed should come near 1.41. Has every pair its own query and its own key?"
     )
+    scatter = statistics.stdev(float(student.score_std(1, 30, seed)) for seed in range(60))
+    assert scatter > 0.16, f"With d = 1 and 30 pairs seeds scatter by {scatter:.2g} only: are queries times keys drawn?"
 
 
 @points(1)
@@ -65,6 +69,7 @@ def test_other_peoples_random_numbers_stay_the_same(student):
 
 @points(0.5)
 def test_meaningless_sizes_are_refused(student):
-    """No width below 1, and one pair alone has no spread."""
+    """No width below 1, and one pair alone has no spread; two have one."""
+    assert student.score_std(5, 2, 1) > 0, "Two pairs have a spread."
     assert_refused(student.score_std, 0, 50, 1, sizes=(0,))
     assert_refused(student.score_std, 5, 1, 1, sizes=(1,))

@@ -89,6 +89,7 @@ def test_the_order_of_the_source_states_does_not_matter(student, reference):
 def test_sizes_that_all_coincide(student, reference):
     """All widths equal and all lengths equal: nothing but the values tells a transposed matrix from a right one."""
     arguments = inputs(b=3, t=3, ty=3, d=5, h=5, s=5, a=5)
+    arguments[0], arguments[2] = arguments[0].transpose(0, 1), arguments[2].transpose(0, 1)  # views are as good
     assert_values(student.seq2seq_decode(*arguments)[0], reference.seq2seq_decode(*arguments)[0], "hidden")
 
 
@@ -133,6 +134,8 @@ def test_the_dtype_is_that_of_the_input(student, reference):
 @points(1.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """Words must fit w_y, and every sentence needs its states, its start and its words."""
-    states, s0, _, params = inputs()
+    states, s0, targets, params = inputs()
     assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 8), params, sizes=(3, 8))
+    assert_refused(student.seq2seq_decode, states, s0, randn(2, 4, 2), params, sizes=(3, 2))
+    assert_refused(student.seq2seq_decode, states, s0, targets, {**params, "w_y": randn(3, 8)}, sizes=(8, 7))
     assert_refused(student.seq2seq_decode, states, s0, randn(9, 4, 3), params, sizes=(2, 9))

@@ -22,9 +22,10 @@ def test_values_are_mixed_by_scaled_scores(student, reference):
 
 @points(1)
 def test_lengths_and_widths_that_all_coincide(student, reference):
-    """N = d = d_v: keys and values exchanged, or a transposed matrix, would fit here."""
+    """N = d = d_v: keys and values exchanged, or a transposed matrix, would fit here. One key of width 1 gives [1]."""
     q, k, v = randn(5), randn(5, 5), randn(5, 5)
     assert_close(student.single_query_attention(q, k, v), reference.single_query_attention(q, k, v))
+    assert_close(student.single_query_attention(q[:1], k[:1, :1], v[:1, :1]), v[0, :1])
 
 
 @points(1)
@@ -75,4 +76,6 @@ def test_half_precision_in_half_precision_out(student, reference):
 def test_sizes_that_cannot_match_are_refused(student):
     """A query needs keys of its own width, and every key needs a value."""
     assert_refused(student.single_query_attention, randn(3), randn(5, 4), randn(5, 2), sizes=(3, 4))
+    assert_refused(student.single_query_attention, randn(4), randn(5, 3), randn(5, 2), sizes=(4, 3))
     assert_refused(student.single_query_attention, randn(3), randn(5, 3), randn(6, 2), sizes=(5, 6))
+    assert_refused(student.single_query_attention, randn(3), randn(5, 3), randn(4, 2), sizes=(5, 4))

@@ -38,4 +38,5 @@ def test_the_result_is_a_float(student):
 def test_what_is_not_one_row_of_scores_is_refused(student):
     """z must be [N] with N of 1 or more; one score alone has nothing to choose, so its norm is 0."""
     assert_refused(student.softmax_gradient_norm, randn(3, 5), sizes=(3, 5))
+    assert_refused(student.softmax_gradient_norm, tensor(0.7))
     assert_refused(student.softmax_gradient_norm, zeros(0), sizes=(0,))

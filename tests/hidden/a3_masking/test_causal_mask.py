@@ -45,12 +45,13 @@ def test_one_query_and_a_long_past(student):
 
 @points(0.5)
 def test_no_keys_is_not_the_same_as_no_argument(student):
-    """n_k = 0 is a size, None is a missing one; and 0 counts as false in Python."""
+    """n_k = 0 is a size, None is a missing one; and 0 counts as false in Python. No queries are a size too."""
     assert_close(student.causal_mask(3, 0), torch.ones(3, 0).bool())
+    assert_close(student.causal_mask(0, 5), torch.ones(0, 5).bool())
 
 
 @points(0.5)
 def test_negative_sizes_are_refused(student):
     """ValueError, with both sizes in the message."""
-    assert_refused(student.causal_mask, -3, 5, sizes=(-3, 5))
-    assert_refused(student.causal_mask, 3, -5, sizes=(3, -5))
+    assert_refused(student.causal_mask, -1, 5, sizes=(-1, 5))
+    assert_refused(student.causal_mask, 3, -1, sizes=(3, -1))

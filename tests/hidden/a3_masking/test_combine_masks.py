@@ -15,8 +15,8 @@ def test_a_key_must_be_allowed_by_causality_and_by_padding(student):
 
 @points(1)
 def test_every_mask_has_a_say(student):
-    """Four masks, each of which forbids something that the others allow."""
-    masks = [rand(4, 6) > 0.3 for _ in range(4)]
+    """Four masks, each of which forbids something that the others allow. (All are views of other tensors.)"""
+    masks = [(rand(6, 4) > 0.3).T for _ in range(4)]
     assert_close(student.combine_masks(*masks), torch.stack(masks).all(dim=0))
 
 
@@ -29,9 +29,9 @@ def test_the_masks_themselves_stay_as_they_are(student):
 
 @points(0.5)
 def test_one_mask_is_itself(student):
-    """With nothing to combine, the mask comes back."""
-    mask = rand(3, 5) > 0.5
-    assert_close(student.combine_masks(mask), mask)
+    """With nothing to combine, the mask comes back, and a batch of one keeps its axis."""
+    for mask in (rand(3, 5) > 0.5, rand(1, 1, 5) > 0.5):
+        assert_close(student.combine_masks(mask), mask)
 
 
 @points(0.5)

@@ -75,23 +75,32 @@ def test_tokens_are_shuffled_and_not_features(student):
 
 @points(1)
 def test_rounding_is_not_a_difference(student):
-    """A sum of shuffled numbers differs in its last digits; a real difference is at least a thousandth of it."""
+    """A sum of shuffled numbers differs in its last digits, whatever else is 0; a real difference is at least a
+    thousandth of the largest number."""
     x, perm = randn(23, 5), [*range(1, 23, 2), *range(0, 23, 2)]
+    x[:, 2] = 0.0
     assert_equal(verdict(student, centred, 1e3 * x, perm), True)
     assert_equal(verdict(student, attention, x, perm), True)
     assert_equal(verdict(student, third_grown, x, perm), False)
 
 
 @points(1)
-def test_outputs_may_be_tiny_or_huge(student):
-    """What counts as different depends on how large the outputs are: here 1e-9 and 1e12."""
+def test_outputs_may_have_any_size_and_sign(student):
+    """What counts as different depends on how large the outputs are: here 1e-9, 1e12, all negative, and 0. And where
+    they differ in one direction only, they differ."""
     x = randn(7, 5)
+    assert_equal(verdict(student, lambda x: -1 - x.abs(), x, SHUFFLE), True)
+    assert_equal(verdict(student, lambda x: 0 * x, x, SHUFFLE), True)
+    x[[0, 1, 3], 0] = tensor([0.0, 1.0, 2.0])
+    assert_equal(verdict(student, lambda x: x - (x[0, 0] - x[1, 0]).relu(), x, SHUFFLE), False)
     assert_equal(verdict(student, lambda x: 1e-9 * running(x), x, SHUFFLE), False)
     assert_equal(verdict(student, lambda x: 1e12 * centred(x), x, SHUFFLE), True)
 
 
 @points(0.5)
 def test_arguments_stay_as_they_are_and_must_fit(student):
-    """Shuffle a copy, return a Python bool, and refuse a permutation of the wrong length with both sizes."""
-    assert_equal(call_twice(student.is_permutation_equivariant, attention, randn(7, 5), tensor(SHUFFLE)), True)
+    """Shuffle a copy (x may be a view), return a bool, and refuse a permutation of the wrong length with both sizes."""
+    x = randn(5, 7).T
+    assert_equal(call_twice(student.is_permutation_equivariant, attention, x, tensor(SHUFFLE)), True)
+    assert_refused(student.is_permutation_equivariant, attention, x, tensor([*SHUFFLE, 0, 1]), sizes=(7, 9))
     assert_refused(student.is_permutation_equivariant, attention, randn(7, 5), tensor([2, 0, 1]), sizes=(7, 3))

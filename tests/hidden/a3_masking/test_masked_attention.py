@@ -24,6 +24,7 @@ def test_without_a_mask_it_is_plain_attention(student):
     q, k, v = inputs(2)
     expected = torch.softmax(q @ k.transpose(-1, -2) / 6**0.5, dim=-1) @ v
     assert_close(student.masked_attention(q, k, v), expected)
+    assert_close(student.masked_attention(q[:1], k[:1], v[:1]), expected[:1], what="a batch of one")
     assert_close(student.masked_attention(q, k, v, torch.ones(3, 5).bool()), expected)
 
 
@@ -101,6 +102,7 @@ def test_queries_and_keys_of_unequal_width_are_refused(student):
     """ValueError with both widths."""
     q, _, v = inputs()
     assert_refused(student.masked_attention, q, randn(5, 11), v, sizes=(6, 11))
+    assert_refused(student.masked_attention, q, randn(5, 4), v, sizes=(6, 4))
 
 
 @points(0.5)
@@ -108,4 +110,5 @@ def test_keys_values_and_mask_of_unequal_length_are_refused(student):
     """As many values as keys, and a mask for that many keys."""
     q, k, v = inputs()
     assert_refused(student.masked_attention, q, k, randn(11, 7), sizes=(5, 11))
+    assert_refused(student.masked_attention, q, k, randn(4, 7), sizes=(5, 4))
     assert_refused(student.masked_attention, q, k, v, torch.ones(3, 11).bool(), sizes=(5, 11))

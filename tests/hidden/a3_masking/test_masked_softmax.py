@@ -83,16 +83,19 @@ def test_gradients_are_right_and_finite_beside_an_empty_row(student, reference):
 
 @points(1)
 def test_a_huge_forbidden_score_changes_nothing(student):
-    """The forbidden key has a score of 100000. If it takes part in the maximum or in the sum, the others vanish."""
-    scores = tensor([[1.0, 1e5, 1.0, 1.0 + math.log(2.0)]]).float()
-    mask = tensor([[1, 0, 1, 1]]).bool()
-    assert_close(student.masked_softmax(scores, mask), tensor([[0.25, 0.0, 0.25, 0.5]]).float(), atol=1e-5)
+    """The forbidden key has a score of 100000, then an infinite one, then none at all (NaN). If it takes part in the
+    maximum, in the sum or in a product with 0, the others vanish."""
+    scores = tensor([1.0, 1.0, 1.0, 1.0 + math.log(2.0)]).float().repeat(3, 1)
+    scores[:, 1] = torch.tensor([1e5, math.inf, math.nan])
+    weights = student.masked_softmax(scores, tensor([[1, 0, 1, 1]]).bool())
+    assert_close(weights, tensor([[0.25, 0.0, 0.25, 0.5]] * 3).float(), atol=1e-5)
 
 
 @points(1)
 def test_very_negative_allowed_scores_still_win(student):
-    """All allowed scores are below −100000. Whatever stands in for "forbidden" must be smaller than that."""
-    scores = tensor([[-1e5, 3.0, -1e5], [-2e5, -1e5, -1e3]]).float()
+    """All allowed scores are below −100000, or even below −10³⁰. Whatever stands in for "forbidden" must be smaller
+    than any number."""
+    scores = tensor([[-1e30, 3.0, -1e30], [-2e5, -1e5, -1e3]]).float()
     mask = tensor([[1, 0, 1], [1, 1, 0]]).bool()
     expected = tensor([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]).float()
     assert_close(student.masked_softmax(scores, mask), expected, atol=1e-2)  # float32 is this coarse near -1e5
@@ -109,7 +112,9 @@ def test_nan_in_an_allowed_score_stays_visible(student):
 
 @points(0.5)
 def test_half_precision_comes_back_as_half(student):
-    """Compute in float32, return the dtype that came in."""
+    """Compute in float32, return the dtype that came in. 70000 keys: their exponentials add up beyond float16."""
+    many = student.masked_softmax(zeros(1, 70_000).half(), ones(70_000).bool())
+    assert_close(many[:, :3], full((1, 3), 1 / 70_000).half(), atol=2e-7, what="the weights of 70000 equal scores")
     weights = student.masked_softmax(full((2, 6), 3.0).half(), tensor([[1, 1, 1, 1, 0, 0]]).bool())
     assert_close(weights, tensor([[0.25, 0.25, 0.25, 0.25, 0.0, 0.0]]).half().expand(2, 6), atol=1e-3)
 

@@ -56,5 +56,5 @@ def test_a_length_above_n_is_refused(student):
 
 @points(0.5)
 def test_a_negative_length_is_refused(student):
-    """There is no sequence of −3 tokens: ValueError, with the length in the message."""
-    assert_refused(student.padding_mask, tensor([2, -3]), 7, sizes=(-3,))
+    """There is no sequence of −1 tokens: ValueError, with the length in the message."""
+    assert_refused(student.padding_mask, tensor([2, -1]), 7, sizes=(-1,))

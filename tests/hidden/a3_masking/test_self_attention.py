@@ -84,5 +84,7 @@ def test_sizes_that_cannot_match_are_refused(student):
     """A weight has as many rows as x has features; queries and keys are compared, so they are equally wide."""
     x, w_q, w_k, w_v = inputs(n=5)
     assert_refused(student.self_attention, x, randn(11, 3), w_k, w_v, sizes=(6, 11))
+    assert_refused(student.self_attention, x, randn(4, 3), w_k, w_v, sizes=(6, 4))
     assert_refused(student.self_attention, x, w_q, w_k, randn(11, 7), sizes=(6, 11))
     assert_refused(student.self_attention, x, w_q, randn(6, 13), w_v, sizes=(3, 13))
+    assert_refused(student.self_attention, x, w_q, randn(6, 2), w_v, sizes=(3, 2))

@@ -81,5 +81,5 @@ def test_one_feature_one_position_and_none(student):
 @points(0.5)
 def test_sizes_without_meaning_are_refused(student):
     """A negative number of positions, no features: ValueError with the number."""
-    assert_refused(student.sinusoidal_positions, -3, 6, sizes=(-3,))
+    assert_refused(student.sinusoidal_positions, -1, 6, sizes=(-1,))
     assert_refused(student.sinusoidal_positions, 5, 0, sizes=(0,))
