@@ -69,8 +69,8 @@ def test_dbeta_sums_over_the_tokens(student):
 
 @points(1)
 def test_sums_run_over_all_leading_axes(student):
-    """x is [2, 3, 5, 4] and, next, a single token [4]: dgamma and dbeta are [4] each time."""
-    for shape in ((2, 3, 5, 4), (4,)):
+    """x is [2, 3, 5, 4], then a single token [4], then a batch of one: dgamma and dbeta are [4] each time."""
+    for shape in ((2, 3, 5, 4), (4,), (1, 1, 4)):
         dy, x, gamma = randn(*shape), 10 * randn(*shape), randn(4)
         answer, expected = _three(student.layer_norm_backward(dy, x, gamma)), _autograd(dy, x, gamma)
         for name, a, e in zip(("dx", "dgamma", "dbeta"), answer, expected, strict=True):
@@ -122,5 +122,6 @@ def test_half_precision_is_summed_in_float32(student):
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
     """dy has the shape of x, gamma one number per feature; a ValueError names the sizes."""
-    assert_refused(student.layer_norm_backward, randn(3, 6), randn(1, 6), ones(6), sizes=(3, 1, 6))
-    assert_refused(student.layer_norm_backward, randn(3, 6), randn(3, 6), ones(1), sizes=(6, 1))
+    for wrong in (5, 7):
+        assert_refused(student.layer_norm_backward, randn(3, wrong), randn(3, 6), ones(6), sizes=(wrong, 6))
+        assert_refused(student.layer_norm_backward, randn(3, 6), randn(3, 6), ones(wrong), sizes=(6, wrong))

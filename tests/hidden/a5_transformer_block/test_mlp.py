@@ -43,8 +43,9 @@ def test_width_and_hidden_width_may_coincide(student, reference):
 
 @points(0.5)
 def test_each_token_goes_alone(student):
-    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] will do. (No biases.)"""
-    x, weights = randn(2, 5, 3), _weights(3, 7, biases=False)
+    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] will do, and so will a view
+    of another tensor. (No biases.)"""
+    x, weights = randn(5, 2, 3).transpose(0, 1), _weights(3, 7, biases=False)
     y = student.mlp(x, *weights)
     assert y.abs().sum() > 1e-3, "The answer is zero."
     assert_close(student.mlp(x[1, 2], *weights), y[1, 2])
@@ -84,8 +85,12 @@ def test_another_activation_is_refused(student):
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Widths of x, w1, w2 and the biases belong together, also where they would broadcast or multiply."""
-    w1, b1, w2, b2 = _weights(3, 7)
-    assert_refused(student.mlp, randn(2, 5), w1, b1, w2, b2, sizes=(5, 3, 7))
-    assert_refused(student.mlp, randn(2, 3), w1, b1, randn(6, 3), b2, sizes=(7, 6))
-    assert_refused(student.mlp, randn(2, 3), w1, b1, randn(7, 4), randn(4), sizes=(3, 4))
+    """Widths of x, w1, w2 and the biases belong together, also where they would multiply: too many, then too few."""
+    x, (w1, b1, w2, b2) = randn(2, 3), _weights(3, 7)
+    for wrong, f in ((5, 9), (2, 6)):
+        assert_refused(student.mlp, randn(2, wrong), w1, b1, w2, b2, sizes=(wrong, 3))
+        assert_refused(student.mlp, x, w1, randn(f), w2, b2, sizes=(f, 7))
+        assert_refused(student.mlp, x, w1, b1, randn(f, 3), b2, sizes=(7, f))
+        assert_refused(student.mlp, x, w1, b1, randn(7, wrong), randn(wrong), sizes=(3, wrong))
+        assert_refused(student.mlp, x, w1, b1, randn(7, wrong), b2, sizes=(3, wrong))
+        assert_refused(student.mlp, x, w1, b1, w2, randn(wrong), sizes=(3, wrong))

@@ -137,6 +137,11 @@ def test_a_number_of_active_experts_outside_1_to_E_is_refused(student):
 def test_sizes_that_cannot_match_are_refused(student):
     """As many gate columns as experts in w1 and in w2, and all of width D. A ValueError names the sizes."""
     x, w_gate, w1, w2 = _layer()
-    assert_refused(student.moe_layer, x, randn(3, 4), w1, w2, 2, sizes=(4, 5))
-    assert_refused(student.moe_layer, x, w_gate, w1, randn(6, 7, 3), 2, sizes=(5, 6))
-    assert_refused(student.moe_layer, x, w_gate, w1, randn(5, 7, 4), 2, sizes=(3, 4))
+    f = student.moe_layer
+    for e, hidden, d in ((4, 6, 2), (6, 9, 4)):
+        assert_refused(f, x, randn(3, e), w1, w2, 2, sizes=(e, 5))
+        assert_refused(f, x, randn(d, 5), w1, w2, 2, sizes=(d, 3))
+        assert_refused(f, x, w_gate, w1, randn(e, 7, 3), 2, sizes=(5, e))
+        assert_refused(f, x, w_gate, w1, randn(5, hidden, 3), 2, sizes=(7, hidden))
+        assert_refused(f, x, w_gate, w1, randn(5, 7, d), 2, sizes=(3, d))
+        assert_refused(f, randn(2, 5, d), w_gate, w1, w2, 2, sizes=(d, 3))

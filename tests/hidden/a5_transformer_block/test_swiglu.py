@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, eye, points, randn, zeros
+from autograder.suite import assert_close, assert_refused, call_twice, eye, points, randn
 
 
 @points(2)
@@ -21,8 +21,8 @@ def test_silu_is_z_times_sigmoid_of_z(student):
 
 @points(1)
 def test_square_matrices_keep_their_places(student, reference):
-    """B = N = D = F, so any order of the matrices would multiply: w3 leads back, w1 is the gate."""
-    x, w1, w2, w3 = (randn(*s) for s in ((3, 3, 3), (3, 3), (3, 3), (3, 3)))
+    """B = N = D = F, so any order of the matrices would multiply: w3 leads back, w1 is the gate. (x is a view.)"""
+    x, w1, w2, w3 = randn(3, 3, 3).transpose(0, 1), *(randn(3, 3) for _ in range(3))
     assert_close(student.swiglu(x, w1, w2, w3), reference.swiglu(x, w1, w2, w3))
 
 
@@ -68,6 +68,10 @@ def test_half_precision_stays_half_precision(student, reference):
 def test_sizes_that_cannot_match_are_refused(student):
     """w1 and w2 have one shape, w3 the reverse of it, and x has their D features. A ValueError names the sizes."""
     f = student.swiglu
-    assert_refused(f, randn(2, 5), randn(3, 7), randn(3, 7), randn(7, 3), sizes=(5, 3, 7))
-    assert_refused(f, randn(2, 3), randn(3, 7), randn(3, 1), randn(7, 3), sizes=(7, 1))
-    assert_refused(f, randn(2, 3), randn(3, 7), randn(3, 7), zeros(7, 4), sizes=(3, 4))
+    x, w1, w2, w3 = randn(2, 3), randn(3, 7), randn(3, 7), randn(7, 3)
+    for wrong, wide in ((5, 9), (2, 6)):
+        assert_refused(f, randn(2, wrong), w1, w2, w3, sizes=(wrong, 3))
+        assert_refused(f, x, w1, randn(3, wide), w3, sizes=(7, wide))
+        assert_refused(f, x, w1, randn(wrong, 7), w3, sizes=(3, wrong))
+        assert_refused(f, x, w1, w2, randn(wide, 3), sizes=(7, wide))
+        assert_refused(f, x, w1, w2, randn(7, wrong), sizes=(3, wrong))
