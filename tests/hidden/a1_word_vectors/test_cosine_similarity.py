@@ -100,10 +100,14 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(1)
 def test_half_precision_is_computed_in_float32(student):
-    """float16 ends at 65504, and the square of 300 is more: norms of half precision belong in float32."""
-    u = full((2, 7), 300.0, dtype=torch.float16)
+    """float16 ends at 65504, and seven features of 30000 are longer: norms of half precision belong in float32. A
+    product in bfloat16 keeps two digits."""
+    u = full((2, 7), 30000.0, dtype=torch.float16)
     v = u * torch.tensor([[1.0], [-1.0]], dtype=torch.float16)
     assert_close(student.cosine_similarity(u, v), torch.tensor([1.0, -1.0]).double(), atol=3e-3, same_dtype=False)
+    u, v = randn(40, 7).bfloat16(), randn(40, 7).bfloat16()
+    exact = (u.double() * v.double()).sum(-1) / (u.double().norm(dim=-1) * v.double().norm(dim=-1))
+    assert_close(student.cosine_similarity(u, v), exact, atol=1e-6, rtol=4.5e-3, same_dtype=False)
 
 
 @points(1)
@@ -117,3 +121,4 @@ def test_inputs_are_left_alone(student, reference):
 def test_vectors_of_different_lengths_are_refused(student):
     """A vector of 3 features and one of 5 have no angle: ValueError, with both numbers."""
     assert_refused(student.cosine_similarity, zeros(2, 3) + 1, zeros(2, 5) + 1, sizes=(3, 5))
+    assert_refused(student.cosine_similarity, zeros(2, 5) + 1, zeros(2, 3) + 1, sizes=(3, 5))

@@ -74,6 +74,8 @@ def test_as_many_words_as_are_left(student, reference):
     expected = reference.nearest(table, query, 4, exclude=(1, 4))
     assert_ids(student.nearest(table, query, 4, exclude=(1, 4)), expected)
     assert_ids(student.nearest(table, query, 1), reference.nearest(table, query, 1))
+    expected = reference.nearest(table, query, 5, exclude=(1,))
+    assert_ids(student.nearest(table, query, 5, exclude=(1, 1)), expected)  # one word, said twice
     assert_ids(student.nearest(table[:1], query, 1), torch.tensor([0]))
 
 
@@ -116,5 +118,5 @@ def test_more_words_than_are_left_are_refused(student):
 def test_excluding_an_unknown_word_is_refused(student):
     """An excluded id must be a row of the table; −1 is none."""
     table, query = randn(6, 3), randn(3)
-    assert_refused(student.nearest, table, query, 2, exclude=(17,), sizes=(17,))
+    assert_refused(student.nearest, table, query, 2, exclude=(6,), sizes=(6,))
     assert_refused(student.nearest, table, query, 2, exclude=(-1,))

@@ -21,7 +21,8 @@ def test_ids_may_have_any_number_of_dimensions(student, reference):
     counts."""
     ids = randint(0, 6, (2, 5, 3))
     assert_close(student.one_hot(ids, 6), reference.one_hot(ids, 6), same_dtype=False)
-    assert_close(student.one_hot(tensor(3), 5), reference.one_hot(tensor(3), 5), same_dtype=False)
+    for single in (tensor(3), tensor([[3]])):
+        assert_close(student.one_hot(single, 5), reference.one_hot(single, 5), same_dtype=False)
 
 
 @points(1)

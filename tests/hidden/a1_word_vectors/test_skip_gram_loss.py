@@ -1,5 +1,7 @@
 """skip_gram_loss: the mean surprise of the pairs."""
 
+import math
+
 import torch
 
 from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randint, randn, tensor
@@ -92,7 +94,12 @@ def test_no_loop_over_the_pairs(student):
 
 @points(0.5)
 def test_dtype_in_is_dtype_out(student, reference):
-    """float32 tables give a float32 loss, float16 tables a float16 loss."""
+    """float32 tables give a float32 loss, float16 tables a float16 loss; two scores of 900 differ from their
+    logarithm of a sum by ln 2, which half precision cannot add to 900."""
+    for dtype in (torch.float16, torch.bfloat16):
+        twins = tensor([[30.0, 0.0], [30.0, 0.0]]).to(dtype)
+        loss = student.skip_gram_loss(tensor([0]), tensor([1]), twins, twins)
+        assert_close(loss, tensor(math.log(2)).to(dtype), atol=4e-3)
     a, b = tensor([1, 4, 0]), tensor([2, 0, 5])
     for dtype, atol in ((torch.float32, 1e-5), (torch.float16, 1e-2)):
         tables = randn(6, 3, dtype=dtype), randn(6, 3, dtype=dtype)
@@ -114,6 +121,8 @@ def test_pairs_need_two_words_and_rows_one_length(student):
     assert_refused(student.skip_gram_loss, randint(0, 7, (3,)), randint(0, 7, (5,)), table, table, sizes=(3, 5))
     ids = tensor([0, 1])
     assert_refused(student.skip_gram_loss, ids, ids, table, randn(7, 5), sizes=(3, 5))
+    assert_refused(student.skip_gram_loss, ids, ids, randn(7, 5), table, sizes=(3, 5))
+    assert_refused(student.skip_gram_loss, randint(0, 7, (5,)), randint(0, 7, (3,)), table, table, sizes=(3, 5))
 
 
 @points(0.5)

@@ -70,3 +70,4 @@ def test_the_vectors_are_left_alone(student, reference):
 def test_rows_of_another_length_are_refused(student):
     """A table whose rows are not as long as the center vector: ValueError with both lengths."""
     assert_refused(student.skip_gram_probabilities, randn(3), randn(7, 5), sizes=(3, 5))
+    assert_refused(student.skip_gram_probabilities, randn(5), randn(7, 3), sizes=(3, 5))

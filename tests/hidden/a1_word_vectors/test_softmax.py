@@ -44,10 +44,12 @@ def test_dim_says_what_sums_to_one(student, reference):
 
 @points(2)
 def test_large_scores_do_not_overflow(student, reference):
-    """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without any change?"""
+    """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without any change? The
+    last row is (1000, 0, 0): the smallest score will not do, nor the mean."""
     for size in (100, 1000, 5000):
         z = (size + randn(3, 5)).float()
         assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
+    assert_close(student.softmax(tensor([1000.0, 0.0, 0.0])), tensor([1.0, 0.0, 0.0]))
 
 
 @points(0.5)
@@ -126,8 +128,10 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(0.5)
 def test_half_precision_is_computed_in_float32(student):
-    """0.012 − 5 has more digits than bfloat16 can hold: subtract, exponentiate and sum in float32, convert at
-    the end."""
+    """0.012 − 5 has more digits than bfloat16 can hold, and 70000 exponentials of 0 are more than float16 can hold:
+    subtract, exponentiate and sum in float32, convert at the end."""
+    many = student.softmax(torch.zeros(70_000).half())
+    assert_close(many[:3], torch.full((3,), 1 / 70_000).half(), atol=2e-7, what="the shares of 70000 equal scores")
     z = tensor([[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16)
     powers = torch.exp(z.double())
     exact = powers / powers.sum(dim=1, keepdim=True)
