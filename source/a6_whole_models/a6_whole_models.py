@@ -1263,7 +1263,8 @@ def patch_conv_weight(w, channels, patch):
         [D, C, P, P] in the dtype of w; it may be a view of w.
 
     Raises:
-        ValueError: w does not have C*P*P rows; its rows, channels and patch in the message.
+        ValueError: w does not have C*P*P rows, or channels or patch is below 1; its rows, channels and patch in the
+            message.
     """
     ### BEGIN SOLUTION
     if channels < 1 or patch < 1 or w.shape[0] != channels * patch * patch:

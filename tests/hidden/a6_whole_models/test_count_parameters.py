@@ -51,7 +51,9 @@ def test_attention_has_four_matrices_a_block(student):
 
 @points(1.5)
 def test_only_decoder_blocks_with_an_encoder_have_cross_attention(student):
-    """Five encoder blocks and three decoder blocks. Self-attention is in all of them, cross-attention in which?"""
+    """Five encoder blocks and three decoder blocks. Self-attention is in all of them, cross-attention in which? One
+    encoder block is an encoder."""
+    _assert_count(student, "cross_attention", 3 * 4 * 7 * 10, num_encoder_layers=1)
     _assert_count(student, "cross_attention", 3 * 4 * 7 * 10, num_encoder_layers=5)
     _assert_count(student, "cross_attention", 3 * (4 * 7 * 10 + 3 * 10 + 7), num_encoder_layers=5, biases=True)
     _assert_count(student, "cross_attention", 0)
@@ -122,8 +124,10 @@ def test_the_answer_is_whole_numbers_under_eight_names(student):
 
 @points(0.5)
 def test_sizes_that_mean_nothing_are_refused(student):
-    """A width of 0, minus 2 layers: ValueError with the size. A model without any block is fine."""
+    """A width of 0, minus 1 layer: ValueError with the size. No block at all is fine, and so is a head of 1."""
     _assert_count(student, "total", 161, num_layers=0)
+    _assert_count(student, "attention", 3 * 4 * 7, num_heads=1, d_head=1)
     assert_refused(student.count_parameters, _config(d_model=0), sizes=(0,))
-    assert_refused(student.count_parameters, _config(num_layers=-2), sizes=(-2,))
+    assert_refused(student.count_parameters, _config(num_layers=-1), sizes=(-1,))
+    assert_refused(student.count_parameters, _config(num_encoder_layers=-1), sizes=(-1,))
     assert_refused(student.count_parameters, _config(d_ff=-5), sizes=(-5,))

@@ -169,12 +169,14 @@ def test_sentences_do_not_meet(student, reference):
 
 @points(1)
 def test_what_cannot_belong_together_is_refused(student, reference):
-    """Three sources for two targets; a mask for other sizes; word 9 of nine source words, word 11 of eleven target
-    words: ValueError with the numbers."""
+    """Three sources for two targets, and two for three; a mask for other lengths or other sentences; word 9 of nine
+    source words, word 11 of eleven target words: ValueError with the numbers."""
     params, settings = _model(reference, encoder=0, decoder=0)
     src, tgt = _words()
     f = student.encoder_decoder
     assert_refused(f, src, tgt[:2], None, params, settings, sizes=(3, 2))
-    assert_refused(f, src, tgt, ones(3, 7).bool(), params, settings, sizes=(7, 5))
+    assert_refused(f, src[:2], tgt, None, params, settings, sizes=(2, 3))
+    for rows, places, wrong in ((3, 7, 7), (3, 4, 4), (2, 5, 2), (4, 5, 4), (5, 3, 5)):
+        assert_refused(f, src, tgt, ones(rows, places).bool(), params, settings, sizes=(wrong, 3, 5))
     assert_refused(f, tensor([[3, 9]]), tensor([[1]]), None, params, settings, sizes=(9,))
     assert_refused(f, tensor([[3, 2]]), tensor([[11, 1]]), None, params, settings, sizes=(11,))

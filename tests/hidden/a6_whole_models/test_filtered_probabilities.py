@@ -77,6 +77,8 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(student):
     for p in (0.3, 0.6, 0.9):
         assert_close(student.filtered_probabilities(logits, 1.0, top_p=p), _slow(logits, 1.0, None, p))
     assert_close(student.filtered_probabilities(logits, 1.0, top_p=1.0), torch.softmax(logits, dim=-1))
+    kept = _kept(student.filtered_probabilities(zeros(1, 4), 1.0, top_p=0.5)).tolist()
+    assert kept == [2], f"Of four equally likely tokens two reach p = 0.5, and yours keeps {kept[0]}."
 
 
 @points(1)
@@ -110,16 +112,18 @@ def test_large_logits_and_half_precision(student):
     """Logits near a thousand at T = 1/2 stay finite; float16 in, float16 out, without overflow at T = 0.01."""
     logits = tensor([[1000.0, 999.0, -1200.0, 998.5], [-5e4, -5e4 - 2, 0.0, 0.5]])
     assert_close(student.filtered_probabilities(logits, 0.5, 3), _slow(logits, 0.5, 3))
+    deep = tensor([[-1e12, -1e12, -2e12]])
+    assert_close(student.filtered_probabilities(deep, 1.0, 2), tensor([[0.5, 0.5, 0.0]]))
     narrow = tensor([[900.0, 890.0, 0.0, -900.0]]).half()
     assert_close(student.filtered_probabilities(narrow, 0.01, 3, 0.9), tensor([[1.0, 0.0, 0.0, 0.0]]).half())
 
 
 @points(0.5)
 def test_settings_that_mean_nothing_are_refused(student):
-    """temperature -2, top_k 0, top_p 0 and 3: ValueError with the number in it."""
-    logits = zeros(2, 5)
+    """temperature -1, top_k 0, top_p 0 and 2: ValueError with the number in it. (The logits are a view.)"""
+    logits = zeros(5, 2).T
     assert_close(student.filtered_probabilities(logits, 1.0, 5, 1), 0.2 * ones(2, 5))
-    assert_refused(student.filtered_probabilities, logits, -2, sizes=(-2,))
+    assert_refused(student.filtered_probabilities, logits, -1, sizes=(-1,))
     assert_refused(student.filtered_probabilities, logits, 1.0, 0, sizes=(0,))
     assert_refused(student.filtered_probabilities, logits, 1.0, None, 0, sizes=(0,))
-    assert_refused(student.filtered_probabilities, logits, 1.0, None, 3, sizes=(3,))
+    assert_refused(student.filtered_probabilities, logits, 1.0, None, 2, sizes=(2,))

@@ -174,7 +174,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
 
 @points(0.5)
 def test_what_cannot_be_continued_is_refused(student):
-    """Minus three new tokens, and a prompt without any token: ValueError."""
+    """Minus one new token, and a prompt without any token: ValueError. A prompt that is a view is fine."""
     params, settings = _chain()
-    assert_refused(student.generate, params, tensor([[1, 2]]), -3, settings, sizes=(-3,))
+    text = student.generate(params, tensor([[1, 2], [4, 0], [3, 5]]).T, 1, settings, 0.0)
+    assert_equal(text.tolist(), [[1, 4, 3, 6], [2, 0, 5, 1]], what="the text")
+    assert_refused(student.generate, params, tensor([[1, 2]]), -1, settings, sizes=(-1,))
     assert_refused(student.generate, params, zeros(2, 0).long(), 3, settings)

@@ -101,8 +101,8 @@ def test_there_are_always_max_new_words(student):
 
 @points(0.5)
 def test_a_negative_number_of_words_is_refused(student):
-    """max_new = -2: ValueError. One word is fine."""
+    """max_new = -1: ValueError. One word is fine, and so is a source that is a view."""
     params, settings = _chain()
-    src = tensor([[1, 2]])
-    assert_close(student.greedy_translate(src, None, params, settings, 1, 9, 1), tensor([[4]]))
-    assert_refused(student.greedy_translate, src, None, params, settings, 1, 9, -2, sizes=(-2,))
+    src = tensor([[1, 2], [3, 4], [0, 1]]).T
+    assert_close(student.greedy_translate(src, None, params, settings, 1, 9, 1), tensor([[4], [4]]))
+    assert_refused(student.greedy_translate, src, None, params, settings, 1, 9, -1, sizes=(-1,))

@@ -22,7 +22,7 @@ def _by_hand(logits, ids, ignored=IGNORED):
 def test_the_mean_over_all_next_tokens(student):
     """Position t predicts token t + 1; the mean is over B·(N - 1) targets."""
     for b, n, v in ((3, 5, 7), (1, 2, 11), (5, 5, 5)):
-        logits, ids = randn(b, n, v), randint(0, v, (b, n))
+        logits, ids = randn(n, b, v).transpose(0, 1), randint(0, v, (b, n))
         assert_close(call_twice(student.lm_loss, logits, ids), _by_hand(logits, ids))
 
 
@@ -109,5 +109,6 @@ def test_half_precision_is_computed_wide_and_stays_half(student):
 def test_ids_that_cannot_belong_are_refused(student):
     """Logits for five places and ids for four; a target 7 among seven words, 0 … 6: ValueError, with the numbers."""
     assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, (2, 4)), sizes=(5, 4))
+    assert_refused(student.lm_loss, randn(2, 5, 7), randint(0, 7, (2, 6)), sizes=(5, 6))
     assert_refused(student.lm_loss, randn(1, 3, 7), tensor([[1, 2, 7]]), sizes=(7,))
     assert_refused(student.lm_loss, randn(1, 3, 6), tensor([[1, -3, 2]]), sizes=(-3, 6))

@@ -29,8 +29,8 @@ def test_the_convolution_does_what_the_matrix_does(student):
 
 @points(0.5)
 def test_as_many_outputs_as_rows(student):
-    """D = C·P·P: a square w, whose transpose has the same shape. And D = C = P for good measure."""
-    for w, channels, patch in ((randn(12, 12), 3, 2), (randn(27, 3), 3, 3)):
+    """D = C·P·P: a square w, whose transpose has the same shape. And D = C = P, and all three 1, for good measure."""
+    for w, channels, patch in ((randn(12, 12), 3, 2), (randn(27, 3), 3, 3), (randn(1, 1), 1, 1)):
         assert_close(student.patch_conv_weight(w, channels, patch), _by_hand(w, channels, patch))
 
 
@@ -49,6 +49,10 @@ def test_strides_types_and_gradients(student):
 
 @points(0.5)
 def test_a_matrix_for_another_patch_is_refused(student):
-    """18 rows are not three channels of 3 x 3: ValueError with 18 and 3 in it."""
+    """18 rows are not three channels of 3 x 3, and 36 are too many: ValueError with the numbers. No channels, and
+    patches of no pixels, are no sizes."""
     assert_refused(student.patch_conv_weight, randn(18, 5), 3, 3, sizes=(18, 3))
+    assert_refused(student.patch_conv_weight, randn(36, 5), 3, 3, sizes=(36, 3))
     assert_refused(student.patch_conv_weight, randn(18, 6), 2, 5, sizes=(18, 2, 5))
+    assert_refused(student.patch_conv_weight, randn(0, 6), 0, 5, sizes=(0,))
+    assert_refused(student.patch_conv_weight, randn(0, 6), 2, 0, sizes=(0,))

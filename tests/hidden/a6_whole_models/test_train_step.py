@@ -133,8 +133,8 @@ def test_steps_in_a_row_learn_a_sentence(student, reference):
 
 @points(0.5)
 def test_a_negative_step_is_refused(student, reference):
-    """lr = -3 would go uphill: ValueError. lr = 0 stays where it is."""
+    """lr = -1 would go uphill: ValueError. lr = 0 stays where it is."""
     params, settings = _model(reference, layers=0)
     ids = randint(0, 7, (2, 4))
     assert_close(_step(student, params, ids, settings, 0)[1]["embed"].detach(), params["embed"])
-    assert_refused(student.train_step, params, ids, settings, -3, sizes=(-3,))
+    assert_refused(student.train_step, params, ids, settings, -1, sizes=(-1,))

@@ -68,7 +68,7 @@ def test_the_norm_comes_before_the_mean(student, reference):
 def test_as_many_patches_as_columns(student, reference):
     """N = D = 6 with B = 6 images: the mean is over patches. And one image of a single patch is its own mean."""
     params, settings = _model(reference, layers=1, d=6)
-    images = randn(6, 3, 4, 6)
+    images = randn(3, 6, 4, 6).transpose(0, 1)
     expected = reference.vit_logits(images, params, settings)
     assert_close(student.vit_logits(images, params, settings), expected, atol=1e-5)
     params, settings = _model(reference, layers=1, num_patches=1, patch=3, channels=1)
@@ -109,5 +109,7 @@ def test_images_of_another_size_are_refused(student, reference):
     """Nine patches for six positions; one channel instead of three; a width of 7: ValueError with the numbers."""
     params, settings = _model(reference, layers=0)
     assert_refused(student.vit_logits, randn(2, 3, 6, 6), params, settings, sizes=(9, 6))
+    assert_refused(student.vit_logits, randn(2, 3, 4, 4), params, settings, sizes=(4, 6))
     assert_refused(student.vit_logits, randn(2, 1, 4, 6), params, settings, sizes=(4, 12))
+    assert_refused(student.vit_logits, randn(2, 5, 4, 6), params, settings, sizes=(20, 12))
     assert_refused(student.vit_logits, randn(2, 3, 4, 7), params, settings, sizes=(4, 7, 2))

@@ -138,14 +138,13 @@ def test_advance_beyond_the_capacity_is_refused(student):
 
 @points(1)
 def test_chunks_of_another_shape_are_refused(student):
-    """One row for a batch of two, two heads for three, six features for five, k longer than v: ValueError each.
-
-    Writing one row into a buffer of two broadcasts without a word.
-    """
+    """Three rows for a batch of two, two or four heads for three, four or six features for five, k longer or shorter
+    than v: ValueError each."""
     cache = _cache(student)
-    for shape in ((1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1)):
+    for shape in ((3, 3, 2, 5), (2, 2, 2, 5), (2, 4, 2, 5), (2, 3, 2, 4), (2, 3, 2, 6)):
         assert_refused(cache.append, 0, randn(*shape), randn(*shape))
     assert_refused(cache.append, 0, randn(2, 3, 2, 5), randn(2, 3, 1, 5))
+    assert_refused(cache.append, 0, randn(2, 3, 1, 5), randn(2, 3, 2, 5))
 
 
 @points(1)

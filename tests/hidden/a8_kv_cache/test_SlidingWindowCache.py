@@ -163,14 +163,23 @@ def test_the_cache_decides_the_dtype(student):
     """A float32 cache is given float64 chunks and returns float32."""
     cache, first, second = _cache(student, 4, dtype=torch.float32), [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
     _step(cache, first)
-    assert_close(_step(cache, second)[0][0], torch.cat([first[0][0], second[0][0]], dim=2).float(), what="k_all")
+    for answer, what in zip(_step(cache, second)[0], ("k_all", "v_all"), strict=True):
+        place = ("k_all", "v_all").index(what)
+        assert_close(answer, torch.cat([first[0][place], second[0][place]], dim=2).float(), what=what)
 
 
 @points(0.5)
 def test_what_cannot_be_right_is_refused(student):
-    """A window of 0; a chunk with one row for a batch of two: ValueError."""
+    """A window of 0; a chunk of three rows for a batch of two, of two or four heads for three, of four or six features
+    for five; k longer or shorter than v; advancing beyond the capacity: ValueError."""
     assert_refused(student.SlidingWindowCache, 2, 2, 3, 5, 11, torch.float64, 0, sizes=(0,))
-    assert_refused(_cache(student, 4).append, 0, randn(1, 3, 2, 5), randn(1, 3, 2, 5))
+    cache = _cache(student, 4, capacity=7)
+    for shape in ((3, 3, 2, 5), (2, 2, 2, 5), (2, 4, 2, 5), (2, 3, 2, 4), (2, 3, 2, 6)):
+        assert_refused(cache.append, 0, randn(*shape), randn(*shape))
+    assert_refused(cache.append, 0, randn(2, 3, 2, 5), randn(2, 3, 1, 5))
+    assert_refused(cache.append, 0, randn(2, 3, 1, 5), randn(2, 3, 2, 5))
+    _step(cache, [_chunk(5), _chunk(5)])
+    assert_refused(cache.advance, 3, sizes=(8, 7))
 
 
 @points(1)

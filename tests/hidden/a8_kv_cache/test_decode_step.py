@@ -298,7 +298,8 @@ def test_the_dtype_is_that_of_the_params(student, reference):
 
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
-    """Token 13 of 13; a 25th position in a table of 24; a mask of four columns for seven: ValueError."""
+    """Token 13 of 13; a 25th position in a table of 24; a mask of four columns, or nine, for seven, or of three rows
+    for two: ValueError."""
     params, sizes = _model(reference, learned=True)
     refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
     assert_refused(
@@ -308,9 +309,9 @@ def test_what_cannot_be_right_is_refused(student, reference):
         refused, params, tensor([[3, -1], [1, 2]]), _tape(student, _past(sizes, 2, 5), 5), sizes, sizes=(-1,)
     )
     assert_refused(refused, params, ids, _tape(student, _past(sizes, 2, 23), 23), sizes, sizes=(25, 24))
-    mask = zeros(2, 4) == 0
-    cache = _tape(student, _past(sizes, 2, 5), 5)
-    assert_refused(refused, params, ids, cache, sizes, mask=mask, sizes=(4, 7))
+    for rows, columns, wrong in ((2, 4, 4), (2, 9, 9), (3, 7, 3)):
+        cache, mask = _tape(student, _past(sizes, 2, 5), 5), zeros(rows, columns) == 0
+        assert_refused(refused, params, ids, cache, sizes, mask=mask, sizes=(wrong,))
 
 
 class _LocalTape:

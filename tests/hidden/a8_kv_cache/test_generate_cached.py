@@ -106,7 +106,8 @@ def test_nothing_is_computed_that_nobody_needs(student, reference):
 
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
-    """Minus three new tokens; a prompt without a token: ValueError."""
+    """Minus one new token; a prompt without a token: ValueError. A prompt that is a view is fine."""
     params, sizes = _model(reference)
-    assert_refused(student.generate_cached, params, randint(0, 13, (2, 5)), -3, sizes, sizes=(-3,))
+    _check(student, reference, params, randint(0, 13, (5, 2)).T, 2, sizes)
+    assert_refused(student.generate_cached, params, randint(0, 13, (2, 5)), -1, sizes, sizes=(-1,))
     assert_refused(student.generate_cached, params, randint(0, 13, (2, 0)), 4, sizes)

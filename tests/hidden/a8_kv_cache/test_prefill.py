@@ -1,5 +1,7 @@
 """prefill: one step of the whole prompt, on an empty cache only."""
 
+import torch
+
 from autograder.suite import assert_close, assert_equal, assert_refused, points, randint, tensor, uses, zeros
 
 pytestmark = [uses("decode_step")]
@@ -23,8 +25,8 @@ def tape(past, length):
 """
 
 
-def _empty(student, sizes, batch, length=0):
-    nothing = zeros(batch, sizes.num_kv_heads, length, sizes.d_head)
+def _empty(student, sizes, batch, length=0, dtype=torch.float64):
+    nothing = zeros(batch, sizes.num_kv_heads, length, sizes.d_head, dtype=dtype)
     return student.define(TAPE, "tape")([[nothing, nothing]] * sizes.num_layers, length)
 
 
@@ -35,9 +37,12 @@ def _model(reference, **changes):
 
 @points(1)
 def test_the_logits_of_every_position_come_back(student, reference):
-    """[B, N, V], equal to the model without a cache, to 1e-10."""
+    """[B, N, V], equal to the model without a cache, to 1e-10. One row of one token, in float32, is [1, 1, V]."""
     params, sizes = _model(reference)
-    prompt = randint(0, 13, (3, 7))
+    single = reference.random_params(sizes, learned=True, dtype=torch.float32)
+    answer = student.prefill(single, tensor([[3]]), _empty(student, sizes, 1, dtype=torch.float32), sizes)
+    assert_close(answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4)
+    prompt = randint(0, 13, (7, 3)).T
     answer = student.prefill(params, prompt, _empty(student, sizes, 3), sizes)
     assert_close(answer, reference.decoder_lm(prompt, params, sizes), atol=1e-10, rtol=1e-10)
 

@@ -22,8 +22,8 @@ def test_padding_is_at_position_zero_wherever_it_stands(student):
 
 @points(1)
 def test_any_mask_counts_the_real_tokens_before(student):
-    """A random mask against a plain loop. Five rows, five columns: count along the right axis."""
-    mask = rand(5, 5) < 0.6
+    """A random mask against a plain loop. Five rows, five columns: count along the right axis. (The mask is a view.)"""
+    mask = (rand(5, 5) < 0.6).T
     expected = torch.zeros(5, 5, dtype=torch.int64)
     for b in range(5):
         for i in range(5):
@@ -40,5 +40,6 @@ def test_a_row_of_nothing_but_padding_and_a_single_token(student):
 
 @points(0.5)
 def test_a_mask_with_other_axes_is_refused(student):
-    """[B, 1, N] is a mask for scores, not for tokens: ValueError with its shape."""
+    """[B, 1, N] is a mask for scores, not for tokens, and [N] has no rows: ValueError with its shape."""
+    assert_refused(student.ragged_positions, ones(7).bool(), sizes=(7,))
     assert_refused(student.ragged_positions, ones(3, 1, 7).bool(), sizes=(3, 1, 7))

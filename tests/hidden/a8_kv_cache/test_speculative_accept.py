@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, points, rand, randint, tensor
+from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, ones, points, rand, randint, tensor
 
 
 def _distributions(k, v):
@@ -13,10 +13,13 @@ def _distributions(k, v):
 
 @points(1)
 def test_a_token_is_kept_when_u_times_q_is_at_most_p(student):
-    """One place. p = 0.3 and q = 0.6 for the drafted token: u = 0.49 keeps it, 0.51 does not."""
+    """One place. p = 0.3 and q = 0.6 for the drafted token: u = 0.49 keeps it, 0.51 does not. Then p = 0.25, q = 0.5
+    and u = 0.5: at most is enough."""
     p, q = tensor([[0.2, 0.3, 0.5]]), tensor([[0.1, 0.6, 0.3]])
     assert_equal(student.speculative_accept(p, q, tensor([1]), tensor([0.49]))[0], 1, what="num_accepted")
     assert_equal(student.speculative_accept(p, q, tensor([1]), tensor([0.51]))[0], 0, what="num_accepted")
+    p, q = tensor([[0.25, 0.75]]), tensor([[0.5, 0.5]])
+    assert_equal(student.speculative_accept(p, q, tensor([0]), tensor([0.5]))[0], 1, what="num_accepted at the border")
 
 
 @points(1)
@@ -50,8 +53,11 @@ def test_the_residual_is_what_is_missing_at_the_rejected_place(student):
 
 @points(1)
 def test_the_residual_is_zero_where_all_are_kept(student):
-    """p = q: nothing can be rejected, for any u below 1. Zeros of shape [V], and the count is K, as an int."""
-    p, drafted = _distributions(3, 5), randint(0, 5, (3,))
+    """p = q: nothing can be rejected, for any u below 1. Zeros of shape [V], and the count is K, as an int. One word,
+    in float32, has a residual of one number."""
+    kept, residual = student.speculative_accept(ones(1, 1).float(), ones(1, 1).float(), tensor([0]), tensor([0.5]))
+    assert_close(residual, torch.zeros(1), what="the residual of one word")
+    p, drafted = _distributions(5, 3).T.softmax(dim=-1), randint(0, 5, (3,))
     kept, residual = student.speculative_accept(p, p.clone(), drafted, tensor([0.999, 0.5, 0.0]))
     assert_equal(kept, 3, what="num_accepted")
     assert_close(residual, torch.zeros(5, dtype=torch.float64), what="the residual")
@@ -78,8 +84,9 @@ def test_what_comes_out_has_the_targets_distribution(student):
 
 @points(1)
 def test_shapes_that_cannot_match_are_refused(student):
-    """q with another vocabulary, one guess too few, one u too many: ValueError, with the sizes."""
+    """q with another vocabulary, a guess too few or too many, a u too many or too few: ValueError, with the sizes."""
     p, q, drafted, u = _distributions(3, 5), _distributions(3, 5), randint(0, 5, (3,)), rand(3)
-    assert_refused(student.speculative_accept, p, _distributions(3, 7), drafted, u, sizes=(5, 7))
-    assert_refused(student.speculative_accept, p, q, drafted[:2], u, sizes=(3, 2))
-    assert_refused(student.speculative_accept, p, q, drafted, rand(11), sizes=(3, 11))
+    for wrong, places in ((7, 11), (4, 2)):
+        assert_refused(student.speculative_accept, p, _distributions(3, wrong), drafted, u, sizes=(5, wrong))
+        assert_refused(student.speculative_accept, p, q, randint(0, 5, (places,)), u, sizes=(3, places))
+        assert_refused(student.speculative_accept, p, q, drafted, rand(places), sizes=(3, places))

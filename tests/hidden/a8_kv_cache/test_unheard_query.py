@@ -27,8 +27,8 @@ def test_the_notes_formula_cannot_tell_the_two_apart(student):
 
 @points(1)
 def test_more_tokens_and_larger_sizes(student):
-    """Eleven tokens of size 7, and two of size 5."""
-    _check(student, randn(11, 7), randn(11, 7))
+    """Eleven tokens of size 7, as views, and two of size 5."""
+    _check(student, randn(7, 11).T, randn(7, 11).T)
     _check(student, randn(2, 5), randn(2, 5))
 
 
