@@ -126,6 +126,13 @@ def test_every_dtype_comes_back(dtype: torch.dtype) -> None:
     assert came.tolist() == sent.tolist()
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3, 1), (0, 4)])
+def test_tensors_of_any_strides_come_back(shape: tuple[int, ...]) -> None:
+    """Expanded from one number, as the gradient of a sum is: stride 0 in every direction; and a slice of another."""
+    for value in (torch.tensor(2.5).expand(shape), torch.arange(64.0)[7:].as_strided(shape, (2,) * len(shape))):
+        assert there_and_back(value).tolist() == value.tolist()
+
+
 def test_arrays_objects_and_handles_come_back() -> None:
     array = there_and_back(np.arange(6.0).reshape(2, 3))
     assert isinstance(array, np.ndarray)

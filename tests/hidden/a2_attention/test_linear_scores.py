@@ -21,14 +21,14 @@ def test_the_state_stands_first(student, reference):
 def test_one_position_in_single_precision_with_gradients(student):
     """float32 in, float32 out, [1, 1] for one sentence of one position; a gradient for the state and for states, whose
     memory may run the other way."""
-    state, states = randn(1, 3, grad=True), randn(2, 3, 1, grad=True)
-    scores = student.linear_scores(
-        state.float(), states.float().permute(2, 0, 1)[:, :1], ones(6).float(), tensor(0.0).float()
-    )
-    assert_close(scores, (state.sum() + states[0].sum()).float().view(1, 1), atol=1e-5)
+    state, states = randn(1, 3).float().requires_grad_(), randn(3, 2, 1).float().requires_grad_()
+    scores = student.linear_scores(state, states.permute(2, 1, 0)[:, :1], ones(6).float(), tensor(0.0).float())
+    expected = (state.detach().sum() + states.detach()[:, 0].sum()).view(1, 1)
+    assert_close(scores, expected, atol=1e-5)
+    assert scores.requires_grad, "The scores are cut off from the inputs: no gradient can flow back."
     scores.sum().backward()
-    assert_close(state.grad, ones(1, 3), what="the gradient of state")
-    assert_close(states.grad[0], ones(3, 1), what="the gradient of states")
+    assert_close(state.grad, ones(1, 3).float(), what="the gradient of state")
+    assert_close(states.grad[:, 0], ones(3, 1).float(), what="the gradient of states")
 
 
 @points(0.5)
