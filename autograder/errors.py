@@ -74,6 +74,20 @@ class WorkerKilled(HostFailed):
     """A worker was killed from outside, by the machine where its memory runs out or by a person; the host lives on."""
 
 
+class SuiteFault(KitError):
+    """A test of the hidden suite failed by itself. No submission is to blame.
+
+    Attributes:
+        trace: the traceback, from the suite's own lines on.
+    """
+
+    exit_status = 1
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        self.trace = trace
+        super().__init__(message)
+
+
 class UnreadableSubmission(KitError):
     """A submission cannot be graded at all: not a notebook, too large, unreadable. All others are."""
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course, Limits
-from autograder.errors import HostFailed, UnreadableSubmission
+from autograder.errors import HostFailed, SuiteFault, UnreadableSubmission
 from autograder.grading.pool import Pool
 from autograder.handed_in import read_handed_in
 from autograder.intake.release import load_release
@@ -169,7 +169,10 @@ def grade_batch(
     with Bench(course, assignment, isolation, count, extras, device) as bench:
 
         def grade(client: HostClient, found: FoundSubmission) -> bytes:
-            return _to_wire(bench.suite.grade(client, bench.isolation, found))
+            try:
+                return _to_wire(bench.suite.grade(client, bench.isolation, found))
+            except SuiteFault as fault:
+                return _to_wire(_untried(found, str(fault)))
 
         for ended in Pool(bench, submissions, grade, until).run():
             if ended.answer is not None:

@@ -11,8 +11,10 @@ from types import TracebackType
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
+from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
+from autograder.grading.outcomes import unfit
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.speed import SpeedMeter
@@ -22,6 +24,7 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import (
     Cell,
+    Diagnosis,
     FoundSubmission,
     Graded,
     QuestionResult,
@@ -35,6 +38,7 @@ from autograder.points import total
 from autograder.prerequisites import prerequisites
 from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
+from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, load_known_answers
 from autograder.suite.speed import load_speed_test
@@ -56,6 +60,7 @@ class SuiteGrader:
         self.mistakes = self.known_answers("mistakes.py")
         self._diagnosticians: dict[int, Diagnostician] = {}
         self._mistakes = MistakeRunner(self)
+        self._key_runs: dict[tuple[str, str], TestRun] = {}
         self._uses = {question.name: question.uses for question in self.suite.questions}
         self._device: DeviceBench | None = None
         self._speed: SpeedMeter | None = None
@@ -126,15 +131,16 @@ class SuiteGrader:
             return self._result(client, isolation, submission, sitting), sitting.watch.seconds
 
     def _result(self, client: HostClient, isolation: str, submission: Submission, sitting: Sitting) -> Result:
-        runs = {question.name: sitting.run(question) for question in self.suite.questions}
+        seen = {q.name: self._explained(client, q, sitting.run(q)) for q in self.suite.questions}
+        runs = {name: charged(its) for name, its in seen.items()}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
         points = {q.name: {test.name: test.points for test in q.tests} for q in self.suite.questions}
         with sitting.watch.stage("carry", whole=True):
             again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
         with sitting.watch.stage("diagnosis"), contextlib.closing(self._mistakes):
-            diagnostician = self._diagnostician(client)
-            named = {name: diagnostician.name(name, {**runs[name], **again[name]}, points[name]) for name in again}
-        carried = {name: self._carried(again[name], points[name]) for name in again}
+            named = {name: self._named(client, name, {**seen[name], **again[name]}, points[name]) for name in again}
+        runs |= {name: charged(seen[name], again[name]) for name in again}
+        carried = {name: self._carried(runs[name], charged(again[name]), points[name]) for name in again}
         questions = tuple(
             _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named()))
             for q in self.suite.questions
@@ -172,12 +178,51 @@ class SuiteGrader:
         again = sitting.run(question, others, wrong) if wrong and others else {}
         return again | (sitting.run(question, counted, tuple(before)) if counted else {})
 
+    def _explained(self, client: HostClient, question: SuiteQuestion, runs: dict[str, TestRun]) -> dict[str, TestRun]:
+        """The runs of a question's tests, with words for the answers that a test could not work with.
+
+        Raises:
+            SuiteFault: a test cannot work with the answers of the answer key either.
+        """
+        with contextlib.closing(self._mistakes):
+            for name, run in runs.items():
+                if run.suspect is not None:
+                    key = self._key_run(client, question, name)
+                    if key.suspect is not None:
+                        raise key.suspect
+                    log = CallLog(self.suite.bench.reference, list(run.calls))
+                    runs[name] = dataclasses.replace(run, verdict=unfit(run.verdict, log, key.calls), suspect=None)
+        return runs
+
+    def _key_run(self, client: HostClient, question: SuiteQuestion, test: str) -> TestRun:
+        if (question.name, test) not in self._key_runs:
+            self._key_runs |= {
+                (question.name, name): run
+                for name, run in self._mistakes.run(client, question.name, None, (test,)).items()
+            }
+        return self._key_runs[question.name, test]
+
+    def _named(self, client: HostClient, question: str, runs: dict[str, TestRun], points: Mapping[str, float]) -> Named:
+        """The mistakes that explain what a question lost; what is charged to one test is explained there alone."""
+        lost = {name for name, run in charged(runs).items() if run.verdict.outcome != "passed"}
+        if not lost:
+            return Named()
+        named = self._diagnostician(client).name(question, runs, points)
+
+        def of_lost(diagnosis: Diagnosis) -> Diagnosis:
+            return dataclasses.replace(diagnosis, tests=tuple(test for test in diagnosis.tests if test in lost))
+
+        return dataclasses.replace(
+            named, first=of_lost(named.first) if named.first else None, slips=tuple(map(of_lost, named.slips))
+        )
+
     def _is_class(self, name: str) -> bool:
         return isinstance(self.suite.bench.reference.get(name), type)
 
-    def _carried(self, again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
-        """Points that come back: of tests that pass with stand-ins."""
-        won = (points[test] for test, run in again.items() if run.verdict.outcome == "passed")
+    def _carried(self, runs: Mapping[str, TestRun], again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
+        """Points that come back: of tests that pass with stand-ins, and only with them."""
+        passed = [{test for test, run in its.items() if run.verdict.outcome == "passed"} for its in (runs, again)]
+        won = (points[test] for test in again if test in passed[1] - passed[0])
         return total(its * self.course.grading.carry_credit for its in won)
 
     # known answers
@@ -261,7 +306,7 @@ def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried:
     for test in question.tests:
         verdict = runs[test.name].verdict
         points = test.points if verdict.outcome == "passed" else 0.0
-        tests.append(TestOutcome(test.name, verdict.outcome, points, test.points, verdict.message))
+        tests.append(TestOutcome(test.name, verdict.outcome, points, test.points, verdict.said))
     most = total(t.max_points for t in tests)
     reached = total([*(t.points for t in tests), carried])
     kept = max(named.keeps * most - reached, 0.0)

@@ -2,50 +2,96 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from autograder.errors import StudentError, StudentFault
 from autograder.model import Outcome
 from autograder.outputs.text import claim
 from autograder.sandbox.text import plain
-from autograder.suite.calls import CallLog
+from autograder.suite.calls import Call, CallLog
 from autograder.suite.collect import SuiteTest
+from autograder.suite.compare import WrongValue
+from autograder.suite.kinds import unlike
 
 MAX_MESSAGE = 1500
+
+Cause = Literal["", "wrong value", "changed argument", "changed argument, asked for", "unfit"]
+"""What is charged by the question and not by the test (`charges.py`), or is not judged yet: an answer that the test
+could not work with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One run of one test."""
+    """One run of one test.
+
+    Attributes:
+        hint: the test's own, for a student who fails it.
+    """
 
     outcome: Outcome
     message: str = ""
+    hint: str = ""
+    cause: Cause = ""
+
+    @property
+    def said(self) -> str:
+        """Message and hint, as the student reads them."""
+        return plain("\n".join(part for part in (self.message, self.hint) if part), MAX_MESSAGE)
 
 
 def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdict:
-    """The verdict on a test that ended with `raised` (None: it passed)."""
+    """The verdict on a test that ended with `raised` (None: it came to its end)."""
     if raised is None:
-        return Verdict("passed")
+        changed = next((call for call in log.calls if call.changed and not call.of_suite), None)
+        if changed is None:
+            return Verdict("passed")
+        cause: Cause = "changed argument, asked for" if log.about_arguments else "changed argument"
+        return Verdict("failed", _how_changed(f"`{log.describe(changed)}`", changed.changed), "", cause)
     if isinstance(raised, StudentError) and raised.type_name == "NotImplementedError":
         return Verdict("error", f"{_called(log)} is not written yet.")
     if isinstance(raised, StudentError):
-        return Verdict("error", _with_hint(_error_message(raised, log), test))
+        return Verdict("error", _error_message(raised, log), test.hint)
     if isinstance(raised, StudentFault):
-        return Verdict(raised.outcome, plain(str(raised), MAX_MESSAGE))  # type: ignore[arg-type]
+        return Verdict(raised.outcome, str(raised))  # type: ignore[arg-type]
     if isinstance(raised, AssertionError):
         said = str(raised) or f"It does not hold that {claim(test.name.partition('[')[0])}."
-        return Verdict("failed", _with_hint(said, test))
-    called = log.describe(log.calls[-1]) if log.calls else "the submission"
-    kind = type(log.calls[-1].result).__name__ if log.calls else "nothing"
-    said = f"What `{called}` returned (of type {kind}) is not what the check can work with: {type(raised).__name__}."
-    return Verdict("failed", _with_hint(said, test))
+        return Verdict("failed", said, test.hint, "wrong value" if isinstance(raised, WrongValue) else "")
+    return Verdict("failed", f"{type(raised).__name__}: {raised}", test.hint, "unfit")
+
+
+def unfit(verdict: Verdict, log: CallLog, right: Sequence[Call]) -> Verdict:
+    """The verdict on answers that a test could not work with, in words.
+
+    Args:
+        right: the calls that the answer key gets of the same test; it passes it.
+    """
+    said = ""
+    for mine, theirs in zip(log.calls, right, strict=False):
+        if mine.name != theirs.name or mine.fault is not None or theirs.fault is not None:
+            break
+        if not (mine.of_suite or mine.let_go) and (said := unlike(mine.result, theirs.result)):
+            said = f"`{log.describe(mine)}` {said}" if said[0] != "[" else f"What `{log.describe(mine)}` gives {said}"
+            break
+    if not said:
+        said = f"What {_called(log)} gives is of the right kind, but the check cannot work with it: {verdict.message}"
+    return Verdict(verdict.outcome, said, verdict.hint)
 
 
 def on_the_device(verdict: Verdict) -> Verdict:
     """The verdict on a test that passed in the interpreter and then ran on a GPU."""
     if verdict.outcome == "passed":
         return verdict
-    return Verdict(verdict.outcome, plain(f"On the GPU (in the interpreter it passes): {verdict.message}", MAX_MESSAGE))
+    return dataclasses.replace(verdict, message=f"On the GPU (in the interpreter it passes): {verdict.message}")
+
+
+def _how_changed(called: str, changed: tuple[str, ...]) -> str:
+    return (
+        f"{called} changed its argument {', '.join(changed)} in place: the caller's is different afterwards. "
+        "Make a new one instead (`x = x / s`, not `x /= s`)."
+    )
 
 
 def _error_message(error: StudentError, log: CallLog) -> str:
@@ -53,9 +99,5 @@ def _error_message(error: StudentError, log: CallLog) -> str:
 
 
 def _called(log: CallLog) -> str:
-    return f"`{log.describe(log.calls[-1])}`" if log.calls else "The call"
-
-
-def _with_hint(said: str, test: SuiteTest) -> str:
-    text = f"{said}\n{test.hint}" if test.hint else said
-    return plain(text, MAX_MESSAGE)
+    calls = [call for call in log.calls if not call.of_suite] or log.calls
+    return f"`{log.describe(calls[-1])}`" if calls else "the call"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.course import Limits
-from autograder.errors import HostFailed, StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
+from autograder.errors import (
+    HostFailed,
+    StudentCrashed,
+    StudentError,
+    StudentFault,
+    StudentMissing,
+    StudentTimeout,
+    SuiteFault,
+)
 from autograder.grading.outcomes import Verdict, judge, on_the_device
 from autograder.grading.suite_session import SuiteSession
 from autograder.intake.matching import cell_of
@@ -39,7 +48,12 @@ RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """One test on one submission: the verdict, every call that the test made, and how far values were apart."""
+    """One test on one submission: the verdict, every call that the test made, and how far values were apart.
+
+    Attributes:
+        refusing, answering: names of functions and methods that raised what the test asked for, and that answered.
+        suspect: what is to be said where not the answers, but the suite is why the test could not work with them.
+    """
 
     __test__ = False
 
@@ -47,6 +61,9 @@ class TestRun:
     verdict: Verdict
     calls: tuple[Call, ...]
     distances: tuple[float, ...] = ()
+    refusing: frozenset[str] = frozenset()
+    answering: frozenset[str] = frozenset()
+    suspect: SuiteFault | None = None
 
     @property
     def answered(self) -> bool:
@@ -154,11 +171,10 @@ class Sitting:
                 )
                 continue
             raised, log = self._test(question, test, student)
-            kept = _kept(log) if raised is not None or keep_calls else ()
-            runs[test.name] = TestRun(test.name, judge(raised, log, test), kept, tuple(log.distances))
+            run = runs[test.name] = self._judged(test, raised, log, keep_calls)
             hangs += isinstance(raised, StudentTimeout)
             launches = [call.launch for call in log.calls if call.launch is not None]
-            if raised is not None or not launches or self._on_device is None:
+            if run.verdict.outcome != "passed" or not launches or self._on_device is None:
                 continue
             if hangs_on_device >= HANGS_BEFORE_GIVING_UP:
                 verdict = Verdict("timeout", "Not run on the GPU: two tests of this question hung there.")
@@ -166,8 +182,9 @@ class Sitting:
                 continue
             device = self._on_device._student(question, stand_ins)
             raised, again = self._test(question, test, OnDevice(student, device, launches))
-            kept = _kept(log) if raised is not None else ()
-            runs[test.name] = TestRun(test.name, on_the_device(judge(raised, again, test)), kept)
+            run = self._judged(test, raised, again, keep_calls)
+            run = dataclasses.replace(run, verdict=on_the_device(run.verdict))
+            runs[test.name] = dataclasses.replace(run, calls=_kept(log)) if run.calls else run
             hangs_on_device += isinstance(raised, StudentTimeout)
             if isinstance(raised, StudentFault):
                 self._on_device.close()  # after a fault of a kernel no other runs in that process
@@ -195,6 +212,19 @@ class Sitting:
     def _fault(self) -> HostFailed | None:
         """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or swallowed."""
         return self._client.fault or (self._on_device._fault if self._on_device else None)
+
+    def _judged(self, test: SuiteTest, raised: BaseException | None, log: CallLog, keep_calls: bool) -> TestRun:
+        verdict = judge(raised, log, test)
+        own = [call for call in log.calls if not call.of_suite]
+        return TestRun(
+            test.name,
+            verdict,
+            _kept(log) if verdict.outcome != "passed" or keep_calls else (),
+            tuple(log.distances),
+            frozenset(_function(call) for call in own if call.refused),
+            frozenset(_function(call) for call in own if call.fault is None),
+            self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
+        )
 
     def open_worker(self) -> Worker:
         """A worker that has run the submission's cells; `close` ends it."""
@@ -311,8 +341,13 @@ def _kept(log: CallLog) -> tuple[Call, ...]:
     """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker sends hundreds."""
     for call in log.calls:
         if weight([call.result, call.gradients]) > LARGEST_KEPT:
-            call.result, call.gradients = None, []
+            call.result, call.gradients, call.let_go = None, [], True
     return tuple(log.calls)
+
+
+def _function(call: Call) -> str:
+    """The function's name, or the method's alone: what its class is called is the student's affair."""
+    return call.name.rpartition(".")[2]
 
 
 def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:

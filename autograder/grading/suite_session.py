@@ -12,7 +12,9 @@ import pytest
 from _pytest.config import _prepareconfig
 
 from autograder.course import Assignment
-from autograder.errors import BadSuite
+from autograder.errors import BadSuite, KitError, SuiteFault
+from autograder.suite.blame import is_suites_own, suite_fault
+from autograder.suite.calls import current_log
 from autograder.suite.collect import SuiteQuestion, describe_items, forget_modules, pytest_arguments, question_of
 from autograder.suite.plugin import Bench, bench_key
 
@@ -78,7 +80,11 @@ class SuiteSession:
         return sum(question.points for question in self.questions)
 
     def run(self, question: str, test: str) -> BaseException | None:
-        """Run one test by pytest's own protocol (fixtures, parameters, teardown); what it raised, or None."""
+        """Run one test by pytest's own protocol (fixtures, parameters, teardown); what it raised, or None.
+
+        Raises:
+            KitError: what is not the student's: the machine's fault, or the suite's own (SuiteFault).
+        """
         item: Any = self._items[question, test]
         if not getattr(item, "_request", None):
             item._initrequest()
@@ -92,7 +98,15 @@ class SuiteSession:
         pytest.CallInfo.from_call(lambda: hook.pytest_runtest_teardown(item=item, nextitem=None), when="teardown")
         item._request = False
         item.funcargs = None
+        if isinstance(raised, KitError):
+            raise raised
+        if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
+            raise self.fault(test, raised)
         return raised
+
+    def fault(self, test: str, raised: BaseException) -> SuiteFault:
+        """What to raise where it turns out that the suite is to blame."""
+        return suite_fault(raised, test, self.assignment.suite)
 
     def close(self) -> None:
         if self._session is not None:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autograder.errors import HostFailed, KitError
+from autograder.errors import HostFailed, KitError, SuiteFault
 from autograder.grading.batch import Bench
+from autograder.grading.charges import charged
 from autograder.grading.pool import Ended, Pool
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.notebook import read_submission
@@ -104,6 +105,8 @@ class Proctor:
             tried = self._try(client, trial)
         except HostFailed:
             raise
+        except SuiteFault as fault:
+            tried = Tried(trial, problem=f"{fault}\n{fault.trace}")
         except KitError as error:
             tried = Tried(trial, problem=str(error))
         return json.dumps(dataclasses.asdict(dataclasses.replace(tried, trial=None))).encode()  # type: ignore[arg-type]
@@ -116,10 +119,16 @@ class Proctor:
         sitting = Sitting(client, limits, grader.suite, self._submission(trial))
         grader.suite.bench.draw = trial.draw
         runs = list(self._runs(sitting, question, trial, hasty))
+        for run, _ in runs:
+            if trial.kind == "key" and run.suspect is not None:
+                raise run.suspect
         if trial.kind == "mistake" and not hasty:
             grader.known_runs.save(trial.name, [run for run, _ in runs])
+        if not hasty:
+            counting = charged({run.name: run for run, _ in runs})
+            runs = [(counting[run.name], seconds) for run, seconds in runs]
         tests = tuple(
-            Checked(run.name, run.verdict.outcome, run.verdict.message, run.distances, seconds) for run, seconds in runs
+            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds) for run, seconds in runs
         )
         observed: Sequence[Observed] = ()
         if trial.kind == "key":

@@ -76,6 +76,7 @@ class Call:
         launch: what its kernels did, where that was asked for.
         cost: what it cost, where that was asked for.
         gradients: what came back through it, one list a backward pass.
+        let_go: whether the result was too large to be kept.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Call:
     launch: Launch | None = None
     cost: Cost | None = None
     gradients: list[Any] = field(default_factory=list)
+    let_go: bool = False
 
 
 @dataclass(slots=True)
@@ -99,12 +101,14 @@ class CallLog:
     Attributes:
         signatures: names of the answer key, for the arguments' names and to tell classes from functions.
         asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
+        about_arguments: whether the test is about arguments that stay as they are.
         distances: those between values that were compared, each as a multiple of what was allowed.
     """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     asked: bool = False
+    about_arguments: bool = False
     distances: list[float] = field(default_factory=list)
 
     def note(self, call: Call) -> None:

@@ -72,12 +72,12 @@ def test_a_mistake_beside_a_missing_check_is_still_named(grade: Grade) -> None:
 
 
 def test_a_slip_keeps_a_share_of_its_question(grade: Grade) -> None:
-    """no_scale loses 5 of 6 points by its tests, and the course lets it keep half of them."""
+    """no_scale answers nothing right, so that its refusal counts for nothing too; the course lets it keep half."""
     result = grade(attention=ANSWERS["attention"].replace(" / math.sqrt(q.shape[-1])", ""))
     attention = question(result, "attention")
     assert attention.diagnosis is not None
     assert attention.diagnosis.keeps == 0.5
-    assert (attention.score, attention.kept) == (3.0, 2.0)
+    assert (attention.score, attention.kept) == (3.0, 3.0)
     assert result.score == 8.0
     assert Result.from_json(result.to_json()) == result
 

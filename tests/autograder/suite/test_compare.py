@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autograder.errors import StudentError
-from autograder.suite import assert_close, assert_equal, assert_refused, assert_unchanged, call_twice, zeros
+from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, zeros
 from autograder.suite.calls import Call, current_log, describe_last, start_log
 from autograder.suite.compare import same
 
@@ -140,6 +140,7 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
         ("5, 7 and 3", 8, False),  # only numbers that follow each other are parts of a sum
         ("-3 is negative", -3, True),
         ("−3 is negative", -3, True),
+        ("-3 is negative", 3, True),
         ("float64", 64, False),
         ("w1 has 2 rows", 1, False),
         ("0.5 is not 2", 5, False),
@@ -181,11 +182,6 @@ def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
 def test_an_attribute_is_no_call() -> None:
     current_log().calls.append(Call("Cache.length", (), {}, is_attribute=True))
     assert describe_last() == "`Cache.length`"
-
-
-def test_a_changed_argument_is_named() -> None:
-    current_log().calls[-1].changed = ("x",)
-    assert said(assert_unchanged).startswith(f"{CALL} changed its argument x in place")
 
 
 def test_calling_twice_notices_another_answer() -> None:
