@@ -246,6 +246,62 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
 @main.command()
 @click.argument("assignment")
+@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--results", type=click.Path(path_type=Path), help="Where the results that count lie (default: results/)."
+)
+@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
+@click.option("--isolation", type=click.Choice(ISOLATIONS), default="auto", help="As of `grade`.")
+@click.option("--device", type=click.Choice(DEVICES), default="cpu", help="As of `grade`.")
+@click.option("--apply", is_flag=True, help="Make the new results those that count; the old ones are kept by date.")
+def regrade(
+    assignment: str,
+    paths: tuple[Path, ...],
+    results: Path | None,
+    workers: int | None,
+    isolation: str,
+    device: str,
+    apply: bool,
+) -> None:
+    """Grade into a side folder, and show whose mark would move, by how much and because of which test."""
+    from autograder.course import find_course
+    from autograder.grading.regrade import regrade as grade_aside
+    from autograder.grading.regrade import take_over
+    from autograder.grading.run import GradeRequest
+    from autograder.outputs.text import one_line
+
+    course = find_course()
+    folder = results or course.root / "results"
+    request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
+    comparison = grade_aside(request)
+    for line in comparison.lines():
+        click.echo(one_line(line))
+    if apply and comparison.untried:
+        click.echo("nothing was taken over: this run did not come to everybody; run it again", err=True)
+    elif apply:
+        take_over(request)
+        kept = folder / "history" / assignment
+        click.echo(f"taken over; what they replace lies in {kept}. Write pages and exports anew.")
+    else:
+        click.echo("nothing has changed yet; `--apply` makes these results those that count")
+    sys.exit(1 if comparison.untried else 0)
+
+
+@main.command()
+@click.argument("assignment")
+@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
+    """Show which submissions share more than the assignment explains: for a person to look at, never a score."""
+    from autograder.course import find_course
+    from autograder.outputs.similarity import similarity_command
+
+    course = find_course()
+    for line in similarity_command(course, course.assignment(assignment), paths, course.root / "results"):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
 def report(assignment: str, results: Path | None) -> None:
     """Write a feedback page for each student, and the class report."""

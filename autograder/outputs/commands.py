@@ -11,9 +11,10 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
-from autograder.model import Graded, ManualGrades
+from autograder.model import Graded, ManualGrades, Result
 from autograder.outputs.export import csv_of_students, csv_of_tests
-from autograder.outputs.feedback import feedback_path, write_feedback
+from autograder.outputs.feedback import feedback_page, feedback_path
+from autograder.outputs.history import keep_replaced
 from autograder.outputs.imports import Import, canvas_csv, moodle_csv
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
@@ -22,6 +23,7 @@ from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
+from autograder.outputs.stale import stale
 from autograder.outputs.store import Timed, path_name, read_results, read_timing
 from autograder.outputs.text import one_line
 from autograder.outputs.totals import totals, totals_csv
@@ -66,15 +68,28 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
     pages = 0
     for mark in marks:
         if mark.result is not None:
-            write_feedback(course.root / "feedback", mark.result, uses, speeds.get(mark.student, ""), mark)
+            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
+            _replace_feedback(course, results, assignment.name, mark.student, page)
             pages += 1
         else:  # a page of an earlier version would show a score that no longer holds
-            feedback_path(course.root / "feedback", assignment.name, mark.student).unlink(missing_ok=True)
+            _replace_feedback(course, results, assignment.name, mark.student, None)
     if pages:
         yield f"{pages} feedback pages in {course.root / 'feedback'}"
     collected = read_collected(course.root / "submitted", assignment.name)
-    page = write_report(results, assignment.name, marks, timing, collected, course.root / "feedback")
-    yield f"class report: {page.resolve().as_uri()}"
+    old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result])
+    report = write_report(results, assignment.name, marks, timing, collected, course.root / "feedback", old)
+    yield f"class report: {report.resolve().as_uri()}"
+
+
+def _replace_feedback(course: Course, results: Path, assignment: str, student: str, page: str | None) -> None:
+    """Write a page, or remove it; another that was there is kept in the history."""
+    path = feedback_path(course.root / "feedback", assignment, student)
+    content = page.encode("utf-8", "backslashreplace") if page is not None else None
+    keep_replaced(results, assignment, path, content, f"feedback/{path_name(student)}.html")
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_whole(path, content)
 
 
 def export_command(request: ExportRequest) -> Iterator[str]:
@@ -90,6 +105,7 @@ def export_command(request: ExportRequest) -> Iterator[str]:
         yield _fill_gradebook(request, timing)
         return
     marks = _marks(course, assignment, request.results, timing)
+    _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result])
     content, said = _content(request, marks, timing)
     for line in said:
         print(line, file=sys.stderr)
@@ -210,6 +226,20 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
 
 
+def _stale(course: Course, assignment: Assignment, results: Path, graded: Sequence[Result]) -> dict[str, str]:
+    """Whose result grading would replace, and why; says so."""
+    own = results.resolve() == (course.root / "results").resolve()
+    found = stale(course, assignment, graded, own_submissions=own)
+    for reason in dict.fromkeys(found.values()):
+        students = [student for student, why in found.items() if why == reason]
+        print(
+            f"stale results: {reason}: {_named(students)}; see what would move with "
+            f"`autograder regrade {assignment.name}`, or grade again",
+            file=sys.stderr,
+        )
+    return found
+
+
 def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
     from autograder.nbgrader.manual_grades import read_manual_grades
 
@@ -248,6 +278,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
         raise NothingToGrade(
             f"no results in {request.results / assignment.name}: run `autograder grade {assignment.name}` first"
         )
+    _stale(course, assignment, request.results, graded)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
     gradebook = request.to or course.root / "gradebook.db"

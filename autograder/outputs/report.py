@@ -24,6 +24,7 @@ def report_page(
     timing: Sequence[Timed] = (),
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
+    stale: Mapping[str, str] | None = None,
 ) -> str:
     """The class report as HTML.
 
@@ -32,6 +33,7 @@ def report_page(
         timing: how long each submission took, and whose result is from an earlier run.
         collected: what the last `collect` did.
         pages: student → where their feedback page lies, seen from the report.
+        stale: student → why grading would give another result now.
     """
     results = [mark.result for mark in marks if mark.result is not None]
     of_class = shares(marks)
@@ -51,6 +53,7 @@ def report_page(
         questions=question_statistics(results),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
+        stale=stale or {},
         collected=collected or Collected(),
         timing=timing_summary(timing),
         suites=len({result.suite_sha256 for result in results}),
@@ -73,6 +76,7 @@ def write_report(
     timing: Sequence[Timed],
     collected: Collected,
     feedback: Path,
+    stale: Mapping[str, str] | None = None,
 ) -> Path:
     """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
     path = folder / f"{assignment}.html"
@@ -81,5 +85,5 @@ def write_report(
         page = feedback_path(feedback, assignment, mark.student)
         if mark.result is not None and page.is_file():
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
-    write_whole(path, report_page(assignment, marks, timing, collected, pages))
+    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale))
     return path

@@ -2,6 +2,7 @@
 
 <folder>/<assignment>/<student>.json      the result
 <folder>/<assignment>.timing.json         how long each submission took, and which could not be graded
+<folder>/history/<assignment>/            results that were replaced, by date
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from autograder.course import Assignment, Grading, Limits
 from autograder.model import Graded, Result, Speed
+from autograder.outputs.history import keep_replaced
 from autograder.outputs.text import one_line
 from autograder.whole_files import write_whole
 
@@ -69,15 +71,20 @@ def result_path(folder: Path, assignment: str, student: str) -> Path:
 
 
 def write_result(folder: Path, result: Result) -> Path:
-    """Write the result; an interrupted write leaves the old file, or none."""
+    """Write the result; an interrupted write leaves the old file, or none. Another result that it replaces is kept in
+    the history."""
     path = result_path(folder, result.assignment, result.student)
-    write_whole(path, result.to_json())
+    text = result.to_json()
+    keep_replaced(folder, result.assignment, path, text.encode("utf-8", "backslashreplace"), path.name)
+    write_whole(path, text)
     return path
 
 
 def forget_result(folder: Path, assignment: str, student: str) -> None:
-    """Remove the student's result: a submission that can no longer be graded must not keep an old score."""
-    result_path(folder, assignment, student).unlink(missing_ok=True)
+    """Move the student's result to the history: what can no longer be graded must not keep an old score."""
+    path = result_path(folder, assignment, student)
+    keep_replaced(folder, assignment, path, None, path.name)
+    path.unlink(missing_ok=True)
 
 
 def _say_broken(path: Path, reason: str) -> None:

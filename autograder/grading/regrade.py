@@ -1,0 +1,154 @@
+"""What `autograder regrade` does: grades into a side folder, and says which tests would move which marks."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.grading.run import GradeRequest, grade_command
+from autograder.model import Graded, QuestionResult, Result
+from autograder.outputs.store import forget_result, read_results, read_timing, write_result, write_timing
+from autograder.points import shown
+
+SIDE_FOLDER = "regrade"
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One student whose mark moves: the result that counts, the one that would, and why they differ."""
+
+    student: str
+    before: Result | None
+    after: Result | None
+    reasons: tuple[str, ...]
+
+    def change(self) -> str:
+        """As "85 → 87 of 95 (+2)"."""
+        before, after = (shown(result.score) if result else "none" for result in (self.before, self.after))
+        most = shown(self.after.max_score) if self.after else "none"
+        by = f" ({_signed(self.after.score - self.before.score)})" if self.after and self.before else ""
+        return f"{before} → {after} of {most}{by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a regrade would change.
+
+    Attributes:
+        moves: whose mark moves.
+        same: how many keep theirs.
+        untried: whom this run did not come to; nothing is taken over while there is one.
+        suites: hash of a suite → how many of the results that count came from it.
+    """
+
+    moves: tuple[Move, ...]
+    same: int
+    untried: tuple[str, ...]
+    suites: Mapping[str, int]
+
+    def lines(self) -> Iterator[str]:
+        """What to tell the person: which suites, then whose mark moves, by how much and why."""
+        of = ", ".join(f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items()))
+        yield f"results that count: {of or 'none'}"
+        for move in self.moves:
+            yield f"{move.student} {move.change()}: {'; '.join(move.reasons)}"
+        for student in self.untried:
+            yield f"{student}: not graded by this run"
+        yield f"marks that move: {len(self.moves)}, that stay: {self.same}"
+
+
+def side_folder(results: Path) -> Path:
+    """Where the results lie that do not count yet."""
+    return results / SIDE_FOLDER
+
+
+def regrade(request: GradeRequest, *, quiet: bool = False) -> Comparison:
+    """Grade into the side folder, and compare with the results that count, which stay as they are.
+
+    Raises:
+        KitError: as `grade_command`.
+    """
+    side = side_folder(request.results)
+    summary = grade_command(dataclasses.replace(request, results=side), quiet=quiet)
+    name = request.assignment.name
+    students = {result.student for result in summary.results} | {problem.student for problem in summary.problems}
+    untried = tuple(problem.student for problem in summary.problems if problem.untried)
+    problems = {entry.student: entry.problem for entry in read_timing(side, name) if entry.problem}
+    before = {result.student: result for result in read_results(request.results, name) if result.student in students}
+    after = {result.student: result for result in summary.results}
+    moves = []
+    for student in sorted(students - set(untried)):
+        reasons = why(before.get(student), after.get(student), problems.get(student, ""))
+        if reasons:
+            moves.append(Move(student, before.get(student), after.get(student), tuple(reasons)))
+    suites: dict[str, int] = {}
+    for result in before.values():
+        suites[result.suite_sha256] = suites.get(result.suite_sha256, 0) + 1
+    return Comparison(tuple(moves), len(students) - len(untried) - len(moves), untried, suites)
+
+
+def take_over(request: GradeRequest) -> None:
+    """Make the results of the side folder those that count; what they replace goes to the history."""
+    side, name = side_folder(request.results), request.assignment.name
+    results = {result.student: result for result in read_results(side, name)}
+    graded = [
+        Graded(one.student, Path(), results.get(one.student), one.problem, one.seconds, speeds=one.speeds)
+        for one in read_timing(side, name)
+    ]
+    for one in graded:
+        if one.result is not None:
+            write_result(request.results, one.result)
+        else:
+            forget_result(request.results, name, one.student)
+    write_timing(request.results, name, graded)
+    shutil.rmtree(side / name, ignore_errors=True)
+    (side / f"{name}.timing.json").unlink(missing_ok=True)
+
+
+def why(before: Result | None, after: Result | None, problem: str = "") -> list[str]:
+    """Why a mark moves, one reason each; nothing where it stays."""
+    if after is None:
+        return [f"can no longer be graded: {problem}"] if before else []
+    if before is None:
+        return ["has no result that counts yet"]
+    if _same(before.score, after.score) and _same(before.max_score, after.max_score):
+        return []
+    again = ["another notebook has been handed in"] if before.submission_sha256 != after.submission_sha256 else []
+    old = {question.name: question for question in before.questions}
+    new = {question.name: question for question in after.questions}
+    reasons = [reason for name in dict.fromkeys((*old, *new)) for reason in _of_question(old.get(name), new.get(name))]
+    return again + reasons
+
+
+def _of_question(before: QuestionResult | None, after: QuestionResult | None) -> list[str]:
+    name = (after or before).name  # type: ignore[union-attr]  # one of the two is there
+    old = {test.name: test for test in before.tests} if before else {}
+    new = {test.name: test for test in after.tests} if after else {}
+    reasons = []
+    for test in dict.fromkeys((*old, *new)):
+        was, now = old.get(test), new.get(test)
+        if was is None and now is not None:
+            reasons.append(f"{name}: {test} is new, {now.outcome} ({_signed(now.points)} of {shown(now.max_points)})")
+        elif now is None and was is not None:
+            reasons.append(f"{name}: {test} is gone ({_signed(-was.points)} of {shown(was.max_points)})")
+        elif was and now and not (_same(was.points, now.points) and _same(was.max_points, now.max_points)):
+            how = f"{was.outcome} → {now.outcome}" if was.outcome != now.outcome else f"still {now.outcome}"
+            worth = "" if _same(was.max_points, now.max_points) else f", worth {shown(now.max_points)} now"
+            reasons.append(f"{name}: {test} {how} ({_signed(now.points - was.points)}{worth})")
+    for what in ("carried", "kept"):
+        change = (getattr(after, what) if after else 0.0) - (getattr(before, what) if before else 0.0)
+        if not _same(change, 0.0):
+            reasons.append(f"{name}: {what} points ({_signed(change)})")
+    return reasons
+
+
+def _signed(points: float) -> str:
+    return f"{points:+g}"
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) < _CLOSE

@@ -1,0 +1,51 @@
+"""Which results no longer say what grading would say now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from autograder.course import Assignment, Course
+from autograder.errors import KitError, UnreadableSubmission
+from autograder.fingerprint import suite_sha256
+from autograder.handed_in import read_handed_in
+from autograder.intake.find import find_submissions
+from autograder.model import Result
+from autograder.outputs.store import inputs_sha256
+
+OTHER_SUITE = "the suite, the answer key or the limits have changed since"
+HANDED_IN = "another notebook has been handed in since"
+
+
+def stale(
+    course: Course, assignment: Assignment, results: Sequence[Result], *, own_submissions: bool
+) -> dict[str, str]:
+    """Student → why the result is stale. Where the assignment is not built, nothing can be said of the suite.
+
+    Args:
+        own_submissions: whether the results are of what lies in the course's `submitted/`.
+    """
+    reasons = {}
+    handed_in = _handed_in(course, assignment) if own_submissions else {}
+    if assignment.release.is_file() and assignment.solution.is_file():
+        now = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+        reasons = {result.student: OTHER_SUITE for result in results if result.suite_sha256 != now}
+    for result in results:
+        if handed_in.get(result.student, result.submission_sha256) != result.submission_sha256:
+            reasons[result.student] = HANDED_IN
+    return reasons
+
+
+def _handed_in(course: Course, assignment: Assignment) -> dict[str, str]:
+    """Student → hash of what lies in `submitted/`; those that cannot be read are left out: grading names them."""
+    try:
+        found = find_submissions(course, assignment, [])
+    except KitError:
+        return {}
+    hashes = {}
+    for one in found:
+        try:
+            hashes[one.student] = hashlib.sha256(read_handed_in(one.path, course.limits.notebook_mb << 20)).hexdigest()
+        except UnreadableSubmission:
+            continue
+    return hashes

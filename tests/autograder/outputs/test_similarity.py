@@ -1,0 +1,119 @@
+"""What submissions share: seen through new names, comments and another order; not where the assignment explains it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+
+from autograder.course import load_course
+from autograder.errors import UnreadableSubmission
+from autograder.intake.demo import write_demo_class
+from autograder.intake.find import find_submissions
+from autograder.intake.fingerprints import fingerprints
+from autograder.intake.notebook import read_submission
+from autograder.intake.release import load_release
+from autograder.model import Cell, Submission
+from autograder.outputs.similarity import explained, similar_pairs, similarity_page
+
+ROOT = Path(__file__).resolve().parents[3]
+
+OWN = """
+def attention_weights(scores, mask=None):
+    # numerically safe
+    biggest = scores.max(dim=-1, keepdim=True).values
+    shifted = scores - biggest
+    if mask is not None:
+        shifted = shifted.masked_fill(~mask, float("-inf"))
+    powers = shifted.exp()
+    total = powers.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, powers / total.clamp_min(1e-9), torch.zeros_like(powers))
+
+
+def mixture(queries, keys, values):
+    rows = []
+    for position in range(queries.shape[0]):
+        row = torch.stack([(queries[position] * key).sum() for key in keys])
+        rows.append(attention_weights(row.unsqueeze(0)).squeeze(0) @ values)
+    return torch.stack(rows)
+"""
+RENAMED = re.sub(
+    r"scores|biggest|shifted|powers|total|rows|position|queries|keys|values(?!$)",
+    lambda found: f"{found.group()[:2]}_{len(found.group())}" if found.group() != "values" else "values",
+    OWN.replace("# numerically safe", "# my own idea"),
+)
+REORDERED = "\n\n".join(reversed(OWN.strip().split("\n\n\n")))
+OTHER = """
+def attention_weights(z):
+    e = torch.exp(z - torch.amax(z, -1, True))
+    return e / torch.sum(e, -1, True)
+
+
+def mixture(q, k, v):
+    scores = torch.einsum("qd,kd->qk", q, k)
+    return torch.einsum("qk,kd->qd", attention_weights(scores), v)
+"""
+
+
+def handed_in(student: str, source: str) -> Submission:
+    return Submission(student, "small", Path(), "sha", (Cell("attend", "question", source),))
+
+
+def pairs(*sources: str, explaining: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    made = [handed_in(f"student-{number}", source) for number, source in enumerate(sources, start=1)]
+    return [pair.students for pair in similar_pairs(made, explaining)]
+
+
+def test_a_copy_is_seen_through_new_names_and_another_order() -> None:
+    assert RENAMED != OWN != REORDERED
+    assert pairs(OWN, OTHER, RENAMED) == [("student-1", "student-3")]
+    assert pairs(OTHER, REORDERED, OWN) == [("student-2", "student-3")]
+
+
+def test_what_the_assignment_holds_explains_itself() -> None:
+    assert pairs(OWN, OWN, explaining=(OWN,)) == []
+
+
+def test_what_many_have_is_what_people_write() -> None:
+    assert len(pairs(OWN, OWN, OWN)) == 3
+    assert pairs(OWN, OWN, OWN, OWN) == []
+
+
+def test_given_cells_are_not_compared() -> None:
+    given = [Submission(s, "small", Path(), "sha", (Cell("imports", "given", OWN),)) for s in ("ada", "eve")]
+    assert similar_pairs(given, ()) == []
+
+
+@pytest.mark.parametrize("source", ["", "x = 1", "'" * 5000, '"""' + "x" * 5000, "\\" * 5000, "\ud800 = 1\n" * 100])
+def test_any_text_has_fingerprints(source: str) -> None:
+    assert all(0 <= print_.first <= print_.last for print_ in fingerprints(source))
+
+
+def test_the_page_shows_the_passages_escaped_and_marked() -> None:
+    marked = OWN + "    # <script>alert(1)</script>\n"
+    submissions = [handed_in("<b>ada</b>", marked), handed_in("eve", RENAMED)]
+    page = similarity_page("small", 2, similar_pairs(submissions, ()))
+    assert "<script>" not in page
+    assert "<b>ada" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<mark>    shifted = scores - biggest</mark>" in page
+    assert page.count("<mark>") > 10
+
+
+def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) -> None:
+    """The demo class comes from the answer key and the known answers: all that it shares is explained."""
+    course = load_course(ROOT)
+    assignment = course.assignment("a2_attention")
+    write_demo_class(course, assignment, tmp_path)
+    release = load_release(assignment)
+    readable = []
+    for found in find_submissions(course, assignment, [tmp_path]):
+        with contextlib.suppress(UnreadableSubmission):
+            readable.append(read_submission(found, release, course.limits))
+    assert len(readable) >= 28
+    known = explained(course, assignment)
+    assert similar_pairs(readable, known) == []
+    copies = [handed_in("student-101", OWN), handed_in("student-102", RENAMED)]
+    assert [p.students for p in similar_pairs([*readable, *copies], known)] == [("student-101", "student-102")]
