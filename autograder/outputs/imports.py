@@ -79,12 +79,17 @@ def _into_canvas(
     title = header[place] if place is not None else column or assignment
     rows = [[*header[:width], title], [_POINTS, *[""] * (width - 1), points_cell(full)]]
     by_name = _unmistakable((name, mark) for mark in marks for name in _called(mark))
-    by_id = {id_: mark for mark in marks if (id_ := mark.platform_id("canvas"))}
+    by_id = {id_: mark for mark in marks if (id_ := mark.platform_id("canvas") or mark.number)}
     found = set()
     for line in lines[1:]:
         cells = {name: line[i].strip() for i, name in enumerate(header[:width]) if i < len(line)}
-        names = (cells.get("SIS Login ID", ""), cells.get("SIS User ID", ""), cells["ID"], cells.get("Student", ""))
-        mark = by_id.get(cells["ID"]) or next(
+        names = (
+            cells.get("SIS Login ID", ""),
+            cells.get("SIS User ID", ""),
+            cells.get("ID", ""),
+            cells.get("Student", ""),
+        )
+        mark = by_id.get(cells.get("ID", "")) or next(
             (by_name[same(name)] for name in names if name and same(name) in by_name), None
         )
         if mark is not None and mark.student in given:
@@ -138,7 +143,7 @@ def moodle_csv(
         ValueError: the roster is not such a worksheet, or it has another maximum.
     """
     given = {mark.student: points for mark in marks if (points := mark.final(provisional=provisional)) is not None}
-    numbers = {mark.student: number for mark in marks if (number := mark.platform_id("moodle"))}
+    numbers = {mark.student: number for mark in marks if (number := mark.platform_id("moodle") or mark.number)}
     if roster is not None:
         return _into_moodle(marks, given, numbers, roster, column or "Grade")
     listed = any(mark.person and mark.person.email for mark in marks)
@@ -147,8 +152,9 @@ def moodle_csv(
     for mark in marks:
         if mark.student in given and mark.student in numbers:
             email = [safe_cell(mark.person.email if mark.person else "")] if listed else []
-            identifier = f"Participant {numbers[mark.student]}"
-            rows.append([identifier, safe_cell(mark.name), *email, points_cell(given[mark.student]), "-"])
+            number = numbers[mark.student]
+            name = safe_cell(mark.name.removesuffix(f"_{number}"))
+            rows.append([f"Participant {number}", name, *email, points_cell(given[mark.student]), "-"])
     return Import(write_table(rows), _missing(marks, numbers, given))
 
 

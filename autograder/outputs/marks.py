@@ -25,7 +25,6 @@ Status = Literal[
     "could not be graded", "withdrawn",
 ]  # fmt: skip
 
-
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 
 
@@ -64,10 +63,8 @@ class Mark:
 
     @property
     def name(self) -> str:
-        """The person's own name, as far as anybody knows it, without a platform's number."""
-        known = (self.person and self.person.name) or (self.arrival.name if self.arrival else "")
-        numbered = _NUMBERED.fullmatch(self.student)
-        return known or (numbered[1] if numbered else self.student)
+        """The person's own name, as far as anybody knows it."""
+        return (self.person and self.person.name) or (self.arrival.name if self.arrival else "") or self.student
 
     def final(self, *, provisional: bool = False) -> float | None:
         """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
@@ -75,16 +72,16 @@ class Mark:
         return self.total if counts else None
 
     def platform_id(self, platform: str) -> str:
-        """What the platform knows the student by; "" where nobody knows.
-
-        Canvas and Moodle call the files that they let one download by a number, and so may be called who was put into
-        `submitted/` by hand.
-        """
+        """What the platform knows the student by; "" where nobody knows."""
         if self.arrival is not None and self.arrival.origin == platform:
             return self.arrival.id
-        listed = self.person.ids.get(platform, "") if self.person else ""
+        return self.person.ids.get(platform, "") if self.person else ""
+
+    @property
+    def number(self) -> str:
+        """The number at the end of the name: Canvas's or Moodle's, where somebody put their files there by hand."""
         numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None else None
-        return listed or (numbered[2] if numbered else "")
+        return numbered[2] if numbered else ""
 
 
 def mark_of(result: Result) -> Mark:
@@ -155,7 +152,8 @@ def _without_submission(results: Sequence[Result], collected: Collected, there: 
 
 
 def _withdrawn(result: Result) -> Mark:
-    note = f"its submission is not in submitted/ any more; it had {shown(result.score)} of {shown(result.max_score)}"
+    had = f"{shown(result.score)} of {shown(result.max_score)}"
+    note = f"its submission is not in submitted/ any more, so its {had} do not count: put it there if they should"
     return Mark(result.student, "withdrawn", note, max_score=result.max_score)
 
 

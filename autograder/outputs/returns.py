@@ -46,8 +46,8 @@ def _name(mark: Mark, assignment: str, platform: str) -> str:
     """The page's path in the zip; "" where the platform could not tell whose it is."""
     arrival = mark.arrival
     if platform == "moodle":
-        number = mark.platform_id("moodle")
-        who = mark.name.replace("_", " ").replace("/", " ")
+        number = mark.platform_id("moodle") or mark.number
+        who = mark.name.removesuffix(f"_{number}").replace("_", " ").replace("/", " ")
         return f"{who}_{number}_assignsubmission_file_/{assignment}.html" if number else ""
     if arrival is None or arrival.origin != platform:
         return ""

@@ -141,7 +141,12 @@ def test_nobody_disappears(course, plain, capsys):
     assert [(row[0], row[total], row[status], row[note]) for row in table[1:]] == [
         ("ada", "11", "graded", ""),
         ("bad", "", "could not be graded", "bad.ipynb: is empty"),
-        ("gone", "", "withdrawn", "its submission is not in submitted/ any more; it had 11 of 20"),
+        (
+            "gone",
+            "",
+            "withdrawn",
+            "its submission is not in submitted/ any more, so its 11 of 20 do not count: put it there if they should",
+        ),
         ("new", "", "not graded yet", ""),
         ("pdf", "", "no notebook", "pdf_1_2_a.pdf: not a notebook"),
         ("zoe", "", "handed in nothing", ""),

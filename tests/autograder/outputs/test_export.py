@@ -202,6 +202,11 @@ def test_anonymous_ids_are_no_canvas_ids(ada):
     assert (len(rows(made.text)), made.missing) == (2, ("anon_Ab3dE",))
 
 
+def test_a_number_in_a_name_that_canvas_did_not_give_is_no_canvas_id(ada):
+    made = canvas_csv([named(ada, "student_101")], "attention")
+    assert rows(made.text)[2] == ["student_101", "", "", "student_101", "", "11"]
+
+
 def test_two_people_of_one_name_are_not_mixed_up(ada):
     twins = [named(ada, f"s{n}", person=Person(f"s{n}", "Ada Roe", "", "", {})) for n in (1, 2)]
     roster = b'Student,ID,SIS Login ID,Section\n"Ada Roe",7,x,A\n"Ada Roe",8,y,A\n'
