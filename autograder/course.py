@@ -130,6 +130,13 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
+class Gradescope:
+    """What a bundle for Gradescope shows students, and when."""
+
+    visibility: Annotated[str, OneOf(("visible", "after_due_date", "after_published", "hidden"))] = "visible"
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """Where the parts of one assignment lie."""
 
@@ -167,6 +174,7 @@ class Course:
     grading: Grading = field(default_factory=Grading)
     late: Late = field(default_factory=Late)
     totals: Totals = field(default_factory=Totals)
+    gradescope: Gradescope = field(default_factory=Gradescope)
     due: DueTimes = field(default_factory=DueTimes)
 
     def assignments(self) -> list[Assignment]:
@@ -189,7 +197,8 @@ class Course:
 
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
-             "late": ("late", Late), "totals": ("totals", Totals)}  # fmt: skip
+             "late": ("late", Late), "totals": ("totals", Totals),
+             "gradescope": ("gradescope", Gradescope)}  # fmt: skip
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
 _NOUNS = {float: "a number", int: "a whole number", str: "a text"}

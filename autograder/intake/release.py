@@ -105,10 +105,20 @@ def _role_of(cell: NotebookCell) -> str:
 
 def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
+    return total(points for role, points in _points(assignment) if role == "written")
+
+
+def tested_points(assignment: Assignment) -> float:
+    """Points of the tests, the most that a result can have (0 where nothing is built)."""
+    return total(points for role, points in _points(assignment) if role != "written")
+
+
+def _points(assignment: Assignment) -> list[tuple[str, float]]:
+    """(role, points) of each cell of the release; nothing where it is not built."""
     try:
         notebook = json.loads(assignment.release.read_text(encoding="utf-8"))
         cells = [cell["metadata"] for cell in notebook["cells"]]
     except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
-    written = [cell for cell in cells if cell.get("attention_kit", {}).get("role") == "written"]
-    return total(float(cell.get("nbgrader", {}).get("points", 0)) for cell in written)
+        return []
+    roles = (str(cell.get("attention_kit", {}).get("role", "")) for cell in cells)
+    return [(role, float(cell.get("nbgrader", {}).get("points", 0))) for role, cell in zip(roles, cells, strict=True)]

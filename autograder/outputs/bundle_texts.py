@@ -89,7 +89,7 @@ jobs:
         id: report
         if: always()
         run: |
-          "$RUNNER_TEMP/kit/bin/python" -I -m autograder.outputs.github ASSIGNMENT "$RUNNER_TEMP/results"
+          "$RUNNER_TEMP/kit/bin/python" -I -m autograder.outputs.github ASSIGNMENT "$RUNNER_TEMP/results" course
 """
 
 GITHUB_README = """\
@@ -114,6 +114,9 @@ repository can read its whole history.
 - **A secret that a workflow can read, everybody can read who can change the workflow.** A student with write access
   can edit `grade.yml` and print the token, and with it fetch the suite and the answer key. The protected environment
   in step 3 is what prevents it. An organisation secret or an unprotected repository secret does not.
+- Environments, and rules that protect them, are there for public repositories in every plan. For private ones, as
+  students' repositories are, environments with branch rules need GitHub Pro, Team or Enterprise, and required reviewers
+  need Enterprise. Look into your organisation's settings before you rely on it.
 - Where you cannot protect the environment, do not use this workflow. Collect the repositories and grade them in the
   course's own private repository, or on your machine: `autograder collect ASSIGNMENT FOLDER --from github`, then
   `autograder grade ASSIGNMENT`.

@@ -1,6 +1,6 @@
 """Results for GitHub Actions: the job summary, and the points as outputs of a step.
 
-A workflow runs `python -I -m autograder.outputs.github ASSIGNMENT RESULTS` after grading.
+A workflow runs `python -I -m autograder.outputs.github ASSIGNMENT RESULTS COURSE` after grading.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from autograder.course import Assignment
+from autograder.intake.release import tested_points
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import WHAT_HAPPENED, carried_note, kept_note, slip_hints
-from autograder.outputs.store import read_results
+from autograder.outputs.store import Timed, read_results, read_timing
 from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import shown, total
 
@@ -31,9 +33,9 @@ def escape(text: str) -> str:
     return references.replace("\n", "<br>")
 
 
-def job_summary(results: Sequence[Result]) -> str:
-    """Markdown for $GITHUB_STEP_SUMMARY. Whatever does not fit is counted."""
-    parts = [_summary(result) for result in results]
+def job_summary(results: Sequence[Result], problems: Sequence[Timed] = ()) -> str:
+    """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not fit is counted."""
+    parts = [_problem(entry) for entry in problems] + [_summary(result) for result in results]
     text, left_out = "", 0
     for part in parts:
         if left_out or len((text + part).encode()) > LARGEST_SUMMARY:
@@ -43,10 +45,20 @@ def job_summary(results: Sequence[Result]) -> str:
     return text + (f"\n{left_out} more results are not shown here.\n" if left_out else "")
 
 
-def points_output(results: Sequence[Result]) -> str:
-    """Lines for $GITHUB_OUTPUT: `points` and `max_points`, over all results. Numbers only."""
+def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
+    """Lines for $GITHUB_OUTPUT: `points` and `max_points`, over all results. Numbers only.
+
+    Args:
+        not_graded: the points that those without a result could have had.
+    """
     points = shown(total(result.score for result in results), digits=6)
-    return f"points={points}\nmax_points={shown(total(result.max_score for result in results), digits=6)}\n"
+    most = total([*(result.max_score for result in results), not_graded])
+    return f"points={points}\nmax_points={shown(most, digits=6)}\n"
+
+
+def _problem(entry: Timed) -> str:
+    reason = escape(shorten(entry.problem, LONGEST_MESSAGE))
+    return f"## Not graded\n\nStudent: <code>{escape(one_line(entry.student))}</code>\n\n{reason}\n"
 
 
 def _summary(result: Result) -> str:
@@ -84,9 +96,14 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Append the summary and the points to the files that the runner names."""
-    assignment, folder = arguments
+    assignment, folder, course = arguments
     results = read_results(Path(folder), assignment)
-    for variable, text in (("GITHUB_STEP_SUMMARY", job_summary(results)), ("GITHUB_OUTPUT", points_output(results))):
+    problems = [entry for entry in read_timing(Path(folder), assignment) if entry.problem]
+    missing = len(problems) * tested_points(Assignment(assignment, Path(course)))
+    for variable, text in (
+        ("GITHUB_STEP_SUMMARY", job_summary(results, problems)),
+        ("GITHUB_OUTPUT", points_output(results, missing)),
+    ):
         with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
             file.write(text)
     return 0 if results else 1

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder.course import COURSE_FILE, Assignment, Course, load_course
 from autograder.errors import IsolationUnavailable
+from autograder.intake.release import written_points
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note, kept_note, slip_hints
 from autograder.outputs.store import read_results, read_timing
@@ -29,16 +31,25 @@ BASE = Path("/autograder")
 _LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and archivers leave
 
 
-def results_json(result: Result, note: str = "") -> str:
-    """The result as Gradescope reads it: one entry a question, all text plain. `note` heads the page."""
+def results_json(result: Result, note: str = "", *, written: float = 0.0, visibility: str = "visible") -> str:
+    """The result as Gradescope reads it: one entry a question, all text plain.
+
+    Args:
+        note: heads the page.
+        written: points of written answers, which a person gives and which are not in this score.
+        visibility: of each question, as Gradescope names it.
+    """
     lines = [note] if note else []
+    if written:
+        lines.append(f"Not in this score: {shown(written)} points of written answers, which a person gives.")
     if result.walls == "none":
         lines.append("Graded without isolation: the code ran without walls around it. Treat this score as provisional.")
     for cell in result.cells:
         if cell.outcome != "ok" or cell.message:
             message = f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
             lines.append(f"Cell {one_line(cell.id)} {CELL_WORDS[cell.outcome]}{message}")
-    return _json(result.score, "\n".join(lines), [_entry(question, result) for question in result.questions])
+    entries = [_entry(question, result) | {"visibility": visibility} for question in result.questions]
+    return _json(result.score, "\n".join(lines), entries)
 
 
 def problem_json(problem: str) -> str:
@@ -80,11 +91,18 @@ def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
         "name_format": "text",
         "score": question.score,
         "max_score": question.max_score,
-        "status": "passed" if is_full(question.score, question.max_score) else "failed",
+        **_status(question),
         "output": "\n".join(lines),
         "output_format": "text",
-        "visibility": "visible",
     }
+
+
+def _status(question: QuestionResult) -> dict[str, str]:
+    """Gradescope shows a question as passed or failed; one with a part of its points is left without, and its points
+    speak."""
+    if is_full(question.score, question.max_score):
+        return {"status": "passed"}
+    return {} if question.score > 0 else {"status": "failed"}
 
 
 def find_notebook(submission: Path, assignment: str) -> Path:
@@ -114,6 +132,8 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
         notebook = find_notebook(base / "submission", assignment)
     except ValueError as error:
         return problem_json(str(error))
+    settings = load_course(course) if (course / COURSE_FILE).is_file() else Course(course)
+    written, visibility = written_points(Assignment(assignment, course)), settings.gradescope.visibility
     last = ""
     modes = ["strict", "auto"] + (["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else [])
     for isolation in modes:
@@ -123,7 +143,7 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
             results = read_results(Path(out), assignment)
             problems = [entry.problem for entry in read_timing(Path(out), assignment) if entry.problem]
         if results:
-            return results_json(results[0], _note(results[0]))
+            return results_json(results[0], _note(results[0]), written=written, visibility=visibility)
         if problems:
             return problem_json(problems[0])
         last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]

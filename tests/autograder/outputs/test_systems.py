@@ -15,7 +15,7 @@ from autograder.outputs.github import escape, job_summary, points_output
 from autograder.outputs.github import main as github_main
 from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.store import write_result
+from autograder.outputs.store import write_result, write_timing
 
 
 def test_junit_counts_failures_and_errors(plain, hostile, problem):
@@ -113,10 +113,30 @@ def test_the_runner_gets_summary_and_points(tmp_path, monkeypatch, plain):
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
     write_result(tmp_path / "results", plain)
-    assert github_main(["attention", str(tmp_path / "results")]) == 0
+    assert github_main(["attention", str(tmp_path / "results"), str(tmp_path)]) == 0
     assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=11\nmax_points=20\n"
     assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8") == job_summary([plain])
-    assert github_main(["other", str(tmp_path / "results")]) == 1
+    assert github_main(["other", str(tmp_path / "results"), str(tmp_path)]) == 1
+
+
+def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(tmp_path, monkeypatch, problem):
+    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    cells = [
+        {"metadata": {"attention_kit": {"role": role}, "nbgrader": {"points": points}}}
+        for role, points in (("check", 12), ("check", 8), ("written", 5))
+    ]
+    release = tmp_path / "course/assignments/attention/attention.ipynb"
+    release.parent.mkdir(parents=True)
+    release.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    write_timing(tmp_path / "results", "attention", [problem])
+    assert github_main(["attention", str(tmp_path / "results"), str(tmp_path / "course")]) == 1
+    assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=0\nmax_points=20\n"
+    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
+    assert "Not graded" in summary
+    assert "not a notebook" in summary
+    assert "[link]" not in summary
+    assert "\x1b" not in summary
 
 
 def test_gradescope_has_an_entry_a_question(plain):
@@ -124,11 +144,12 @@ def test_gradescope_has_an_entry_a_question(plain):
     assert page["score"] == 11.0
     assert page["stdout_visibility"] == "hidden"
     assert {page["output_format"], *(test["output_format"] for test in page["tests"])} == {"text"}
-    assert [(t["name"], t["score"], t["max_score"], t["status"]) for t in page["tests"]] == [
-        ("softmax", 2.0, 4.0, "failed"),
+    assert [(t["name"], t["score"], t["max_score"], t.get("status")) for t in page["tests"]] == [
+        ("softmax", 2.0, 4.0, None),  # with a part of its points neither passed nor failed
         ("attention", 6.0, 6.0, "passed"),
-        ("heads", 3.0, 10.0, "failed"),
+        ("heads", 3.0, 10.0, None),
     ]
+    assert {t["visibility"] for t in page["tests"]} == {"visible"}
     assert page["tests"][0]["output"].splitlines() == [
         "Look here first: Each row should sum to 1: does `dim` point at the keys?",
         "",
@@ -141,6 +162,14 @@ def test_gradescope_has_an_entry_a_question(plain):
         "Cell attention ran: there were two copies; the first one counts",
         "Cell heat_map did not run",
     ]
+
+
+def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plain):
+    page = json.loads(results_json(plain, written=5.0, visibility="after_published"))
+    assert page["output"].startswith("Not in this score: 5 points of written answers, which a person gives.")
+    assert {t["visibility"] for t in page["tests"]} == {"after_published"}
+    nothing = replace(plain.questions[0], score=0.0)
+    assert json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0]["status"] == "failed"
 
 
 def test_gradescope_says_when_no_wall_stood(hostile):
