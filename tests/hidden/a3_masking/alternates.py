@@ -253,8 +253,8 @@ def by_the_smallest_number_and_zeros_afterwards(scores, mask):
 def by_an_additive_mask_and_a_safe_row(scores, mask):
     mask = _fits(scores, mask)
     alive = mask.any(dim=-1, keepdim=True)
-    wide = scores.double()
-    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)  # an empty row keeps its scores
+    wide = torch.where(mask, scores.double(), 0.0)
+    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)  # an empty row has scores of 0
     return ((wide + bias).softmax(dim=-1) * alive).to(scores.dtype)
 
 
