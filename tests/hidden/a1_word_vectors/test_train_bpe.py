@@ -96,4 +96,4 @@ def test_the_counts_are_left_alone(student):
 @points(0.5)
 def test_a_negative_number_of_merges_is_refused(student):
     """−1 merges cannot be made: ValueError."""
-    assert_refused(student.train_bpe, {"tea": 3}, -1, sizes=(1,))
+    assert_refused(student.train_bpe, {"tea": 3}, -1, sizes=(-1,))
