@@ -233,9 +233,8 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
         click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
     if points := written_points(request.assignment):
         click.echo(f"not in these scores: {points:g} points of written answers, which a person gives")
-    graded = summary.graded - len(summary.problems)
-    unchanged = len(summary.results) - graded
-    parts = [f"graded {graded} in {summary.seconds:.1f} s"]
+    unchanged = len(summary.results) - summary.graded
+    parts = [f"graded {summary.graded} in {summary.seconds:.1f} s"]
     parts += [f"{unchanged} unchanged"] if unchanged else []
     parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
     click.echo(", ".join(parts))

@@ -19,6 +19,10 @@ class KitError(Exception):
     exit_status: ClassVar[int] = 2
 
 
+class ResultsInUse(KitError):
+    """Another run writes the same results."""
+
+
 class UnknownAssignment(KitError):
     """The course has no assignment of that name."""
 
@@ -92,6 +96,10 @@ class UnreadableSubmission(KitError):
     """A submission cannot be graded at all: not a notebook, too large, unreadable. All others are."""
 
     exit_status = 1
+
+
+class OutOfReach(UnreadableSubmission):
+    """The system did not let a submission be read, which says nothing of what was handed in."""
 
 
 class StudentFault(Exception):

@@ -12,7 +12,7 @@ import stat
 import unicodedata
 from pathlib import Path
 
-from autograder.errors import UnreadableSubmission
+from autograder.errors import OutOfReach, UnreadableSubmission
 
 MAX_TIMESTAMP = 1000
 """Bytes of a note of when a submission came: far above any."""
@@ -31,22 +31,22 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; its last part may be no link.
 
     Raises:
-        UnreadableSubmission: anything else.
+        UnreadableSubmission: anything else. OutOfReach: the system did not let it be read.
     """
     name = shown(path.name)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
-        raise UnreadableSubmission(f"{name}: there is no such file; a notebook must be handed in") from None
+        raise OutOfReach(f"{name}: there is no such file; a notebook must be handed in") from None
     except (OSError, ValueError) as error:
-        raise UnreadableSubmission(f"{name}: {_why_closed(path, error)}") from None
+        raise _refusal(name, error) from None
     try:
         mode = stat.S_IFMT(os.fstat(handle).st_mode)
         if mode != stat.S_IFREG:
             raise UnreadableSubmission(f"{name}: is {_KINDS.get(mode, 'a device')}; hand in the .ipynb file itself")
         data = _at_most(handle, limit)
     except OSError as error:
-        raise UnreadableSubmission(f"{name}: {_why_closed(path, error)}") from None
+        raise _refusal(name, error) from None
     finally:
         os.close(handle)
     if data is None:
@@ -72,14 +72,14 @@ def _at_most(handle: int, limit: int) -> bytes | None:
     return bytes(data)
 
 
-def _why_closed(path: Path, error: OSError | ValueError) -> str:
+def _refusal(name: str, error: OSError | ValueError) -> UnreadableSubmission:
     if isinstance(error, ValueError):
-        return "cannot be read (its name cannot be used); hand in the notebook again"
+        return UnreadableSubmission(f"{name}: cannot be read (its name cannot be used); hand in the notebook again")
     if error.errno == errno.ELOOP:
-        return "is a link, not a file; hand in the notebook itself"
+        return UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself")
     if error.errno in (errno.ENXIO, errno.ENODEV):
-        return "is a socket or a device; hand in the .ipynb file itself"
-    return f"cannot be read ({error.strerror}); hand in the notebook again"
+        return UnreadableSubmission(f"{name}: is a socket or a device; hand in the .ipynb file itself")
+    return OutOfReach(f"{name}: cannot be read ({error.strerror}); hand in the notebook again")
 
 
 def _size(limit: int) -> str:

@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+_PART, _OF_NAME = ".part", 40
+"""How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255 bytes."""
+
 
 def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
     """Write a file; where that fails, what was there before stays.
@@ -23,7 +26,7 @@ def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> No
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name), suffix=_PART)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -35,6 +38,20 @@ def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> No
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+def clear_parts(folder: Path, name: str = "") -> None:
+    """Remove what writers that were killed left in a folder, of one file where `name` is given.
+
+    Nobody else may be writing there: the caller holds a lock.
+    """
+    for path in folder.glob(f".*{_PART}"):
+        if path.name.startswith(_prefix(name) if name else "."):
+            path.unlink(missing_ok=True)
+
+
+def _prefix(name: str) -> str:
+    return f".{name[:_OF_NAME]}."
 
 
 @contextlib.contextmanager

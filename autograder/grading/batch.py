@@ -5,6 +5,7 @@ The suite, the answer key and torch are loaded once, before the graders are fork
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -12,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -152,7 +153,7 @@ def grade_batch(
     workers: int | None = None,
     isolation: str = "auto",
     device: Device | None = None,
-) -> Iterator[Graded]:
+) -> Generator[Graded, None, None]:
     """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is done.
 
     With a `device`, one submission at a time.
@@ -174,11 +175,12 @@ def grade_batch(
             except SuiteFault as fault:
                 return _to_wire(_untried(found, str(fault)))
 
-        for ended in Pool(bench, submissions, grade, until).run():
-            if ended.answer is not None:
-                yield _from_wire(ended.job, ended.answer)
-            else:
-                yield _untried(ended.job, ended.fault or _out_of_time(course.limits))
+        with contextlib.closing(Pool(bench, submissions, grade, until).run()) as done:
+            for ended in done:
+                if ended.answer is not None:
+                    yield _from_wire(ended.job, ended.answer)
+                else:
+                    yield _untried(ended.job, ended.fault or _out_of_time(course.limits))
 
 
 def processes_for(jobs: int, asked: int | None) -> int:

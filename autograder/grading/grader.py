@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, UnreadableSubmission
+from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
 from autograder.fingerprint import suite_sha256
 from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Diagnostician, Named
@@ -91,7 +91,7 @@ class SuiteGrader:
         try:
             submission = read_submission(found, self.release, self.course.limits)
         except UnreadableSubmission as problem:
-            return Graded(found.student, found.path, None, str(problem))
+            return Graded(found.student, found.path, None, str(problem), untried=isinstance(problem, OutOfReach))
         read = time.monotonic() - started
         result, seconds = self.grade_submission(client, isolation, submission)
         started = time.monotonic()

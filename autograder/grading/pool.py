@@ -16,7 +16,7 @@ import signal
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -86,8 +86,8 @@ class Pool(Generic[Job]):
         self._host_of: dict[int, int] = {}
         self._hopeless = ""
 
-    def run(self) -> Iterator[Ended[Job]]:
-        """Each job with what came of it, as soon as it is done."""
+    def run(self) -> Generator[Ended[Job], None, None]:
+        """Each job with what came of it, as soon as it is done. Closing it ends every process."""
         try:
             while self._waiting or self._at_work:
                 while self._waiting and self._free and not self._is_over():

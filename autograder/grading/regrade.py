@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import Graded, QuestionResult, Result
-from autograder.outputs.store import forget_result, read_results, read_timing, write_result, write_timing
+from autograder.outputs.store import TimingFile, forget_result, read_results, read_timing, write_result
 from autograder.points import shown
 
 SIDE_FOLDER = "regrade"
@@ -102,9 +102,9 @@ def take_over(request: GradeRequest) -> None:
     for one in graded:
         if one.result is not None:
             write_result(request.results, one.result)
-        else:
+        elif one.problem:  # without one it is of a run that was killed
             forget_result(request.results, name, one.student)
-    write_timing(request.results, name, graded)
+    TimingFile(request.results, name).note(graded)
     shutil.rmtree(side / name, ignore_errors=True)
     (side / f"{name}.timing.json").unlink(missing_ok=True)
 

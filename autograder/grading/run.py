@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sys
 import time
@@ -18,13 +19,14 @@ from autograder.intake.overlooked import overlooked
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.outputs.store import (
     Timed,
+    TimingFile,
     forget_result,
     inputs_sha256,
     is_current,
+    only_writer,
     read_results,
     read_timing,
     write_result,
-    write_timing,
 )
 from autograder.sandbox.device import device_tier, find_device
 from autograder.sandbox.tiers import STRICT, TIERS
@@ -46,7 +48,11 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class GradeSummary:
-    """What came of it: the results of every submission found, and what could not be graded."""
+    """What came of it: the results of every submission found, and those that have none of this run or before.
+
+    Attributes:
+        graded: how many results are this run's.
+    """
 
     results: tuple[Result, ...]
     problems: tuple[Graded, ...]
@@ -93,7 +99,7 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     """Grade what changed, write each result as soon as it is there, and return all of them.
 
     Raises:
-        KitError: nothing to grade, or this course or machine cannot grade.
+        KitError: nothing to grade, or this course or machine cannot grade, or another run grades the same.
     """
     started = time.monotonic()
     assignment, folder = request.assignment, request.results
@@ -104,18 +110,39 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     if request.device != "cpu":
         _fit_for_a_device(request)
     suite = course_sha256(request.course, assignment)
-    # those that a forced run did not come to any more look current, and are not
-    due = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
-    todo = [one for one in found if request.force or one.student in due or not _is_current(request, suite, one)]
-    problems: list[Graded] = []
-    if todo:
-        problems = _grade(request, todo, quiet=quiet)
+    with only_writer(request.course.root / ".autograder" / "locks", folder, assignment.name):
+        # those that a forced run did not come to any more look current, and are not
+        due = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
+        todo = [one for one in found if request.force or one.student in due or not _is_current(request, suite, one)]
+        done = _grade(request, todo, quiet=quiet) if todo else []
+        results, lost = _on_disk(request, found, done)
+    problems = sorted((*(one for one in done if one.result is None), *lost), key=lambda one: one.student)
     students = {one.student for one in found}
-    results = tuple(r for r in read_results(folder, assignment.name) if r.student in students)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     speeds = tuple(entry for entry in timed if entry.student in students and entry.speeds)
     missed = tuple(overlooked(request.course, assignment, request.paths, found))
-    return GradeSummary(results, tuple(problems), len(todo), time.monotonic() - started, speeds, missed)
+    count = sum(one.result is not None for one in done)
+    return GradeSummary(results, tuple(problems), count, time.monotonic() - started, speeds, missed)
+
+
+def _on_disk(
+    request: GradeRequest, found: Sequence[FoundSubmission], done: Sequence[Graded]
+) -> tuple[tuple[Result, ...], list[Graded]]:
+    """The results of what was found as they stand on disk, and what stood there and has disappeared since.
+
+    The folder may have been emptied while this ran. What this run graded is written again.
+    """
+    folder, name = request.results, request.assignment.name
+    results = {result.student: result for result in read_results(folder, name)}
+    for one in done:
+        if one.result is not None and one.student not in results:
+            write_result(folder, one.result)
+            results[one.student] = one.result
+    without = {one.student for one in done if one.result is None} | results.keys()
+    why = f"its result has disappeared from {folder / name} while this ran; `autograder grade` again makes it anew"
+    lost = [Graded(one.student, one.path, None, why, untried=True) for one in found if one.student not in without]
+    students = {one.student for one in found}
+    return tuple(results[student] for student in sorted(students & results.keys())), lost
 
 
 def _fit_for_a_device(request: GradeRequest) -> None:
@@ -136,12 +163,15 @@ def _fit_for_a_device(request: GradeRequest) -> None:
 
 
 def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: bool) -> list[Graded]:
+    """Grade, and write what comes as it comes; all of it."""
     # torch and pytest come in with this: not before there is something to grade
     from autograder.grading.batch import grade_batch
 
     device = find_device(request.device) if request.device != "cpu" else None
     done: list[Graded] = []
     weaker = ""
+    timing = TimingFile(request.results, request.assignment.name)
+    timing.expect(one.student for one in todo)
     if not quiet and not sys.stderr.isatty():
         what = "submission" if len(todo) == 1 else "submissions"
         print(f"grading {len(todo)} {what} of {request.assignment.name}", file=sys.stderr)
@@ -154,8 +184,9 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
         device=device,
     )
     try:
-        with Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
+        with contextlib.closing(batch), Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
             for graded in batch:
+                timing.note([graded], settled=graded.result is None)
                 if graded.result is not None:
                     write_result(request.results, graded.result)
                     weaker = graded.result.walls if graded.result.walls != "strict" else weaker
@@ -165,14 +196,14 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
                 progress.step(graded)
     finally:
         if done:
-            write_timing(request.results, request.assignment.name, done)
+            timing.note(done)
         if weaker:
             print(
                 f"autograder: WARNING: the strict walls do not stand here; isolation was {weaker!r}, and every result "
                 "says so. `autograder doctor` tells why and what to do; `--isolation strict` refuses instead.",
                 file=sys.stderr,
             )
-    return sorted((one for one in done if one.result is None), key=lambda one: one.student)
+    return done
 
 
 def _is_current(request: GradeRequest, suite: str, found: FoundSubmission) -> bool:

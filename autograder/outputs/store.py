@@ -7,20 +7,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import json
+import os
 import re
+import socket
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Grading, Limits
+from autograder.errors import ResultsInUse
 from autograder.model import Graded, Result, Speed
 from autograder.outputs.history import keep_replaced
 from autograder.outputs.text import one_line
-from autograder.whole_files import write_whole
+from autograder.whole_files import clear_parts, write_whole
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
@@ -81,10 +87,45 @@ def write_result(folder: Path, result: Result) -> Path:
 
 
 def forget_result(folder: Path, assignment: str, student: str) -> None:
-    """Move the student's result to the history: what can no longer be graded must not keep an old score."""
+    """Move the student's result to the history: what was handed in now is no notebook, and keeps no old score."""
     path = result_path(folder, assignment, student)
     keep_replaced(folder, assignment, path, None, path.name)
     path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def only_writer(locks: Path, folder: Path, assignment: str) -> Iterator[None]:
+    """Inside, no other run of this course writes results of the assignment into the folder.
+
+    The lock ends with the process, however that ends. What a run that was killed left half written is removed.
+
+    Args:
+        locks: the course's folder for locks.
+
+    Raises:
+        ResultsInUse: another run holds it; says which.
+    """
+    place = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    with contextlib.ExitStack() as stack:
+        try:
+            locks.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context((locks / f"{assignment}-{place}").open("a+", encoding="utf-8"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            file.flush()
+        except BlockingIOError:
+            file.seek(0)
+            raise ResultsInUse(
+                f"another run ({one_line(file.read()[:200]) or 'of which nothing is known'}) writes results of "
+                f"{assignment} into {folder}: wait until it has ended, or name another folder with --out"
+            ) from None
+        except OSError:
+            pass  # nothing can be locked there: a course that can only be read, or a file system without locks
+        else:
+            clear_parts(folder / assignment)
+            clear_parts(folder, timing_path(folder, assignment).name)
+        yield
 
 
 def _say_broken(path: Path, reason: str) -> None:
@@ -142,24 +183,70 @@ def timing_path(folder: Path, assignment: str) -> Path:
     return folder / f"{assignment}.timing.json"
 
 
-def write_timing(folder: Path, assignment: str, graded: Sequence[Graded]) -> Path:
-    """Note times and problems of a run; submissions that were not part of it keep theirs."""
-    timed = {entry.student: entry for entry in read_timing(folder, assignment)}
-    for one in graded:
-        if one.untried and result_path(folder, assignment, one.student).exists():
-            known = timed.get(one.student, Timed(one.student, {}))  # its older result stays, and so do its times
-            timed[one.student] = dataclasses.replace(known, problem="", older=one.problem)
-            continue
-        seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
-        timed[one.student] = Timed(one.student, seconds, one.problem if one.result is None else "", one.speeds)
-    entries = [timed[student].to_dict() for student in sorted(timed)]
-    path = timing_path(folder, assignment)
-    write_whole(path, json.dumps({"assignment": assignment, "submissions": entries}, indent=1) + "\n")
-    return path
+class TimingFile:
+    """The timing file during a run: times and problems are noted as they come, and stand on disk at once.
+
+    Submissions that are not part of the run keep theirs.
+    """
+
+    def __init__(self, folder: Path, assignment: str) -> None:
+        self._folder, self._assignment = folder, assignment
+        self._entries: dict[str, Timed] = {}
+        self._texts: dict[str, str] = {}
+        self._unsettled = ""
+        for entry in read_timing(folder, assignment):
+            self._put(entry)
+
+    def expect(self, students: Iterable[str]) -> None:
+        """Say of older results that they are to be replaced: where the run ends before, the next one knows."""
+        for student in students:
+            if self._has_result(student):
+                self._keep(student, "it was to be graded again, and the run ended first")
+
+    def note(self, graded: Sequence[Graded], *, settled: bool = True) -> None:
+        """Take in what came of submissions, and write the file.
+
+        Args:
+            settled: whether their results are written. Where they are just about to be, an older one stays marked as
+                such until the next is noted: a run that is killed in between has neither lost the times nor taken the
+                older result for the new one.
+        """
+        if self._unsettled:
+            self._put(dataclasses.replace(self._entries[self._unsettled], older=""))
+        self._unsettled = "" if settled else graded[-1].student
+        for one in graded:
+            if one.untried and self._has_result(one.student):
+                self._keep(one.student, one.problem)
+                continue
+            known = self._entries.get(one.student)
+            seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
+            problem = one.problem if one.result is None else ""
+            older = known.older if known and not settled else ""
+            self._put(Timed(one.student, seconds, problem, one.speeds, older))
+        self.write(to_disk=settled)
+
+    def write(self, *, to_disk: bool = True) -> None:
+        parts = ",\n".join(self._texts[student] for student in sorted(self._texts))
+        listed = f"[\n{parts}\n ]" if parts else "[]"
+        text = f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'
+        write_whole(timing_path(self._folder, self._assignment), text, to_disk=to_disk)
+
+    def _keep(self, student: str, why_older: str) -> None:
+        known = self._entries.get(student, Timed(student, {}))
+        self._put(dataclasses.replace(known, problem="", older=why_older))
+
+    def _put(self, entry: Timed) -> None:
+        """Each entry becomes text once: the file is written as often as there are submissions."""
+        self._entries[entry.student] = entry
+        text = json.dumps(entry.to_dict(), indent=1)
+        self._texts[entry.student] = "  " + text.replace("\n", "\n  ")
+
+    def _has_result(self, student: str) -> bool:
+        return result_path(self._folder, self._assignment, student).exists()
 
 
 def read_timing(folder: Path, assignment: str) -> list[Timed]:
-    """What `write_timing` noted; nothing where there is no such file, or it is broken: times decide no score."""
+    """What a `TimingFile` holds; nothing where there is no such file, or it is broken: times decide no score."""
     try:
         raw = json.loads(timing_path(folder, assignment).read_text(encoding="utf-8"))
         return [

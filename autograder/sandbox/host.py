@@ -8,11 +8,9 @@ import dataclasses
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.course import Course, Limits
 from autograder.errors import HostFailed, IsolationUnavailable
+from autograder.sandbox.leftovers import ScratchFolder
 from autograder.sandbox.reach import every_path
 
 if TYPE_CHECKING:
@@ -190,13 +189,15 @@ class HostProcess:
         self.extras = extras
         self.clients = [HostClient(ours) for ours, _ in pairs]
         theirs = [their for _, their in pairs]
+        self._warm_up = ScratchFolder()
         # without walls a worker has no scratch folder of its own, and what is compiled must lie somewhere
-        self._scratch = tempfile.mkdtemp(prefix="device-") if device and tier == "none" else ""
+        self._compiled = ScratchFolder() if device and tier == "none" else None
         config = {
             "device": device.name if device else "",
             "nodes": list(device.nodes) if device else [],
             "cuda": device.cuda if device else "",
-            "scratch": self._scratch,
+            "warm_up": str(self._warm_up.path),
+            "scratch": str(self._compiled.path) if self._compiled else "",
             "tier": tier,
             "hidden": [path for folder in HIDDEN_FOLDERS for path in every_path(course.root / folder)],
             "extras": list(extras),
@@ -222,6 +223,7 @@ class HostProcess:
         try:
             for client in self.clients:
                 client.wait_until_ready()
+            self._warm_up.remove()
         except (HostFailed, IsolationUnavailable) as error:
             said = self.close()
             raise type(error)(f"{error}{f' ({said})' if said else ''}") from error
@@ -230,8 +232,13 @@ class HostProcess:
         """End the host; returns the last line that it wrote to stderr, if any. Once is enough, twice does no harm."""
         for client in self.clients:
             client.close()
-        if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        said = self._end()
+        for folder in (self._warm_up, self._compiled):
+            if folder is not None:
+                folder.remove()
+        return said
+
+    def _end(self) -> str:
         if self._process.returncode is not None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):

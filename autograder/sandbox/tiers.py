@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -14,6 +15,7 @@ from typing import Any
 from autograder.course import Course
 from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
 from autograder.sandbox.host import HIDDEN_FOLDERS, HostProcess
+from autograder.sandbox.leftovers import hold, remove_abandoned
 from autograder.sandbox.reach import every_path
 
 TIERS = ("namespaces", "landlock", "uid", "no-open")
@@ -101,16 +103,28 @@ def _wanted(isolation: str) -> tuple[str, ...]:
 
 def probe(course: Course, host: HostProcess) -> list[Wall]:
     """Fork a worker that tries what a hostile submission would try, and report each wall."""
-    canary = course.root / "tests" / "hidden" / f".canary-{secrets.token_hex(8)}"
-    placed = canary.parent.is_dir() and os.access(canary.parent, os.W_OK)
-    if placed:
-        canary.write_text(secrets.token_hex(16), encoding="utf-8")
-    try:
+    with _canary(course.root / "tests" / "hidden"):
         found = _ask(course, host, _targets(course))
-    finally:
-        if placed:
-            canary.unlink(missing_ok=True)
     return [Wall(name, not got, detail) for name, got, detail in found]
+
+
+@contextlib.contextmanager
+def _canary(folder: Path) -> Iterator[None]:
+    """Inside there is a file among the hidden ones that nobody can know of, where one can be written."""
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        yield
+        return
+    remove_abandoned(folder, ".canary-*")
+    lock = -1
+    while lock < 0:
+        canary = folder / f".canary-{secrets.token_hex(8)}"
+        canary.write_text(secrets.token_hex(16), encoding="utf-8")
+        lock = hold(canary)
+    try:
+        yield
+    finally:
+        canary.unlink(missing_ok=True)
+        os.close(lock)
 
 
 def _targets(course: Course) -> dict[str, Any]:

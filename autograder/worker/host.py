@@ -21,7 +21,6 @@ import importlib
 import json
 import os
 import select
-import shutil
 import signal
 import site
 import socket
@@ -361,16 +360,13 @@ def main() -> None:
 
     with contextlib.suppress(OSError):
         kernel.die_with_parent(signal.SIGKILL)
-    scratch = tempfile.mkdtemp(prefix="host-")
     try:
-        prepare_environment(scratch, config["device"] or "cpu")
+        prepare_environment(config["warm_up"], config["device"] or "cpu")
         warm_up(config["extras"])
         warm_wire()
         config["libraries"] = _prepare_device(config)
     except OSError as error:
         _refuse(controls, error)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     sys.path.remove(str(KIT))
     installed = str(KIT) in site.getsitepackages()  # then it lies among the packages that workers import
     sys.path[:] = [entry for entry in sys.path if installed or Path(entry).resolve() != KIT]

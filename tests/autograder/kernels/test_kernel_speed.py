@@ -24,7 +24,7 @@ from autograder.model import Graded, QuestionResult, Result, Speed
 from autograder.outputs.commands import export_command
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.store import inputs_sha256, is_current, read_timing, write_result, write_timing
+from autograder.outputs.store import TimingFile, inputs_sha256, is_current, read_timing, timing_path, write_result
 from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -118,7 +118,8 @@ def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
 
 def test_speeds_stand_in_the_timing_file_and_never_in_the_result(tmp_path: Path) -> None:
     graded = Graded("student-001", Path(), result("student-001"), speeds=FAST)
-    path = write_timing(tmp_path, "kernels", [graded, Graded("student-002", Path(), result("student-002"))])
+    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", Path(), result("student-002"))])
+    path = timing_path(tmp_path, "kernels")
     first, second = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert first["speeds"][1] == {
         "case": "N = 4096", "seconds": 0.25, "baseline_seconds": 2.0, "problem": "", "ratio": 8.0,
@@ -139,7 +140,7 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Cou
     for student in ("student-001", "student-002"):
         write_result(tmp_path, result(student))
     graded = [Graded("student-001", Path(), result("student-001"), speeds=FAST)]
-    write_timing(tmp_path, "kernels", graded)
+    TimingFile(tmp_path, "kernels").note(graded)
 
     def rows(given: Course) -> list[list[str]]:
         (text,) = export_command(given, given.assignment("kernels"), tmp_path, "csv")

@@ -13,7 +13,7 @@ from autograder.model import Graded
 from autograder.outputs.commands import ExportRequest, export_command, report_command, totals_command
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import mark_of
-from autograder.outputs.store import write_result, write_timing
+from autograder.outputs.store import TimingFile, write_result
 from autograder.outputs.totals import totals
 
 SETTINGS = Path(__file__).parents[2] / "hidden" / "pytest.ini"
@@ -89,7 +89,7 @@ def test_a_suite_that_does_not_import_stops_no_report(course, plain, capsys):
 
 def test_a_class_of_problems_has_a_report(course, problem):
     results = course.root / "results"
-    write_timing(results, "attention", [Graded(problem.student, problem.path, None, "unreadable")])
+    TimingFile(results, "attention").note([Graded(problem.student, problem.path, None, "unreadable")])
     old = feedback_path(course.root / "feedback", "attention", problem.student)
     old.parent.mkdir(parents=True)
     old.write_text("an old score", encoding="utf-8")
@@ -127,7 +127,7 @@ def test_nobody_disappears(course, plain, capsys):
     )
     for student in ("ada", "gone"):
         write_result(results, dataclasses.replace(plain, student=student))
-    write_timing(results, "attention", [Graded("bad", Path(), None, "bad.ipynb: is empty")])
+    TimingFile(results, "attention").note([Graded("bad", Path(), None, "bad.ipynb: is empty")])
     for student in ("ada", "bad", "new"):
         put(course, student)
     arrivals = {name: Arrival("canvas", name, name, f"{name}_1_2_a.ipynb") for name in ("ada", "gone", "new", "pdf")}

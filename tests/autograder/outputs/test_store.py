@@ -127,8 +127,9 @@ def test_every_input_of_a_score_counts(tmp_path):
 
 def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
     ada = Graded("ada", Path("ada.ipynb"), plain, "", {"read": 0.25, "tests": 1.0})
-    path = store.write_timing(tmp_path, "attention", [ada, problem])
-    store.write_timing(tmp_path, "attention", [dataclasses.replace(ada, seconds={"tests": 2.0})])
+    store.TimingFile(tmp_path, "attention").note([ada, problem])
+    path = store.timing_path(tmp_path, "attention")
+    store.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
     assert path == tmp_path / "attention.timing.json"
     entries = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert entries[0] == {"student": "ada", "seconds": {"tests": 2.0}, "problem": ""}
@@ -140,7 +141,7 @@ def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
 
 def test_a_student_called_timing_has_a_result(tmp_path, plain):
     result = dataclasses.replace(plain, student="timing")
-    store.write_timing(tmp_path, "attention", [Graded("timing", Path("timing.ipynb"), result)])
+    store.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
     store.write_result(tmp_path, result)
     assert store.read_results(tmp_path, "attention") == [result]
 
@@ -148,5 +149,5 @@ def test_a_student_called_timing_has_a_result(tmp_path, plain):
 def test_a_broken_timing_file_stops_nothing(tmp_path, plain):
     store.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
     assert store.read_timing(tmp_path, "attention") == []
-    store.write_timing(tmp_path, "attention", [Graded("ada", Path("ada.ipynb"), plain)])
+    store.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
     assert [entry.student for entry in store.read_timing(tmp_path, "attention")] == ["ada"]

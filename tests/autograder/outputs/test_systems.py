@@ -225,8 +225,8 @@ def stand_in(tmp_path, plain):
             "    print('no walls for', mode, file=sys.stderr); sys.exit(2)\n"
             f"if {problem!r}:\n"
             "    from autograder.model import Graded\n"
-            "    from autograder.outputs.store import write_timing\n"
-            f"    write_timing(out, 'attention', [Graded('mine', out, None, {problem!r})]); sys.exit(1)\n"
+            "    from autograder.outputs.store import TimingFile\n"
+            f"    TimingFile(out, 'attention').note([Graded('mine', out, None, {problem!r})]); sys.exit(1)\n"
             "(out / 'attention').mkdir()\n"
             f"shutil.copy({str(tmp_path / 'result.json')!r}, out / 'attention' / 'ada.json')\n",
             encoding="utf-8",

@@ -1,0 +1,160 @@
+"""A run among other things that happen: it alone writes, notes what comes as it comes, and misses what disappears."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from courses import handed_in
+from small_course import ANSWERS
+
+from autograder.course import Course
+from autograder.errors import OutOfReach, ResultsInUse
+from autograder.grading import batch
+from autograder.grading.batch import Bench
+from autograder.grading.run import GradeRequest, GradeSummary, course_sha256, grade_command
+from autograder.handed_in import read_handed_in
+from autograder.model import FoundSubmission, Graded, Result
+from autograder.outputs.store import only_writer, read_timing
+from autograder.sandbox.leftovers import ScratchFolder
+from autograder.whole_files import write_whole
+
+Meanwhile = Callable[[str], None]
+SECONDS = {"run": 1.5}
+
+
+@pytest.fixture
+def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GradeSummary]:
+    """Run the command on ada, bob and cyd, where grading is nothing; `after` is called after each but the last."""
+    assignment = course.assignment("small")
+    for student in ("ada", "bob", "cyd"):
+        write_whole(tmp_path / "handed-in" / f"{student}.ipynb", handed_in(ANSWERS))
+
+    def run(*, after: Meanwhile = lambda student: None, force: bool = False) -> GradeSummary:
+        def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Iterator[Graded]:
+            for one in todo:
+                sha256 = hashlib.sha256(one.path.read_bytes()).hexdigest()
+                suite = course_sha256(course, assignment)
+                result = Result("small", one.student, sha256, suite, "strict", 1.0, 1.0, (), ())
+                yield Graded(one.student, one.path, result, seconds=SECONDS)
+                after(one.student)
+
+        monkeypatch.setattr(batch, "grade_batch", made)
+        request = GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results", force=force)
+        return grade_command(request, quiet=True)
+
+    return run
+
+
+def stored(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "results" / "small").glob("*"))
+
+
+def test_two_runs_at_once_are_one_too_many(grade: Callable[..., GradeSummary], course: Course, tmp_path: Path) -> None:
+    locks = course.root / ".autograder" / "locks"
+    with (
+        only_writer(locks, tmp_path / "results", "small"),
+        pytest.raises(ResultsInUse, match=rf"\(process {os.getpid()} on .*\) writes results of small into .*results"),
+    ):
+        grade()
+    with only_writer(locks, tmp_path / "elsewhere", "small"):
+        assert grade().graded == 3
+
+
+def test_results_that_disappear_meanwhile_are_written_again(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:
+    def clean_up(student: str) -> None:
+        if student == "bob":
+            shutil.rmtree(tmp_path / "results")
+
+    summary = grade(after=clean_up)
+    assert (summary.graded, summary.problems, len(summary.results)) == (3, (), 3)
+    assert stored(tmp_path) == ["ada.json", "bob.json", "cyd.json"]
+    assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == ["ada", "bob", "cyd"]
+
+
+def test_an_older_result_that_disappears_meanwhile_is_missed(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
+    grade()
+    write_whole(tmp_path / "handed-in" / "bob.ipynb", handed_in(ANSWERS, ["1"]))
+    summary = grade(after=lambda student: shutil.rmtree(tmp_path / "results"))
+    assert summary.graded == 1
+    assert [problem.student for problem in summary.problems] == ["ada", "cyd"]
+    assert "has disappeared" in summary.problems[0].problem
+    assert [result.student for result in summary.results] == ["bob"]
+    assert grade().graded == 2
+
+
+def test_times_stand_on_disk_as_soon_as_a_submission_is_graded(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
+    seen: list[list[str]] = []
+    grade(after=lambda student: seen.append([entry.student for entry in read_timing(tmp_path / "results", "small")]))
+    assert seen == [["ada"], ["ada", "bob"], ["ada", "bob", "cyd"]]
+
+
+def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
+    grade()
+    seen: list[list[str]] = []
+
+    def look(student: str) -> None:
+        seen.append([entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older])
+
+    grade(after=look, force=True)
+    # a result counts as written only when the next is graded: the run may be killed while it is being written
+    assert seen == [["ada", "bob", "cyd"], ["bob", "cyd"], ["cyd"]]
+    assert not [entry for entry in read_timing(tmp_path / "results", "small") if entry.older]
+
+
+def test_what_a_killed_run_left_half_written_is_removed(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:
+    grade()
+    others = tmp_path / "results" / ".other.timing.json.abc.part"
+    for left in (
+        tmp_path / "results" / "small" / ".ada.json.abc.part",
+        tmp_path / "results" / ".small.timing.json.abc.part",
+        others,
+    ):
+        left.write_text("{", encoding="utf-8")
+    grade()
+    assert list(tmp_path.rglob("*.part")) == [others]
+
+
+def test_a_file_that_the_system_does_not_let_be_read_costs_no_older_result(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = FoundSubmission("ada", tmp_path / "ada.ipynb")
+    found.path.touch()
+    assert not bench.suite.grade(bench.clients[0], bench.isolation, found).untried, "it is empty: the student's doing"
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "read", fails)
+    with pytest.raises(OutOfReach, match=r"ada.ipynb: cannot be read \(Input/output error\)"):
+        read_handed_in(found.path, 100)
+    assert bench.suite.grade(bench.clients[0], bench.isolation, found).untried
+
+
+def test_a_temporary_folder_of_a_dead_run_is_removed_and_a_living_ones_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    living = ScratchFolder()
+    dead, foreign = tmp_path / "attention-kit-dead", tmp_path / "something-else"
+    dead.mkdir()
+    (dead / "cache").touch()
+    foreign.mkdir()
+    next_one = ScratchFolder()
+    assert sorted(tmp_path.iterdir()) == sorted([living.path, next_one.path, foreign])
+    living.remove()
+    next_one.remove()
+    assert list(tmp_path.iterdir()) == [foreign]
