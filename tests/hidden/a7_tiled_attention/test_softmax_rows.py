@@ -9,86 +9,80 @@ pytestmark = [forbid("torch.softmax", "torch.log_softmax", "torch.logsumexp")]
 
 @points(2)
 def test_rows_become_distributions(student):
-    """Lengths beside a power of two, and exactly one. Each program reduces its own rows."""
-    for m, n in ((5, 11), (3, 64), (40, 33)):
+    """Rows of 64 and of 32 elements. Each program reduces its own rows."""
+    for m, n in ((5, 64), (3, 32)):
         x = 2 * randn(m, n).float()
         _assert_close(student.launch("softmax_rows", x), x)
 
 
-@points(1.5)
+@points(2)
 def test_lanes_beyond_the_row_count_nowhere(student):
-    """Rows far below zero: a lane that holds 0 would be their maximum, and would have a share of the sum."""
-    x = full((3, 11), -60.0).float() + randn(3, 11).float()
-    _assert_close(student.launch("softmax_rows", x), x)
-    _assert_close(student.launch("softmax_rows", x + 59.5), x + 59.5)
+    """Rows of 11 and of 33. A lane that holds 0 is the maximum of a row far below zero, and has a share of any sum."""
+    for m, n, shift in ((3, 11, -60.0), (3, 33, 0.0)):
+        x = full((m, n), shift).float() + randn(m, n).float()
+        _assert_close(student.launch("softmax_rows", x), x)
 
 
 @points(1.5)
 def test_large_elements_do_not_overflow(student):
-    """Rows near 1000 and near -60000, and rows of unequal size."""
-    x = torch.cat([1e3 + randn(2, 13), -6e4 + randn(2, 13), 30 * randn(2, 13)]).float()
+    """Rows near 1000 and near -60000, and a row of unequal elements."""
+    x = torch.cat([1e3 + randn(1, 32), -6e4 + randn(1, 32), 30 * randn(1, 32)]).float()
     _assert_close(student.launch("softmax_rows", x), x)
 
 
 @points(1)
 def test_any_strides(student):
     """x transposed, and with gaps between rows and columns."""
-    x = randn(37, 26).float()
-    _assert_close(student.launch("softmax_rows", x.T), x.T)
-    _assert_close(student.launch("softmax_rows", x[::3, 1::2]), x[::3, 1::2])
+    for x in (randn(32, 5).float().T, randn(9, 64).float()[::3, 1::2]):
+        _assert_close(student.launch("softmax_rows", x), x)
 
 
 @points(0.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 in and out. 5000 equal elements: their sum is beyond what float16 counts exactly."""
-    x = zeros(2, 5000).half()
-    x[1, 7] = 5.0
-    _assert_close(student.launch("softmax_rows", x), x, atol=1e-5)
+    """float16 in and out. The largest element is 8: near it, float16 has steps of 0.008."""
+    x = 0.7 * randn(2, 32)
+    x[:, 3] = 8.0
+    x = x.half()
+    result, launch = student.launch("softmax_rows", x)
+    _assert_close((result, launch), x, atol=1e-7, rtol=2e-3)
 
 
 @points(1)
 def test_the_kernel_does_it(student):
-    """Counted: x is loaded once and the output stored once, and torch computes nothing around it."""
-    x = randn(35, 21).float()
+    """Counted: x is loaded once and the output stored once, and torch computes nothing around it. x stays as it was."""
+    x = randn(5, 32).float()
     _, launch = student.launch("softmax_rows", x)
+    assert_unchanged()
     assert launch.kernels >= 1, "No kernel was launched: the softmax should happen in softmax_rows_kernel."
     assert not launch.computed, (
         f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
         "arithmetic belongs in the kernel."
     )
-    assert launch.loads.get("x") == 35 * 21, "Each element of x should be loaded once: the row fits on the chip."
-    assert sum(launch.stores.values()) == 35 * 21, "Each element of the output should be stored once."
+    assert launch.loads.get("x") == 5 * 32, "Each element of x should be loaded once: the row fits on the chip."
+    assert sum(launch.stores.values()) == 5 * 32, "Each element of the output should be stored once."
 
 
 @points(0.5)
 def test_one_column_and_one_row(student):
-    """A row of one element is (1); one row of 13."""
-    _assert_close(student.launch("softmax_rows", randn(5, 1).float()), zeros(5, 1).float())
-    x = randn(1, 13).float()
+    """A row of one element is (1); one row of 16."""
+    _assert_close(student.launch("softmax_rows", randn(2, 1).float()), zeros(2, 1).float())
+    x = randn(1, 16).float()
     _assert_close(student.launch("softmax_rows", x), x)
 
 
 @points(0.5)
 def test_a_row_longer_than_a_thousand(student):
-    """1500 elements: the block follows the length of the row."""
-    x = randn(2, 1500).float()
+    """2048 elements: the block follows the length of the row."""
+    x = randn(2, 2048).float()
     _assert_close(student.launch("softmax_rows", x), x)
 
 
-@points(0.5)
-def test_the_input_stays_as_it_was(student):
-    """The output is a new tensor."""
-    x = randn(9, 13).float()
-    _assert_close(student.launch("softmax_rows", x), x)
-    assert_unchanged()
-
-
-def _assert_close(answer, x, atol=1e-5):
+def _assert_close(answer, x, atol=1e-6, rtol=1e-5):
     result, launch = answer
-    assert launch.loads.get("x"), "No kernel loads x: the work is not done in a kernel."
+    assert launch.loads, "No kernel loads anything: the work is not done in a kernel."
     if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
         raise AssertionError(
             "There is nan in the result, and masked lanes of x were loaded without other=. On a GPU they would hold "
             "anything; here they are nan."
         )
-    assert_close(result, torch.softmax(x.double(), dim=-1).to(x.dtype), atol=atol)
+    assert_close(result, torch.softmax(x.double(), dim=-1).to(x.dtype), atol=atol, rtol=rtol)

@@ -1,198 +1,252 @@
-"""triton_attention: tiled attention as a kernel, checked address by address and byte by byte."""
+"""triton_attention: tiled attention as a kernel, checked address by address and byte by byte.
+
+Lengths are multiples of 64 wherever the claim is not about ragged tiles, so that any tile divides them.
+"""
 
 import torch
 
-from autograder.suite import (
-    assert_close,
-    assert_refused,
-    assert_unchanged,
-    forbid,
-    full,
-    points,
-    randn,
-    zeros,
-)
+from autograder.suite import assert_close, assert_refused, assert_unchanged, forbid, full, points, randn, zeros
 
 pytestmark = [forbid("torch.nn.functional.scaled_dot_product_attention")]
 
 
-@points(2)
+@points(2.5)
 def test_one_head_without_ragged_tiles(student):
-    """B = H = 1, 32 queries, 64 keys, d = 16: the plain algorithm. Scores differ enough for weights to matter."""
-    q, k, v = _inputs(1, 1, 32, 64, 16)
-    _assert_o(student.launch("triton_attention", 2 * q, k, v), _whole(2 * q, k, v))
+    """B = H = 1, 128 queries and keys, d = 16: the plain algorithm, over several tiles either way."""
+    q, k, v = (randn(1, 1, 128, 16).float() for _ in range(3))
+    answer = student.launch("triton_attention", 2 * q, k, v)
+    _assert_o(answer, _whole(2 * q, k, v)[0], atol=2e-5)
+    _assert_tiled(answer[1], 16)
 
 
 @points(1)
 def test_every_head_has_its_own_pointers(student):
-    """Two sentences of three heads: batch and head belong into the pointer of each tensor, and of the output."""
-    q, k, v = _inputs(2, 3, 16, 32, 16)
-    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
+    """Two sentences of three heads, and every query picks one value: batch and head belong into the pointer of each
+    tensor, and of the output."""
+    q, k, v, picked = _one_key_each(2, 3, 64, 64, 16)
+    _assert_o(student.launch("triton_attention", q, k, v), picked)
 
 
-@points(2)
-def test_ragged_tiles(student):
-    """40 queries and 24 keys, then 24 and 72: no tile divides them. All scores are negative: a key that is not
-    there has score 0 if nobody says otherwise, and would win."""
-    for n_q, n_k in ((40, 24), (24, 72)):
-        q, k, v = _inputs(1, 2, n_q, n_k, 16)
-        q, k = q.abs() + 0.3, -k.abs() - 0.3
-        _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
+@points(1.5)
+def test_ragged_key_tiles(student):
+    """40, 72 and 3 keys: no tile divides them. All scores are negative: a key that is not there has score 0 if nobody
+    says otherwise, and would win."""
+    for n_k in (40, 72, 3):
+        q, k, v, picked = _one_key_each(1, 1, 64, n_k, 16, least=-100.0)
+        _assert_o(student.launch("triton_attention", q, k, v), picked)
+
+
+@points(1)
+def test_ragged_query_tiles(student):
+    """40 queries, then 5: no tile divides them, and their last rows are in nobody's memory."""
+    for n_q in (40, 5):
+        q, k, v, picked = _one_key_each(1, 2, n_q, 64, 16)
+        _assert_o(student.launch("triton_attention", q, k, v), picked)
 
 
 @points(1)
 def test_head_sizes_that_are_no_power_of_two(student):
-    """d = 24 and d = 40: lanes beyond d take part in the dot product. What do they hold?"""
+    """d = 24 and d = 40: lanes beyond d take part in the dot product. What do they hold? d is also in the scale."""
     for d in (24, 40):
-        q, k, v = _inputs(1, 2, 32, 32, d)
-        _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
+        q, k, v = (randn(1, 1, 64, d).float() for _ in range(3))
+        _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
 
 
 @points(1)
-def test_any_strides(student):
-    """q, k and v as projections leave them, [B, N, H, d] with N and H swapped; then each with strides of its own."""
-    q, k, v = (randn(2, n, 3, 16).float().transpose(1, 2) for n in (16, 32, 32))
-    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
-    q, k, v = randn(1, 2, 16, 32).float()[..., ::2], randn(1, 2, 16, 32).float().mT, randn(2, 1, 32, 16).float()
-    v = v.transpose(0, 1)
-    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
+def test_strides_that_projections_leave(student):
+    """q and k as projections leave them, [B, N, H, d] with N and H swapped, and v contiguous. Every query picks one
+    value."""
+    q, k, v, picked = _one_key_each(1, 3, 64, 64, 16)
+    q, k = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k))
+    _assert_o(student.launch("triton_attention", q, k, v), picked)
 
 
 @points(1)
+def test_strides_that_all_differ(student):
+    """q with gaps between its elements, k transposed, v with N before H: each tensor has strides of its own."""
+    q, k = randn(1, 2, 64, 32).float()[..., ::2], randn(1, 2, 16, 64).float().mT
+    v = randn(1, 64, 2, 16).float().transpose(1, 2)
+    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
+
+
+@points(0.5)
 def test_causal(student):
-    """As many queries as keys, more than one tile: token i sees itself and what is before it."""
-    q, k, v = _inputs(1, 1, 72, 72, 16)
-    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _whole(q, k, v, causal=True))
+    """As many queries as keys, more than one tile, equal scores: token i has the mean of its own value and those
+    before it."""
+    q, k, v = _equal_scores(128, 128, -3.0)
+    answer = student.launch("triton_attention", q, k, v, causal=True)
+    _assert_o(answer, _means(v, 128))
+    _assert_tiled(answer[1], 16)
 
 
 @points(1.5)
 def test_causal_is_aligned_at_the_bottom_right(student):
-    """16 queries on 48 keys: the first query sees 33 of them. Then 40 on 24: the first 16 queries see nothing, and
-    have o = 0 and lse = -inf."""
-    q, k, v = _inputs(1, 1, 16, 48, 16)
-    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _whole(q, k, v, causal=True))
-    q, k, v = _inputs(1, 1, 40, 24, 16)
-    answer = student.launch("triton_attention", q, k, v, causal=True)
-    _assert_o(answer, _whole(q, k, v, causal=True))
-    assert_close(answer[0][1][..., :16], full((1, 1, 16), -torch.inf).float(), what="lse of rows that see nothing")
-
-
-@points(1.5)
-def test_large_scores_do_not_overflow(student):
-    """Scores of about ±1000, with the maximum in the last tile, then in the first."""
-    q, k, v = _inputs(1, 1, 16, 72, 16)
-    for order in (1.0, -1.0):
-        climbing = k * 0.1 + order * torch.linspace(-60, 60, 72).view(72, 1)
-        q = q.abs() + 1
-        _assert_o(student.launch("triton_attention", q, climbing, v), _whole(q, climbing, v), atol=2e-3)
+    """64 queries on 88 keys, equal scores: the first query sees 25 keys, the last one all, in whichever tile they are.
+    88 is no multiple of a tile."""
+    q, k, v = _equal_scores(64, 88, -3.0)
+    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _means(v, 64))
 
 
 @points(1)
+def test_rows_that_see_nothing(student):
+    """64 queries on 40 keys, causal, equal scores: the first 24 see nothing, and have o = 0 and lse = -inf."""
+    q, k, v = _equal_scores(64, 40, -3.0)
+    answer = student.launch("triton_attention", q, k, v, causal=True)
+    _assert_o(answer, _means(v, 64))
+    assert_close(answer[0][1][..., :24], full((1, 1, 24), -torch.inf).float(), what="lse of rows that see nothing")
+
+
+@points(1)
+def test_large_scores_do_not_overflow(student):
+    """In one tile some queries have scores up to 1000, and some have scores of -1000 and less. The largest score comes
+    first: later tiles have smaller ones."""
+    q, k, v = zeros(1, 1, 64, 16), zeros(1, 1, 128, 16), randn(1, 1, 128, 16)
+    q[..., 0], q[..., 1::2, 1] = 4000.0, -8000.0  # √d = 4
+    k[..., 0], k[..., 1] = -randn(1, 1, 128).abs(), 1.0
+    k[0, 0, ::16, 0] = torch.linspace(1.0, 0.3, 8)
+    q, k, v = q.float(), k.float(), v.float()
+    answer = student.launch("triton_attention", q, k, v)
+    _assert_o(answer, v[..., :1, :].expand(1, 1, 64, 16))
+    _assert_tiled(answer[1], 16)
+
+
+@points(0.5)
 def test_scores_far_below_zero_count(student):
-    """All scores are below -50000, so that every exp(score) is 0. What is the maximum of nothing?"""
-    q, k, v = full((1, 1, 16, 16), -120.0).float(), 115 + 0.01 * randn(1, 1, 40, 16).float(), randn(1, 1, 40, 16)
-    v = v.float()
-    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v), atol=2e-2)
+    """All scores are -60000, so that every exp(score) is 0. What is the maximum of nothing?"""
+    q, k, v = _equal_scores(64, 64, -6e4)
+    _assert_o(student.launch("triton_attention", q, k, v), v.mean(dim=2, keepdim=True).expand(1, 1, 64, 16))
 
 
-@points(1.5)
+@points(0.5)
+def test_hidden_keys_weigh_nothing_whatever_the_scores(student):
+    """Causal, and every score is -4000000. What is hidden needs a score that is lower than any."""
+    q, k, v = _equal_scores(64, 64, -4e6)
+    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _means(v, 64))
+
+
+@points(1)
 def test_log_sum_exp(student):
-    """lse is float32 [B, H, N_q], the logarithm of the sum of exp(score): m + ln l. Two sentences, two heads."""
-    q, k, v = _inputs(2, 2, 24, 40, 16)
+    """lse is float32 [B, H, N_q], the logarithm of the sum of exp(score): m + ln l. Two heads."""
+    q, k, v = (randn(1, 2, 64, 16).float() for _ in range(3))
     (_, lse), _ = student.launch("triton_attention", 2 * q, k, v)
     assert_close(lse, _whole(2 * q, k, v)[1].float(), atol=1e-4, what="lse")
 
 
-@points(1)
+@points(0.5)
 def test_half_precision(student):
-    """float16 in, float16 out, lse in float32; the accumulator is float32."""
-    q, k, v = (t.half() for t in _inputs(1, 2, 24, 40, 16))
-    answer = student.launch("triton_attention", q, k, v)
-    _assert_o(answer, _whole(q, k, v), atol=4e-3)
-    assert_close(answer[0][1], _whole(q, k, v)[1].float(), atol=4e-3, what="lse")
+    """float16 in, float16 out, lse in float32; so is the accumulator: 64 values near 1500 have a sum above 65504."""
+    q, k = (0.1 * randn(1, 1, 64, 16).half() for _ in range(2))
+    v = (1500 + 300 * randn(1, 1, 64, 16)).half()
+    (o, lse), launch = student.launch("triton_attention", q, k, v)
+    expected = _whole(q, k, v)
+    _assert_o(((o, lse), launch), expected[0], rtol=2e-3)
+    assert_close(lse, expected[1].float(), atol=2e-2, what="lse")
 
 
-@points(1.5)
-def test_the_kernel_works_tile_by_tile(student, reference):
+@points(2.5)
+def test_the_kernel_works_tile_by_tile(student):
     """Counted: each query once, keys and values once a query tile, as hbm_traffic has it; no tile above 64 × 64."""
-    n, d = 160, 16
-    q, k, v = _inputs(1, 1, n, n, d)
-    (o, _), launch = student.launch("triton_attention", q, k, v)
-    _assert_o(((o, None), launch), _whole(q, k, v))
+    n, d = 128, 16
+    q, k, v, picked = _one_key_each(1, 1, n, n, d)
+    answer = student.launch("triton_attention", q, k, v)
+    _assert_o(answer, picked)
+    launch = answer[1]
+    _assert_tiled(launch, d)
     loads = {name: launch.loads.get(name, 0) for name in ("q", "k", "v")}
-    assert min(loads.values()) >= n * d, (
-        f"The kernel loads {loads['q']} elements of q, {loads['k']} of k and {loads['v']} of v, and there are {n * d} "
-        "in each: attention needs them all."
-    )
-    assert launch.dots >= 2, "There is no tl.dot: the two products should be computed in the kernel."
-    assert launch.largest <= 4096, (
-        f"A tile has {launch.largest} elements; at most 64 × 64 = 4096 are asked for. One tile over all keys is the "
-        "score matrix again."
-    )
     walks = loads["k"] // (n * d)
     assert (loads["q"], loads["k"], loads["v"]) == (n * d, walks * n * d, walks * n * d), (
         f"The kernel loads {loads['q']} elements of q, {loads['k']} of k and {loads['v']} of v. Each query should be "
         f"loaded once ({n * d} elements), and all keys and values once for each query tile."
     )
-    assert walks <= n // 8, (
+    assert walks <= n // 16, (
         f"All keys are loaded {walks} times, once for every {n // walks} queries: tiles are too small."
     )
-    stored = sum(launch.stores.values()) - n  # the log-sum-exp is not counted
-    traffic = reference.hbm_traffic(n, d, -(-n // walks), 32, 1)
-    assert sum(loads.values()) + stored == traffic["tiled"], (
-        f"The output has {n * d} elements and {n} log-sum-exps; the kernel stores {stored + n} elements."
+    stored = sum(launch.stores.values())
+    assert stored == n * d + n, (
+        f"The output has {n * d} elements and {n} log-sum-exps; the kernel stores {stored} elements."
     )
 
 
-@points(1)
+@points(0.5)
 def test_the_wrapper_computes_nothing(student):
     """Counted: torch operations around the kernel. Allocating, padding and rearranging is fine."""
-    q, k, v = _inputs(1, 2, 16, 16, 16)
+    q, k, v, picked = _one_key_each(1, 1, 64, 64, 16)
     answer = student.launch("triton_attention", q, k, v)
+    assert_unchanged()
     assert answer[1].kernels >= 1, "No kernel was launched."
     assert not answer[1].computed, (
         f"The wrapper computes with torch ({', '.join(answer[1].computed)}). All arithmetic on q, k and v belongs in "
         "the kernel."
     )
-    _assert_o(answer, _whole(q, k, v))
-    assert_unchanged()
-
-
-@points(0.5)
-def test_fewer_rows_than_a_tile(student):
-    """5 queries and 3 keys, then one of each."""
-    for n_q, n_k in ((5, 3), (1, 1)):
-        q, k, v = _inputs(1, 2, n_q, n_k, 16)
-        _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v))
+    _assert_o(answer, picked)
 
 
 @points(0.5)
 def test_sizes_that_do_not_fit_are_refused(student):
-    """q and k of different d, k and v of different length: ValueError with the sizes."""
-    f = student.triton_attention
-    assert_refused(f, zeros(1, 1, 5, 16), zeros(1, 1, 7, 24), zeros(1, 1, 7, 24), sizes=(16, 24))
-    assert_refused(f, zeros(1, 1, 5, 16), zeros(1, 1, 7, 16), zeros(1, 1, 9, 16), sizes=(7, 9))
+    """q and k of different d, k and v of different length or d: ValueError with the sizes."""
+    f, (q, k, v, picked) = student.triton_attention, _one_key_each(1, 1, 64, 64, 16)
+    assert_close(f(q, k, v)[0], picked, atol=1e-4, what="o")
+    assert_refused(f, q, zeros(1, 1, 64, 24), zeros(1, 1, 64, 24), sizes=(16, 24))
+    assert_refused(f, q, k, zeros(1, 1, 72, 16), sizes=(64, 72))
+    assert_refused(f, q, k, zeros(1, 1, 64, 24), sizes=(16, 24))
 
 
-def _inputs(b, h, n_q, n_k, d):
-    return tuple(randn(b, h, n, d).float() for n in (n_q, n_k, n_k))
+def _one_key_each(b, h, n_q, n_k, d, least=0.0):
+    """q, k, v, and the output [b, h, n_q, d]: a query has the score least + 80 with one of the first 12 keys, and about
+    `least` with the others, so that its output is the value of that key, whatever the details."""
+    keys = min(n_k, 12)
+    q, k, v = (0.01 * randn(b, h, n, d) for n in (n_q, n_k, n_k))
+    directions = torch.linspace(0, d - 2, keys).long()  # d - 1 is for what all scores share
+    target = torch.randint(keys, (b, h, n_q))
+    size = (80 * d**0.5) ** 0.5
+    k[..., :keys, :].scatter_(3, directions.expand(b, h, keys).unsqueeze(3), size)
+    q.scatter_(3, directions[target].unsqueeze(3), size)
+    q[..., d - 1], k[..., d - 1] = 1.0, least * d**0.5
+    v = v * 100
+    picked = v.gather(2, target.unsqueeze(3).expand(b, h, n_q, d))
+    return q.float(), k.float(), v.float(), picked.float()
 
 
-def _whole(q, k, v, causal=False):
-    """(o, lse) in float64 by the whole matrix; rows that see nothing are 0 and -inf."""
+def _equal_scores(n_q, n_k, score):
+    """q, k, v of one head, d = 16: every query has the same score with every key."""
+    q, k = zeros(1, 1, n_q, 16), zeros(1, 1, n_k, 16)
+    q[..., 3], k[..., 3] = 4.0 * abs(score) ** 0.5, score / abs(score) ** 0.5
+    return q.float(), k.float(), randn(1, 1, n_k, 16).float()
+
+
+def _means(v, n_q):
+    """The mean of the values that each query sees, with equal scores, causal; 0 where it sees none."""
+    n_k = v.shape[2]
+    seen = (torch.arange(n_q) + 1 + n_k - n_q).clamp(min=0)
+    sums = torch.nn.functional.pad(v.double().cumsum(dim=2), (0, 0, 1, 0))
+    return (sums[:, :, seen] / seen.clamp(min=1).unsqueeze(1)).float()
+
+
+def _whole(q, k, v):
+    """(o, lse) in float64 by the whole matrix; o in the dtype of q."""
     s = torch.einsum("bhid,bhjd->bhij", q.double(), k.double()) * q.shape[-1] ** -0.5
-    if causal:
-        n_q, n_k = s.shape[-2:]
-        s = s.masked_fill(torch.arange(n_k) > torch.arange(n_q)[:, None] + n_k - n_q, -torch.inf)
-    return (torch.softmax(s, dim=-1).nan_to_num(0.0) @ v.double()).to(q.dtype), torch.logsumexp(s, dim=-1)
+    return (torch.softmax(s, dim=-1) @ v.double()).to(q.dtype), torch.logsumexp(s, dim=-1)
 
 
-def _assert_o(answer, expected, atol=2e-5):
+def _assert_tiled(launch, d):
+    """No tile above 64 × 64: neither in its elements, nor in the keys that two products take part in."""
+    assert launch.largest <= 4096, (
+        f"A tile has {launch.largest} elements; at most 64 × 64 = 4096 are asked for. One tile over all keys is the "
+        "score matrix again."
+    )
+    keys = launch.loads.get("k", 0) // d
+    assert 64 * launch.dots >= 2 * keys, (
+        f"The kernel loads {keys} rows of k, each walk counted, and calls tl.dot {launch.dots} times: a tile has more "
+        "than 64 keys. One tile over all keys is the score matrix again."
+    )
+
+
+def _assert_o(answer, expected, atol=1e-4, rtol=2e-6):
     (o, _), launch = answer
-    if not launch.dots or not all(launch.loads.get(name) for name in ("q", "k", "v")):
+    if not launch.dots or not launch.loads:
         raise AssertionError(
-            f"The kernel loads {launch.loads.get('q', 0)} elements of q, {launch.loads.get('k', 0)} of k and "
-            f"{launch.loads.get('v', 0)} of v, and calls tl.dot {launch.dots} times: it does not compute attention."
+            f"The kernels load {sum(launch.loads.values())} elements and call tl.dot {launch.dots} times: both "
+            "products should be computed in a kernel."
         )
     if launch.unfilled and isinstance(o, torch.Tensor) and bool(o.isnan().any()):
         raise AssertionError(
@@ -205,4 +259,4 @@ def _assert_o(answer, expected, atol=2e-5):
             f"Row {rows} of o is nan throughout, others are not. Either no program has written it (memory that nobody "
             "writes is nan here), or it is inf - inf or 0 / 0: does it see any key?"
         )
-    assert_close(o, expected[0], atol=atol, what="o")
+    assert_close(o, expected, atol=atol, rtol=rtol, what="o")
