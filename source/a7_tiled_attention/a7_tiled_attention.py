@@ -120,7 +120,8 @@ def online_softmax_stats(x, block):
 
     Returns:
         (m, l), each [...]: m the maximum of the row, l the sum of exp(x - m). A row that is all -inf (or empty) has
-        m = -inf and l = 0. float32 for half precision, else the dtype of x. No copy of the whole x is made.
+        m = -inf and l = 0. float32 for half precision, else the dtype of x. All that is alive at any time, x left out,
+        is a few blocks, however long the row.
 
     Raises:
         ValueError: block is below 1; it stands in the message.
@@ -284,7 +285,8 @@ def tiled_attention(q, k, v, block_q, block_k, causal=False):
     Returns:
         (o, lse): o [..., N_q, d_v] in the dtype of q; lse [..., N_q], the logarithm of the sum of exp(score), float32
         for half precision, else the dtype of q. A row that sees no key has o = 0 and lse = -inf. All that is alive at
-        any time, inputs left out, is far less than N_q * N_k numbers.
+        any time, inputs left out, is the answer and a few tiles: far less than N_q * N_k numbers, and no more with more
+        keys.
 
     Raises:
         ValueError: a block below 1; q and k of different d; k and v of different N_k. The sizes in the message.
@@ -379,8 +381,9 @@ def tiled_attention_backward(q, k, v, o, lse, do, block_q, block_k, causal=False
         block_q, block_k: rows of the tiles; they need not be those of the forward pass.
 
     Returns:
-        (dq, dk, dv) in the shapes and dtypes of q, k, v. Rows that see nothing contribute nothing. All that is alive
-        at any time, inputs left out, is far less than N_q * N_k numbers.
+        (dq, dk, dv) in the shapes and dtypes of q, k, v; half precision computes in float32. Rows that see nothing
+        contribute nothing. All that is alive at any time, inputs left out, is the gradients and a few tiles: far less
+        than N_q * N_k numbers.
     """
     ### BEGIN SOLUTION
     n_q, n_k, scale = q.shape[-2], k.shape[-2], 1 / math.sqrt(q.shape[-1])
@@ -575,11 +578,13 @@ def add_bias(x, b):
     """x + b, added by a kernel.
 
     Args:
-        x: [M, N], any strides.
+        x: [M, N], float32 or float16, any strides.
         b: [N], any stride, in the dtype of x.
 
     Returns:
-        [M, N], x[i, j] + b[j], in the dtype of x.
+        [M, N], x[i, j] + b[j], in the dtype of x: a new tensor. The kernel loads each element of x once and stores each
+        sum once, in tiles of at most 64 × 64 = 4096 elements, one a program. The wrapper allocates and rearranges, and
+        computes nothing itself.
 
     Raises:
         ValueError: b is not [N]; both lengths in the message.
@@ -657,7 +662,8 @@ def softmax_rows(x):
         x: [M, N], float32 or float16, any strides; finite.
 
     Returns:
-        [M, N], rows that sum to 1, in the dtype of x; computed in float32.
+        [M, N], rows that sum to 1, in the dtype of x: a new tensor; computed in float32. The kernel loads each element
+        of x once and stores each weight once. The wrapper allocates and rearranges, and computes nothing itself.
     """
     ### BEGIN SOLUTION
     m, n = x.shape
@@ -770,7 +776,9 @@ def triton_attention(q, k, v, causal=False):
 
     Returns:
         (o, lse): o [B, H, N_q, d] in the dtype of q; lse [B, H, N_q], float32. A row that sees no key has o = 0 and
-        lse = -inf. The wrapper allocates and rearranges, and computes nothing itself; tiles are at most 64 × 64.
+        lse = -inf. The kernel loads each query once, and all keys and values once for each query tile (not causal: it
+        may end earlier then); both products are `tl.dot`. Tiles have 16 to 64 keys and at most 64 × 64 = 4096 elements.
+        The accumulator is float32. The wrapper allocates and rearranges, and computes nothing itself.
 
     Raises:
         ValueError: k or v does not fit q (d, or N_k of k and v); the sizes in the message.

@@ -85,6 +85,9 @@ def _assert_stored(launch, count):
 def _assert_close(answer, expected, atol=1e-6):
     result, launch = answer
     assert launch.loads, "No kernel loads anything: the work is not done in a kernel."
+    assert not launch.computed, (
+        f"torch computes ({', '.join(launch.computed)}), and the addition belongs in the kernel."
+    )
     if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
         raise AssertionError(
             f"There is nan in the result, and masked lanes of {', '.join(launch.unfilled)} were loaded without other=. "

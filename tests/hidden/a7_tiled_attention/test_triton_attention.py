@@ -9,6 +9,9 @@ from autograder.suite import assert_close, assert_refused, assert_unchanged, for
 
 pytestmark = [forbid("torch.nn.functional.scaled_dot_product_attention")]
 
+_ATTENTION = {"mm", "bmm", "addmm", "baddbmm", "mv", "dot", "sum", "_softmax", "exp", "exp2", "logsumexp"}
+"""Operations of torch, by their names inside it, without which it does not compute attention."""
+
 
 @points(2.5)
 def test_one_head_without_ragged_tiles(student):
@@ -114,14 +117,14 @@ def test_large_scores_do_not_overflow(student):
 def test_scores_far_below_zero_count(student):
     """All scores are -60000, so that every exp(score) is 0. What is the maximum of nothing?"""
     q, k, v = _equal_scores(64, 64, -6e4)
-    _assert_o(student.launch("triton_attention", q, k, v), v.mean(dim=2, keepdim=True).expand(1, 1, 64, 16))
+    _assert_o(student.launch("triton_attention", q, k, v), v.mean(dim=2, keepdim=True).expand(1, 1, 64, 16), atol=2e-2)
 
 
 @points(0.5)
 def test_hidden_keys_weigh_nothing_whatever_the_scores(student):
-    """Causal, and every score is -4000000. What is hidden needs a score that is lower than any."""
-    q, k, v = _equal_scores(64, 64, -4e6)
-    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _means(v, 64))
+    """Causal, and every score is -60000. What is hidden needs a score that is lower than any."""
+    q, k, v = _equal_scores(64, 64, -6e4)
+    _assert_o(student.launch("triton_attention", q, k, v, causal=True), _means(v, 64), atol=2e-2)
 
 
 @points(1)
@@ -243,6 +246,8 @@ def _assert_tiled(launch, d):
 
 def _assert_o(answer, expected, atol=1e-4, rtol=2e-6):
     (o, _), launch = answer
+    if by_torch := _ATTENTION.intersection(launch.computed):
+        raise AssertionError(f"torch computes attention here ({', '.join(sorted(by_torch))}), and not your kernel.")
     if not launch.dots or not launch.loads:
         raise AssertionError(
             f"The kernels load {sum(launch.loads.values())} elements and call tl.dot {launch.dots} times: both "
