@@ -572,8 +572,11 @@ def computes_in_half_precision(): ...
     "tiled_attention",
     hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 until it is divided.",
     replace=(
-        "p @ v[..., j : j + block_k, :].to(dtype)",
-        "(p @ v[..., j : j + block_k, :].to(dtype)).to(q.dtype).to(dtype)",
+        "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
+        """
+stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))
+stats = *stats[:2], stats[2].to(q.dtype).to(dtype)
+""",
     ),
 )
 def accumulator_in_half_precision(): ...

@@ -30,8 +30,9 @@ def test_traffic_grows_faster_with_a_second_tile(student):
 
 @points(0.5)
 def test_traffic_of_ragged_tiles(student):
-    """Eight tiles, then fifteen: 9 units, then 16, of twice the size."""
-    assert_close(student.growth_of_costs(36, 8, 5, 4)["traffic"], math.log2(2 * 16 / 9), what="traffic")
+    """With 740 tokens there are eight tiles of 96, then sixteen: 9 units, then 17, of twice the size."""
+    ragged, first = _traffic(student, 740), _traffic(student, 13)
+    assert_close(ragged / first, math.log2(2 * 17 / 9), what="traffic from 740 to 1480, over that from 13 to 26,")
 
 
 @points(0.5)
