@@ -33,7 +33,7 @@ def test_one_query_tile_moves_everything_once(student):
 @points(1)
 def test_a_ragged_last_tile_is_a_tile(student):
     """13 tokens in tiles of 4 are four tiles, in tiles of 13 they are one, and so they are in tiles of 128."""
-    four, one, large = (student.hbm_traffic(13, 5, block_q, 2, 1)["tiled"] for block_q in (4, 13, 128))
+    large, four, one = (student.hbm_traffic(13, 5, block_q, 2, 1)["tiled"] for block_q in (128, 4, 13))
     assert_equal(four - one, 3 * 130, what="tiled with query tiles of 4, less that with tiles of 13,")
     assert_equal(large - one, 0, what="tiled with query tiles of 128, less that with tiles of 13,")
 
