@@ -70,10 +70,11 @@ def test_extreme_scores_stay_finite(student):
 
 @points(0.5)
 def test_several_batch_dimensions(student):
-    """m and l have any number of dimensions, o one more."""
+    """m and l have any number of dimensions, o one more, and the first two may be swapped in memory."""
     s, v = _equal_maxima(2, 3, 5, 8, cut=1), randn(2, 3, 8, 2)
-    merged = student.merge_stats(_stats(s[..., :1], v[..., :1, :]), _stats(s[..., 1:], v[..., 1:, :]))
-    _assert_same(merged, _stats(s, v))
+    parts = (_stats(s[..., :1], v[..., :1, :]), _stats(s[..., 1:], v[..., 1:, :]), _stats(s, v))
+    a, b, both = (tuple(x.transpose(0, 1) for x in part) for part in parts)
+    _assert_same(student.merge_stats(a, b), both)
 
 
 @points(0.5)
