@@ -119,7 +119,7 @@ def online_softmax_stats(x, block):
         block: elements of a row that are looked at together; the last block may be smaller.
 
     Returns:
-        (m, l), each [...]: m the maximum of the row, l the sum of exp(x - m). A row that is all -inf (or empty) has
+        (m, l), each [...]: m the maximum of the row, l the sum of exp(x - m). A row that is all -inf has
         m = -inf and l = 0. float32 for half precision, else the dtype of x. All that is alive at any time, x left out,
         is a few blocks, however long the row.
 
