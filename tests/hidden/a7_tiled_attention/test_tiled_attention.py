@@ -25,12 +25,15 @@ def test_ragged_tiles(student):
     for block_q, block_k in ((4, 6), (1, 1), (13, 5), (50, 60)):
         o, _ = student.tiled_attention(q, k, v, block_q, block_k)
         assert_close(o, v.mean(dim=0).expand(13, 3), what="o")
+    q, k, v = _equal_scores(13, 13, -3.0)
+    o, _ = student.tiled_attention(q, k, v, 4, 6, causal=True)
+    assert_close(o[-1], v.mean(dim=0), what="the last row of o")
 
 
 @points(1)
 def test_log_sum_exp_is_that_of_the_scores(student):
     """lse is the logarithm of the sum of exp(score), scores with 1/√d and all: m + ln l."""
-    q, k, v = 2 * randn(2, 6, 5), 2 * randn(2, 12, 5), randn(2, 12, 3)
+    q, k, v = 2 * randn(1, 6, 5), 2 * randn(1, 12, 5), randn(1, 12, 3)
     assert_close(student.tiled_attention(q, k, v, 3, 4)[1], _whole(q, k, v)[1], what="lse")
 
 
@@ -115,11 +118,12 @@ def test_more_keys_need_no_more_memory(student):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out; the log-sum-exp is float32. One key, so that its weight is 1."""
-    q, k, v = (t.half() for t in _equal_scores(4, 1, -4.0))
-    o, lse = student.tiled_attention(q, k, v, 2, 1)
-    assert_close(o, v.expand(4, 3), atol=2e-3, what="o")
-    assert_close(lse, full((4,), -4.0).float(), atol=1e-5, what="lse")
+    """float16 in, float16 out, and float32 likewise; the log-sum-exp is float32. One key, so that its weight is 1."""
+    for dtype in (torch.float16, torch.float32):
+        q, k, v = (t.to(dtype) for t in _equal_scores(4, 1, -4.0))
+        o, lse = student.tiled_attention(q, k, v, 2, 1)
+        assert_close(o, v.expand(4, 3), atol=2e-3, what="o")
+        assert_close(lse, full((4,), -4.0).float(), atol=1e-5, what="lse")
 
 
 @points(0.5)
@@ -145,7 +149,8 @@ def test_sizes_that_do_not_fit_are_refused(student):
     f, q, k, v = student.tiled_attention, *_equal_scores(2, 5, -3.0)
     f(q, k, v, 1, 1)  # sizes that fit are not refused
     assert_refused(f, q, randn(5, 7), v, 2, 2, sizes=(4, 7))
-    assert_refused(f, q, k, randn(9, 3), 2, 2, sizes=(5, 9))
+    for n in (9, 3):
+        assert_refused(f, q, k, randn(n, 3), 2, 2, sizes=(5, n))
     assert_refused(f, q, k, v, 2, 0, sizes=(0,))
     assert_refused(f, q, k, v, 0, 2, sizes=(0,))
     assert_refused(f, q, k, v, -3, 2, sizes=(-3,))
