@@ -34,6 +34,7 @@ def test_ragged_tiles(student):
     given, expected = _case((7, 3), (5, 3), (5, 2))
     for block_q, block_k in ((3, 2), (1, 1), (7, 4), (50, 60)):
         _assert_all(student.tiled_attention_backward(*given, block_q, block_k), expected)
+    student.tiled_attention_backward(*given, 3, 2, causal=True)  # a mask is as ragged as its tile
 
 
 @points(0.5)
@@ -87,9 +88,9 @@ def test_more_queries_need_no_more_score_tiles(student):
 
 @points(0.5)
 def test_large_scores_stay_finite(student):
-    """Scores of several thousand: exp(S) alone overflows; exp(S - lse) never does."""
-    given, expected = _case((4, 5), (6, 5), (6, 2), size=4000)
-    _assert_all(student.tiled_attention_backward(*given, 2, 3), expected, rtol=1e-5)
+    """Scores of some ten thousand, above 0 and below, causal: exp(S) alone overflows; exp(S - lse) never does."""
+    given, expected = _case((6, 5), (6, 5), (6, 2), causal=True, size=40000)
+    _assert_all(student.tiled_attention_backward(*given, 2, 3, causal=True), expected, rtol=1e-5)
 
 
 @points(0.5)
