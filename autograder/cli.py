@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from autograder.grading.run import GradeRequest, GradeSummary
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
+    from autograder.proof.verify import Proof
 
 DEVICES = ("cpu", "cuda")
 MOST_OVERLOOKED = 20
@@ -60,16 +61,16 @@ class Commands(click.Group):
             ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
 
 
-class MutantCount(click.ParamType[int | None]):
+class MutantCount(click.ParamType["int | None"]):
     """A number, or `all`, which is None."""
 
     name = "N|all"
 
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | None:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
         if value is None or value == "all":
             return None
         if not str(value).isdecimal():
-            self.fail(f"{value!r} is neither a number nor `all`", param, context)
+            self.fail(f"{value!r} is neither a number nor `all`", param, ctx)
         return int(value)
 
 
@@ -102,14 +103,50 @@ def build(names: tuple[str, ...], check: bool) -> None:
     default="0",
     help="Also try so many mutants of the answer key (the same ones each time), or all of them.",
 )
+@click.option("--draws", type=click.IntRange(1), default=1, help="With so many draws of the random inputs.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    help="Write what was found to this page, or put the figures into the table of this .md file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON array and nothing else.")
 @click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-def verify(names: tuple[str, ...], question: str, mutants: int | None, workers: int | None) -> None:
+def verify(
+    names: tuple[str, ...],
+    question: str,
+    mutants: int | None,
+    draws: int,
+    report: Path | None,
+    as_json: bool,
+    workers: int | None,
+) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
     from autograder.course import find_course
+    from autograder.errors import NotProven
+    from autograder.proof import report as reports
     from autograder.proof.verify import Wanted, verify_command
 
-    for proof in verify_command(find_course(), names, Wanted(question, mutants, workers)):
-        click.echo(str(proof))
+    proofs = verify_command(find_course(), names, Wanted(question, mutants, draws, workers))
+    if report is not None:
+        reports.write_report(report, proofs)
+    if as_json:
+        click.echo(reports.as_json(proofs))
+    else:
+        _tell_proofs(proofs)
+    if problems := [f"{proof.assignment}: {problem}" for proof in proofs for problem in proof.problems]:
+        raise NotProven("\n".join(problems))
+
+
+def _tell_proofs(proofs: list[Proof]) -> None:
+    from rich.console import Console
+
+    from autograder.proof.report import question_table
+
+    for proof in proofs:
+        if not proof.problems:
+            click.echo(str(proof))
+    if len(proofs) == 1:
+        Console(width=None if sys.stdout.isatty() else 120).print(question_table(proofs[0].figures))
 
 
 @main.command()

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.source import SourceCell, SourceNotebook, read_source
+from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
+from autograder.authoring.source import SourceCell, SourceNotebook, expect_text, read_source
 from autograder.course import Assignment, Course
 from autograder.errors import BadSource, BadSuite
 from autograder.whole_files import naming, write_whole
@@ -25,6 +26,19 @@ _NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 _SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the hidden suite says of a question that students are told.
+
+    Attributes:
+        points: the sum of its tests'.
+        forbidden: full names of the library functions that its answer may not call.
+    """
+
+    points: float
+    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +70,24 @@ class _Marks:
     points: float = 0.0
 
 
-def build_assignment(course: Course, assignment: Assignment, points: Mapping[str, float]) -> BuiltNotebooks:
+def build_assignment(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
     """Build the release and the answer key in memory.
 
     Args:
         course: the course that the assignment belongs to.
         assignment: whose source is built.
-        points: what each question is worth, from its hidden suite.
+        asked: each question of its hidden suite.
 
     Raises:
         BadSource: the source notebook, its figures or its data cannot be built.
         BadSuite: a question without tests, or tests without a question.
     """
     notebook = read_source(assignment)
-    _check_points(course, assignment, notebook, points)
+    _check_points(course, assignment, notebook, asked)
     files = tuple(_shipped(assignment.source.parent, assignment.root))
     _check_links(notebook, {name for name, _ in files})
-    planned = list(_plan(notebook, points))
+    points = {name: question.points for name, question in asked.items()}
+    planned = list(_plan(_with_bans(notebook, asked), points))
     _check_grade_ids(planned)
     written = sum(cell.points for cell in notebook.of_kind("written"))
     return BuiltNotebooks(
@@ -170,17 +185,33 @@ def _check_links(notebook: SourceNotebook, there: set[str]) -> None:
                     raise BadSource(f"{cell.place}: the text refers to {name}, which is not there")
 
 
-def _check_points(
-    course: Course, assignment: Assignment, notebook: SourceNotebook, points: Mapping[str, float]
-) -> None:
+def _check_points(course: Course, assignment: Assignment, notebook: SourceNotebook, asked: Mapping[str, Asked]) -> None:
     suite = assignment.suite.relative_to(course.root).as_posix()
-    untested = [name for name in notebook.questions if name not in points]
+    untested = [name for name in notebook.questions if name not in asked]
     if untested:
         raise BadSuite(f"{suite}: no tests for {', '.join(untested)}; a question has a file test_<question>.py")
-    unknown = [name for name in points if name not in notebook.questions]
+    unknown = [name for name in asked if name not in notebook.questions]
     if unknown:
         there = ", ".join(notebook.questions)
         raise BadSuite(f"{suite}: tests for {', '.join(unknown)}, which the notebook does not ask; it asks {there}")
+
+
+def _with_bans(notebook: SourceNotebook, asked: Mapping[str, Asked]) -> SourceNotebook:
+    """The notebook as students read it: each question says what it may not call, and its first check refuses it."""
+    unchecked = {cell.name: cell for cell in notebook.of_kind("question")}
+    cells = list(notebook.cells)
+    for place, cell in enumerate(cells):
+        if cell.kind == "question":
+            cells[place] = with_ban_told(cell, asked[cell.name].forbidden)
+        elif cell.kind == "check" and cell.name in unchecked:
+            cells[place] = with_ban_checked(cell, unchecked.pop(cell.name), asked[cell.name].forbidden)
+    if any(new is not old and new.kind == "check" for new, old in zip(cells, notebook.cells, strict=True)):
+        given = [place for place, cell in enumerate(cells) if cell.kind == "given"]
+        if not given:
+            raise BadSource(f"{cells[0].place}: the suite forbids functions, and there is no given cell for the check")
+        best = next((place for place in given if expect_text() in cells[place].source), given[0])
+        cells[best] = with_refusing(cells[best])
+    return SourceNotebook(notebook.assignment, tuple(cells))
 
 
 def _plan(notebook: SourceNotebook, points: Mapping[str, float]) -> Iterator[tuple[SourceCell, _Marks]]:

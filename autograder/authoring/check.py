@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.build import BuiltNotebooks, build_assignment, expected_files, stale_files
+from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, expected_files, stale_files
 from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebook
 from autograder.authoring.leaks import leaks
 from autograder.authoring.source import read_source, without_magics
@@ -17,21 +17,21 @@ from autograder.errors import StaleBuild
 
 
 def check_assignment(
-    course: Course, assignment: Assignment, points: Mapping[str, float], cell_seconds: float = CELL_SECONDS
+    course: Course, assignment: Assignment, asked: Mapping[str, Asked], cell_seconds: float = CELL_SECONDS
 ) -> BuiltNotebooks:
     """Check the built files of one assignment against its source; writes nothing.
 
     Args:
         course: the course that the assignment belongs to.
         assignment: which one.
-        points: what each question is worth, from its hidden suite.
+        asked: each question of its hidden suite.
         cell_seconds: wall time that one cell of a notebook may take.
 
     Raises:
         StaleBuild: lists everything that is wrong.
         BadSource, BadSuite: the source cannot be built at all.
     """
-    built = build_assignment(course, assignment, points)
+    built = build_assignment(course, assignment, asked)
     problems = [
         *file_problems(assignment, built),
         *leak_problems(assignment, built),

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.check import check_assignment
 from autograder.authoring.release import release
 from autograder.course import Assignment, Course
@@ -38,15 +38,15 @@ def build_command(course: Course, names: Sequence[str], check: bool) -> list[str
 def release_command(course: Course, name: str, to: Path) -> list[str]:
     """Put what students get of one assignment into a folder or a .zip file."""
     assignment = course.assignment(name)
-    files = release(course, assignment, suite_points(assignment), to)
+    files = release(course, assignment, questions_asked(assignment), to)
     return [f"{name}: {len(files)} files in {to}"]
 
 
-def suite_points(assignment: Assignment) -> dict[str, float]:
-    """What each question is worth: the sum of its hidden tests' points."""
+def questions_asked(assignment: Assignment) -> dict[str, Asked]:
+    """What the hidden suite says of each question that students are told."""
     from autograder.suite.collect import collect_suite  # imports torch, through the suite's tests
 
-    return {question.name: question.points for question in collect_suite(assignment.suite)}
+    return {each.name: Asked(each.points, each.forbidden) for each in collect_suite(assignment.suite)}
 
 
 def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | KitError]:
@@ -66,14 +66,14 @@ def _outcome(work: Callable[[Course, Assignment], str], course: Course, assignme
 
 
 def _build(course: Course, assignment: Assignment) -> str:
-    built = build_assignment(course, assignment, suite_points(assignment))
+    built = build_assignment(course, assignment, questions_asked(assignment))
     changed = write_build(assignment, built)
     what = f"{len(changed)} file{'s' * (len(changed) != 1)} changed" if changed else "up to date"
     return f"{assignment.name}: {what} ({_summary(built)})"
 
 
 def _check(course: Course, assignment: Assignment) -> str:
-    built = check_assignment(course, assignment, suite_points(assignment))
+    built = check_assignment(course, assignment, questions_asked(assignment))
     return f"{assignment.name}: sound ({_summary(built)})"
 
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from autograder.authoring.build import build_assignment
+from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
@@ -23,7 +23,7 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 _VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
 
 
-def release(course: Course, assignment: Assignment, points: Mapping[str, float], to: Path) -> list[str]:
+def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], to: Path) -> list[str]:
     """Write the release to `to`, a folder or a file ending in .zip; returns the names of the files in it.
 
     A release of the same assignment that lies there untouched is replaced; anything else stays.
@@ -33,7 +33,7 @@ def release(course: Course, assignment: Assignment, points: Mapping[str, float],
         StaleBuild: the built files are not those of the source, or give something away.
     """
     to = to.resolve()
-    built = build_assignment(course, assignment, points)
+    built = build_assignment(course, assignment, asked)
     if problems := [*file_problems(assignment, built), *leak_problems(assignment, built)]:
         listed = "\n".join(f"  - {problem}" for problem in problems)
         raise StaleBuild(f"{assignment.name} is not ready to be released\n{listed}")

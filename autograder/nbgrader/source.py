@@ -15,7 +15,7 @@ from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
 from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.commands import suite_points
+from autograder.authoring.commands import questions_asked
 from autograder.course import Assignment, Course, find_course
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.registry import register_release
@@ -59,7 +59,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         course = find_course(Path.cwd())
         steps = self.nbgraders_steps
         if (assignment := suite_assignment(course, where["assignment"], where["notebook"])) is not None:
-            built = build_assignment(course, assignment, suite_points(assignment))
+            built = build_assignment(course, assignment, questions_asked(assignment))
             write_build(assignment, built)
             resources[_TEXT] = self.built_text(built)
             notebook = nbformat.reads(resources[_TEXT], as_version=4)

@@ -5,20 +5,24 @@
 * Every mistake loses points on its own question. It can lose none elsewhere but where it is used: a question's
   answer calls others only where it says so (`uses`), which is checked on the answer key's own text, and the rest of
   the answer key does not change with the mistake.
-* Nearly every mutant of the answer key loses points, where mutants are asked for.
+* Nearly every mutant of the answer key loses points, and answers without an idea score next to nothing, where mutants
+  are asked for.
+* Right answers pass and mistakes are caught with other draws of the inputs too, where draws are asked for.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.course import Assignment, Course
-from autograder.errors import NotProven
+from autograder.errors import KitError
 from autograder.grading.batch import Bench, extras_for
 from autograder.proof.equivalent import load_equivalent
+from autograder.proof.figures import QuestionFigures, flaky, for_nothing, question_figures
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
     Judged,
@@ -30,6 +34,7 @@ from autograder.proof.mutants import (
     stale,
 )
 from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
+from autograder.proof.wrapped import trivial_answers
 from autograder.suite.known import KnownAnswer
 
 FEWEST_ALTERNATES = 2
@@ -41,11 +46,13 @@ class Wanted:
 
     Attributes:
         question: only this one; "" for all.
-        mutants: how many mutants to try, None for all; 0 for none.
+        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too.
+        draws: with how many draws of the random inputs.
     """
 
     question: str = ""
     mutants: int | None = 0
+    draws: int = 1
     workers: int | None = None
 
 
@@ -54,40 +61,45 @@ class Proof:
     """What became of one assignment.
 
     Attributes:
+        cells: the answer key's cell of each question.
+        figures: of each question that was looked at.
         problems: what is not as it should be.
     """
 
     assignment: str
     isolation: str
     max_score: float
-    tried: tuple[Tried, ...]
-    mutants: tuple[Judged, ...]
+    cells: Mapping[str, str]
+    figures: tuple[QuestionFigures, ...]
     problems: tuple[str, ...]
 
-    def of(self, kind: str) -> list[Tried]:
-        return [one for one in self.tried if one.trial.kind == kind and one.trial.draw == 0]
+    @property
+    def mutants(self) -> list[Judged]:
+        return [mutant for question in self.figures for mutant in question.mutants]
 
     def __str__(self) -> str:
+        mistakes = sum(len(question.mistakes) for question in self.figures)
+        alternates = sum(question.alternates for question in self.figures)
         said = (
             f"{self.assignment}: proven behind {self.isolation} walls; answer key {self.max_score:g} points, "
-            f"release 0, {len(self.of('mistake'))} mistakes caught, {len(self.of('alternate'))} alternates pass"
+            f"release 0, {mistakes} mistakes caught, {alternates} alternates pass"
         )
-        if self.mutants:
-            said += f", {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed"
-        return said
+        return (
+            f"{said}, {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed" if self.mutants else said
+        )
 
 
 def verify_command(course: Course, names: Sequence[str], wanted: Wanted) -> list[Proof]:
-    """Verify the named assignments, or all.
+    """Verify the named assignments, or all; each proof says what is not as it should be.
 
     Raises:
-        NotProven: what is not as it should be, of all of them together.
+        KitError: no assignment has the question that is asked for.
     """
     assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
     proofs = [verify(course, assignment, wanted) for assignment in assignments]
-    problems = [f"{proof.assignment}: {problem}" for proof in proofs for problem in proof.problems]
-    if problems:
-        raise NotProven("\n".join(problems))
+    if wanted.question and not any(proof.figures or proof.problems for proof in proofs):
+        named = ", ".join(assignment.name for assignment in assignments)
+        raise KitError(f"there is no question {wanted.question!r} in {named}")
     return proofs
 
 
@@ -100,28 +112,44 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
         tried: list[Tried] = []
         mutants: list[Judged] = []
         if not problems:
-            trials = [Trial(kind, name, kind) for name in bench.suite.questions for kind in ("key", "release")]
-            trials += [known_trial(answer) for answer in answers]
-            tried = list(Proctor(bench, {}).run([trial for trial in trials if wanted.question in ("", trial.question)]))
-            problems = [problem for one in tried for problem in _wrong(bench, one)]
+            tried, problems = _try_known(bench, wanted, answers)
         if not problems and wanted.mutants != 0:
-            mutants, problems = _try_mutants(bench, wanted, [one for one in tried if one.trial.kind == "key"])
+            keys = [one for one in tried if one.trial.kind == "key"]
+            mutants, problems = _try_mutants(bench, wanted, keys)
+            tried += _try_trivial(bench, keys)
+        figures = question_figures(bench.suite.suite.questions, tried, mutants)
+        problems += [*for_nothing(figures), *flaky(tried)]
+        max_score = bench.suite.suite.max_score
         return Proof(
-            assignment.name,
-            bench.isolation,
-            bench.suite.suite.max_score,
-            tuple(tried),
-            tuple(mutants),
-            tuple(sorted(problems)),
+            assignment.name, bench.isolation, max_score, _cells(bench), tuple(figures), tuple(sorted(problems))
         )
+
+
+def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:
+    """The answer key, the release and all known answers; with further draws, the first and the last."""
+    trials = [Trial(kind, name, kind) for name in bench.suite.questions for kind in ("key", "release")]
+    trials += [known_trial(answer) for answer in answers]
+    trials = [trial for trial in trials if wanted.question in ("", trial.question)]
+    tried = list(Proctor(bench, {}).run(trials))
+    problems = [problem for one in tried for problem in _wrong(bench, one)]
+    if not problems and wanted.draws > 1:
+        again = [
+            dataclasses.replace(trial, draw=draw)
+            for draw in range(1, wanted.draws)
+            for trial in trials
+            if trial.kind != "release"
+        ]
+        seconds = seconds_of(one for one in tried if one.trial.kind == "key")
+        tried += Proctor(bench, seconds).run(again)
+    return tried, problems
 
 
 def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[list[Judged], list[str]]:
     listed = load_equivalent(bench.assignment.suite)
-    cells = {cell.id: cell.source for cell in bench.suite.key().cells if cell.id in bench.suite.questions}
-    made = all_mutants(cells, {key.trial.question: key.observed for key in keys})
-    of_question = [mutant for mutant in made if wanted.question in ("", mutant.question)]
-    chosen = sample(of_question, wanted.mutants, bench.assignment.name)
+    made = all_mutants(_cells(bench), {key.trial.question: key.observed for key in keys})
+    asked_for = [mutant for mutant in made if wanted.question in ("", mutant.question)]
+    listed = {(question, name): why for (question, name), why in listed.items() if wanted.question in ("", question)}
+    chosen = sample(asked_for, wanted.mutants, bench.assignment.name)
     tried = list(Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen)))
     judged = judge_mutants(tried, chosen, listed)
     problems = [f"mutant {one.trial.question}: {one.trial.name}: {one.problem}" for one in tried if one.problem]
@@ -131,6 +159,22 @@ def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[l
         problems.append(f"{share:.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}; these survive:")
         problems += [f"survives: {name}" for name in alive]
     return judged, problems
+
+
+def _try_trivial(bench: Bench, keys: Sequence[Tried]) -> list[Tried]:
+    """Answers without an idea, to each question that was observed."""
+    cells = _cells(bench)
+    trials = [
+        Trial("trivial", answer.question, answer.name, answer.cell)
+        for key in keys
+        for answer in trivial_answers(key.trial.question, cells[key.trial.question], key.observed)
+    ]
+    return list(Proctor(bench, seconds_of(keys)).run(trials))
+
+
+def _cells(bench: Bench) -> dict[str, str]:
+    """The answer key's cell of each question."""
+    return {cell.id: cell.source for cell in bench.suite.key().cells if cell.id in bench.suite.questions}
 
 
 def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:

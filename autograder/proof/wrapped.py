@@ -193,12 +193,17 @@ TRIVIAL = {
 
 
 def trivial_answers(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
-    """Trivial answers to a question: all its functions, those of a class too, answer without an idea."""
+    """Trivial answers to a question: all its functions, those of a class too, answer without an idea.
+
+    For the form of its result the answer key's function is called. A method would change its object then, which is
+    more than nothing, so classes have only those answers that do without.
+    """
     own = [seen.function for seen in observed if seen.function in _callables(source)]
+    of_a_class = any("." in function for function in own)
     return [
         Mutant(question, name, _wrapped(source, dict.fromkeys(own, wrapper)))
         for name, wrapper in TRIVIAL.items()
-        if own
+        if own and not (of_a_class and "{}" in wrapper)
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_course import POINTS, SUITE, TINY, write_assignment
 
+from autograder.authoring.build import Asked
 from autograder.course import Assignment, Course, load_course
 
 
@@ -23,6 +24,6 @@ def tiny(course: Course) -> Assignment:
 
 
 @pytest.fixture
-def points() -> dict[str, float]:
+def asked() -> dict[str, Asked]:
     """What the suite's tests add up to: 1.5 + 1, and 3."""
-    return dict(POINTS)
+    return {name: Asked(points) for name, points in POINTS.items()}

@@ -12,9 +12,9 @@ from autograder.authoring.execute import CellError
 from autograder.errors import StaleBuild
 
 
-def build(course, tiny, points, text=TINY):
+def build(course, tiny, asked, text=TINY):
     tiny.source.write_text(text, encoding="utf-8")
-    built = build_assignment(course, tiny, points)
+    built = build_assignment(course, tiny, asked)
     write_build(tiny, built)
     return built
 
@@ -38,21 +38,21 @@ def problems_of_the_release(built):
     return run_problems("the release", built.release_bytes, built, 1.0, stubs=True)
 
 
-def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, points, run):
-    built = build(course, tiny, points)
+def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, asked, run):
+    built = build(course, tiny, asked)
     run()
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*")}
-    assert check_assignment(course, tiny, points) == built
+    assert check_assignment(course, tiny, asked) == built
     assert {path: path.stat().st_mtime_ns for path in course.root.rglob("*")} == before
 
 
-def test_all_problems_are_listed_at_once(course, tiny, points, run):
-    build(course, tiny, points)
+def test_all_problems_are_listed_at_once(course, tiny, asked, run):
+    build(course, tiny, asked)
     tiny.solution.unlink()
     tiny.release.write_text("<svg/>")
     run(CellError(DEMO, "ZeroDivisionError", "division by zero", ""))
     with pytest.raises(StaleBuild) as caught:
-        check_assignment(course, tiny, points)
+        check_assignment(course, tiny, asked)
     assert str(caught.value).split("\n") == [
         "tiny: 5 problems",
         "  - assignments/tiny/tiny.ipynb is stale: run `autograder build tiny`",
@@ -63,8 +63,8 @@ def test_all_problems_are_listed_at_once(course, tiny, points, run):
     ]
 
 
-def test_stale_and_missing_files_are_named(course, tiny, points):
-    built = build(course, tiny, points)
+def test_stale_and_missing_files_are_named(course, tiny, asked):
+    built = build(course, tiny, asked)
     assert file_problems(tiny, built) == []
     (tiny.release.parent / "figures" / "line.svg").write_text("<svg></svg>")
     (tiny.release.parent / "data").mkdir()
@@ -77,8 +77,8 @@ def test_stale_and_missing_files_are_named(course, tiny, points):
     ]
 
 
-def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, points):
-    built = build(course, tiny, points)
+def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, asked):
+    built = build(course, tiny, asked)
     tiny.release.write_bytes(built.solution_bytes)
     assert leak_problems(tiny, built) == [
         "assignments/tiny/tiny.ipynb: cell 3 (double) gives away a line of the answer to double: "
@@ -100,13 +100,13 @@ def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, points
         ),
     ],
 )
-def test_a_cell_may_fail_because_it_calls_a_stub(course, tiny, points, run, error):
+def test_a_cell_may_fail_because_it_calls_a_stub(course, tiny, asked, run, error):
     run(error)
-    assert problems_of_the_release(build(course, tiny, points)) == []
+    assert problems_of_the_release(build(course, tiny, asked)) == []
 
 
-def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, points, run):
-    built = build(course, tiny, points, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
+def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, asked, run):
+    built = build(course, tiny, asked, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
     stub, after = CellError(DEMO, "NotImplementedError", STUB, ""), 9
     run(stub, CellError(after, "NameError", "name 'shown' is not defined", ""))
     assert problems_of_the_release(built) == []
@@ -137,13 +137,13 @@ def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, points
         ),
     ],
 )
-def test_a_cell_may_not_fail_by_itself(course, tiny, points, run, error, problem):
+def test_a_cell_may_not_fail_by_itself(course, tiny, asked, run, error, problem):
     run(error)
-    assert problems_of_the_release(build(course, tiny, points)) == [f"the release does not run: {problem}"]
+    assert problems_of_the_release(build(course, tiny, asked)) == [f"the release does not run: {problem}"]
 
 
-def test_the_answer_key_may_not_call_a_stub(course, tiny, points, run):
-    built = build(course, tiny, points)
+def test_the_answer_key_may_not_call_a_stub(course, tiny, asked, run):
+    built = build(course, tiny, asked)
     run(CellError(CHECK, "NotImplementedError", STUB, ""))
     assert run_problems("the answer key", built.solution_bytes, built, 1.0, stubs=False) == [
         f"the answer key does not run: cell 5, check 'double': NotImplementedError: {STUB}"

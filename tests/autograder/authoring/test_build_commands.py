@@ -9,7 +9,8 @@ import pytest
 from tiny_course import HEADER, write_assignment
 
 from autograder.authoring import check
-from autograder.authoring.commands import build_command, release_command, suite_points
+from autograder.authoring.build import Asked
+from autograder.authoring.commands import build_command, questions_asked, release_command
 from autograder.errors import BadSource, KitError, UnknownAssignment
 
 SECOND = (
@@ -28,7 +29,7 @@ def two(course):
 
 
 def test_points_come_from_the_suite(tiny):
-    assert suite_points(tiny) == {"double": 2.5, "half": 3.0}
+    assert questions_asked(tiny) == {"double": Asked(2.5), "half": Asked(3.0)}
 
 
 def test_building_says_what_changed(course):

@@ -10,13 +10,13 @@ from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
 from tiny_course import TINY
 
-from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.build import Asked, build_assignment, write_build
 from autograder.errors import BadSource, BadSuite
 
 
 @pytest.fixture
-def built(course, tiny, points):
-    return build_assignment(course, tiny, points)
+def built(course, tiny, asked):
+    return build_assignment(course, tiny, asked)
 
 
 def cells(content):
@@ -114,7 +114,7 @@ def test_whole_points_are_written_as_integers(built):
 
 
 def test_points_carry_no_dust_of_adding_up(course, tiny):
-    built = build_assignment(course, tiny, {"double": 0.1 + 0.2, "half": 0.7})
+    built = build_assignment(course, tiny, {"double": Asked(0.1 + 0.2), "half": Asked(0.7)})
     assert marks(built.release_bytes, "check-double")["points"] == 0.3
     assert built.points == 6
 
@@ -163,57 +163,57 @@ def test_the_notebook_is_plain_and_ends_with_a_newline(built):
     assert list(notebook) == sorted(notebook)
 
 
-def test_building_twice_gives_the_same_bytes(course, tiny, points, built):
-    assert build_assignment(course, tiny, dict(reversed(points.items()))) == built
+def test_building_twice_gives_the_same_bytes(course, tiny, asked, built):
+    assert build_assignment(course, tiny, dict(reversed(asked.items()))) == built
 
 
 def test_points_of_all_kinds_are_added_up(built):
     assert (built.questions, built.points) == (("double", "half"), 10.5)
 
 
-def test_figures_and_data_go_out_and_hidden_files_do_not(course, tiny, points):
+def test_figures_and_data_go_out_and_hidden_files_do_not(course, tiny, asked):
     folder = tiny.source.parent
     for name in ("data/deep/b.csv", "data/a.csv", "data/.secret", "figures/__pycache__/x.pyc", "notes/plan.md"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    assert build_assignment(course, tiny, points).files == (
+    assert build_assignment(course, tiny, asked).files == (
         ("figures/line.svg", b"<svg/>"), ("data/a.csv", b"data/a.csv"), ("data/deep/b.csv", b"data/deep/b.csv"),
     )  # fmt: skip
 
 
-def test_a_link_among_the_figures_is_refused(course, tiny, points):
+def test_a_link_among_the_figures_is_refused(course, tiny, asked):
     (tiny.source.parent / "figures" / "key.svg").symlink_to(tiny.suite / "test_half.py")
     with pytest.raises(BadSource, match=r"^source/tiny/figures/key\.svg: a link; put the file itself here"):
-        build_assignment(course, tiny, points)
+        build_assignment(course, tiny, asked)
 
 
-def test_a_missing_picture_is_refused(course, tiny, points):
+def test_a_missing_picture_is_refused(course, tiny, asked):
     (tiny.source.parent / "figures" / "line.svg").unlink()
     with pytest.raises(BadSource, match=r"^source/tiny/tiny\.py:8: the text refers to figures/line\.svg, which is not"):
-        build_assignment(course, tiny, points)
+        build_assignment(course, tiny, asked)
 
 
 def test_a_question_without_tests_is_refused(course, tiny):
     with pytest.raises(BadSuite) as caught:
-        build_assignment(course, tiny, {"double": 1.0})
+        build_assignment(course, tiny, {"double": Asked(1.0)})
     assert str(caught.value) == "tests/hidden/tiny: no tests for half; a question has a file test_<question>.py"
 
 
-def test_tests_without_a_question_are_refused(course, tiny, points):
+def test_tests_without_a_question_are_refused(course, tiny, asked):
     with pytest.raises(BadSuite) as caught:
-        build_assignment(course, tiny, {**points, "third": 1.0})
+        build_assignment(course, tiny, {**asked, "third": Asked(1.0)})
     assert str(caught.value) == (
         "tests/hidden/tiny: tests for third, which the notebook does not ask; it asks double, half"
     )
 
 
-def test_two_cells_of_one_grade_id_are_refused(course, tiny, points):
+def test_two_cells_of_one_grade_id_are_refused(course, tiny, asked):
     more = (
         '\n# %% question="check_half"\ndef check_half():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n'
     )
     tiny.source.write_text(TINY + more)
     with pytest.raises(BadSource, match=r"its grade_id would be 'check_half', like that of source/tiny/tiny\.py:\d+; "):
-        build_assignment(course, tiny, {**points, "check_half": 1.0})
+        build_assignment(course, tiny, {**asked, "check_half": Asked(1.0)})
 
 
 def test_both_notebooks_and_their_files_are_written(tiny, built):

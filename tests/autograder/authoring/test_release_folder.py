@@ -12,10 +12,10 @@ from autograder.errors import KitError, StaleBuild
 
 
 @pytest.fixture
-def built(course, tiny, points):
+def built(course, tiny, asked):
     (tiny.source.parent / "data").mkdir()
     (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
-    built = build_assignment(course, tiny, points)
+    built = build_assignment(course, tiny, asked)
     write_build(tiny, built)
     return built
 
@@ -32,8 +32,8 @@ def inside(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, points, built, target):
-    assert release(course, tiny, points, target) == NAMES
+def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, asked, built, target):
+    assert release(course, tiny, asked, target) == NAMES
     assert inside(target) == NAMES
     assert (target / "tiny.ipynb").read_bytes() == built.release_bytes
     readme = (target / "README.md").read_text()
@@ -42,45 +42,45 @@ def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, points
     assert [path.name for path in target.parent.iterdir()] == ["tiny"]
 
 
-def test_a_zip_holds_the_same_in_a_folder_of_its_name(course, tiny, points, built, target):
-    release(course, tiny, points, target)
+def test_a_zip_holds_the_same_in_a_folder_of_its_name(course, tiny, asked, built, target):
+    release(course, tiny, asked, target)
     packed = target.with_suffix(".zip")
-    assert release(course, tiny, points, packed) == NAMES
+    assert release(course, tiny, asked, packed) == NAMES
     with zipfile.ZipFile(packed) as archive:
         assert archive.namelist() == [f"tiny/{name}" for name in NAMES]
         assert all(archive.read(f"tiny/{name}") == (target / name).read_bytes() for name in NAMES)
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_packing_twice_gives_the_same_bytes(course, tiny, points, built, target):
+def test_packing_twice_gives_the_same_bytes(course, tiny, asked, built, target):
     one, two = target.with_name("one.zip"), target.with_name("two.zip")
-    release(course, tiny, points, one)
-    release(course, tiny, points, two)
+    release(course, tiny, asked, one)
+    release(course, tiny, asked, two)
     assert one.read_bytes() == two.read_bytes()
 
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])
-def test_an_older_release_is_replaced(course, tiny, points, built, target, suffix):
+def test_an_older_release_is_replaced(course, tiny, asked, built, target, suffix):
     target = target.with_name(f"tiny{suffix}")
-    release(course, tiny, points, target)
+    release(course, tiny, asked, target)
     (tiny.source.parent / "data" / "numbers.csv").unlink()
-    write_build(tiny, build_assignment(course, tiny, points))
-    assert release(course, tiny, points, target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
+    write_build(tiny, build_assignment(course, tiny, asked))
+    assert release(course, tiny, asked, target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
     if not suffix:
         assert inside(target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
 
 
-def test_an_empty_folder_may_be_used(course, tiny, points, built, target):
+def test_an_empty_folder_may_be_used(course, tiny, asked, built, target):
     target.mkdir(parents=True)
-    release(course, tiny, points, target)
+    release(course, tiny, asked, target)
     assert inside(target) == NAMES
 
 
-def test_another_folder_is_left_alone(course, tiny, points, built, target):
+def test_another_folder_is_left_alone(course, tiny, asked, built, target):
     target.mkdir(parents=True)
     (target / "thesis.tex").write_text("mine")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, points, target)
+        release(course, tiny, asked, target)
     assert str(caught.value) == (
         f"{target} is there and is not a release of tiny: choose another place, or remove it first"
     )
@@ -88,11 +88,11 @@ def test_another_folder_is_left_alone(course, tiny, points, built, target):
 
 
 @pytest.mark.parametrize("name", ["tiny.ipynb", "notes.txt"])
-def test_work_done_in_a_release_is_left_alone(course, tiny, points, built, target, name):
-    release(course, tiny, points, target)
+def test_work_done_in_a_release_is_left_alone(course, tiny, asked, built, target, name):
+    release(course, tiny, asked, target)
     (target / name).write_text("my answers")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, points, target)
+        release(course, tiny, asked, target)
     assert str(caught.value) == f"{target} is a release of tiny in which somebody has worked: choose another place"
     assert (target / name).read_text() == "my answers"
 
@@ -104,20 +104,20 @@ def test_work_done_in_a_release_is_left_alone(course, tiny, points, built, targe
         ("notes.txt", "is a file: name a folder, or a file that ends in .zip"),
     ],
 )
-def test_another_file_is_left_alone(course, tiny, points, built, target, name, reason):
+def test_another_file_is_left_alone(course, tiny, asked, built, target, name, reason):
     target.parent.mkdir()
     file = target.with_name(name)
     file.write_text("mine")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, points, file)
+        release(course, tiny, asked, file)
     assert str(caught.value) == f"{file} {reason}"
     assert file.read_text() == "mine"
 
 
-def test_a_stale_build_is_not_released(course, tiny, points, built, target):
+def test_a_stale_build_is_not_released(course, tiny, asked, built, target):
     tiny.release.write_bytes(built.solution_bytes)
     with pytest.raises(StaleBuild) as caught:
-        release(course, tiny, points, target)
+        release(course, tiny, asked, target)
     lines = str(caught.value).split("\n")
     assert lines[:2] == [
         "tiny is not ready to be released",

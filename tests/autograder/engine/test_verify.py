@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from small_course import SUITE, write_course
 
 from autograder.authoring.commands import build_command
+from autograder.cli import main
 from autograder.course import Course, load_course
-from autograder.errors import BadSuite, NotProven
+from autograder.errors import BadSuite, KitError
 from autograder.proof.verify import Wanted, verify, verify_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -76,11 +78,18 @@ def test_too_few_known_answers_prove_nothing(own_course: Course) -> None:
     ]
 
 
-def test_what_is_not_proven_ends_the_command(own_course: Course) -> None:
+def test_what_is_not_proven_ends_the_command(own_course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = own_course.root / "tests" / "hidden" / "small"
     (suite / "mistakes.py").write_text("", encoding="utf-8")
-    with pytest.raises(NotProven, match="small: attention has no mistake"):
-        verify_command(own_course, [], Wanted())
+    monkeypatch.chdir(own_course.root)
+    ended = CliRunner().invoke(main, ["verify"])
+    assert ended.exit_code == 1
+    assert "small: attention has no mistake" in ended.output
+
+
+def test_a_question_that_nobody_asks(own_course: Course) -> None:
+    with pytest.raises(KitError, match="there is no question 'softmin' in small"):
+        verify_command(own_course, [], Wanted(question="softmin"))
 
 
 def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:
@@ -90,19 +99,21 @@ def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Cours
     listed.write_text('[counter]\n"self.value += n: left out" = "nobody counts"\n', encoding="utf-8")
     proof = verify(own_course, small, wanted)
     assert [one.fate for one in proof.mutants] == ["killed", "killed", "killed"]
-    assert {one.trial.question for one in proof.tried} == {"counter"}
+    assert [question.name for question in proof.figures] == ["counter"]
     assert proof.problems == (
         "equivalent.toml, [counter]: the mutant 'self.value += n: left out' is killed; take the entry out",
     )
     weak = SUITE["test_counter.py"].replace("counter.value == 7", "counter.value >= 3")
     small.suite.joinpath("test_counter.py").write_text(weak, encoding="utf-8")
     small.suite.joinpath("mistakes.py").write_text(MISTAKES_AGAINST_A_WEAK_SUITE, encoding="utf-8")
-    assert verify(own_course, small, wanted).problems == ()
+    for_nothing = "counter: an answer that is its first argument scores 100% of the points"
+    assert verify(own_course, small, wanted).problems == (for_nothing,)
     listed.unlink()
     proof = verify(own_course, small, wanted)
     assert [one.fate for one in proof.mutants] == ["killed", "survived", "killed"]
     assert proof.problems == (
         "66.7% of the mutants are killed, of at least 99%; these survive:",
+        for_nothing,
         "survives: counter: self.value += n: left out",
     )
 

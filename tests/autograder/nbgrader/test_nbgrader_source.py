@@ -11,7 +11,7 @@ import pytest
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback, GenerateSolution
 from nbgrader_course import TinyCourse, cell, notebook, write
 
-from autograder.authoring.build import build_assignment
+from autograder.authoring.build import Asked, build_assignment
 from autograder.nbgrader import source
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.mirror import mirror
@@ -56,10 +56,10 @@ def text_course(tiny: TinyCourse) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_text_source_gives_the_bytes_of_the_build(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
     text_course(tiny)
-    monkeypatch.setattr(source, "suite_points", lambda assignment: {"double": 3.0})
+    monkeypatch.setattr(source, "questions_asked", lambda assignment: {"double": Asked(3.0)})
     tiny.convert(GenerateAssignment)
     tiny.convert(GenerateSolution)
-    built = build_assignment(tiny.course, tiny.course.assignment("tiny"), {"double": 3.0})
+    built = build_assignment(tiny.course, tiny.course.assignment("tiny"), {"double": Asked(3.0)})
     assert Path("assignments/tiny/tiny.ipynb").read_bytes() == built.release_bytes
     assert Path("solutions/tiny/tiny.ipynb").read_bytes() == built.solution_bytes
     assert b"return 2 * x" not in built.release_bytes

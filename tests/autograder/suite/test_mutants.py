@@ -156,7 +156,8 @@ def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
 
 
 def test_trivial_answers_have_the_form_of_an_answer_and_no_idea() -> None:
-    answers = {answer.name: answer.cell for answer in trivial_answers("scaled", SOURCE, seen())}
+    function = [one for one in seen() if one.function == "scaled"]
+    answers = {answer.name: answer.cell for answer in trivial_answers("scaled", SOURCE, function)}
     assert list(answers) == list(TRIVIAL)
     assert torch.equal(run(answers["zeros"], "scaled", ROW), torch.zeros(1, 2))
     assert torch.equal(run(answers["ones"], "scaled", ROW), torch.ones(1, 2))
@@ -164,6 +165,11 @@ def test_trivial_answers_have_the_form_of_an_answer_and_no_idea() -> None:
     assert run(answers["its first argument"], "scaled", ROW) is ROW
     with pytest.raises(ValueError, match=r"\b1 2 3 4 5\b"):
         run(answers["always ValueError"], "scaled", ROW)
+
+
+def test_a_trivial_answer_changes_no_object() -> None:
+    names = [answer.name for answer in trivial_answers("Store", SOURCE, seen())]
+    assert names == ["its first argument", "always ValueError"]
 
 
 # What became of them

@@ -1,0 +1,41 @@
+"""What visible checks use where the suite forbids functions: `build` copies this source into the release."""
+
+import functools
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class _Refusal(TorchFunctionMode):
+    """While it is entered, these functions and modules of torch may not be called, under whatever name."""
+
+    def __init__(self, names):  # type: ignore[no-untyped-def]  # students read this: no annotations
+        super().__init__()
+        self.names = names
+
+    def refuse(self, name):  # type: ignore[no-untyped-def]  # students read this: no annotations
+        if name in self.names:
+            raise AssertionError(f"Not allowed here: {name}. Write out what it does: that is the question.")
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as above
+        name = getattr(function, "__name__", "").strip("_")
+        self.refuse(name.removeprefix("native_").removeprefix("special_"))  # type: ignore[no-untyped-call]
+        return function(*args, **(kwargs or {}))
+
+
+def refusing(function, *names):  # type: ignore[no-untyped-def]  # students read this: no annotations
+    """The function, which from now on fails where it calls what is not allowed in this question."""
+
+    @functools.wraps(function)
+    def refuses(*args, **kwargs):  # type: ignore[no-untyped-def]  # students read this: no annotations
+        refusal = _Refusal(names)  # type: ignore[no-untyped-call]
+        hook = torch.nn.modules.module.register_module_forward_pre_hook(
+            lambda module, inputs: refusal.refuse(type(module).__name__)  # type: ignore[no-untyped-call]
+        )
+        with refusal:
+            try:
+                return function(*args, **kwargs)
+            finally:
+                hook.remove()
+
+    return refuses

@@ -1,0 +1,138 @@
+"""What a suite is worth, in figures: what mistakes cost, which tests catch nothing, what empty answers score."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from autograder.proof.mutants import Judged
+from autograder.proof.trials import Tried
+from autograder.suite.collect import SuiteQuestion
+
+MOST_FOR_NOTHING = 0.05
+"""The largest share of its points that a question may give to an answer without an idea."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one known mistake loses.
+
+    Attributes:
+        lost: the share of its question's points.
+        tests: those with points that it fails.
+    """
+
+    name: str
+    lost: float
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFigures:
+    """One question of a suite.
+
+    Attributes:
+        idle: tests with points that no known mistake fails.
+        trivial: the share of the points that each answer without an idea scores.
+        furthest_right, nearest_wrong: how far right answers were from the expected values at most, and known mistakes
+            that failed by their values at least, as multiples of what is allowed; None where nothing was compared.
+        mutants: those that were tried.
+    """
+
+    name: str
+    points: float
+    tests: int
+    alternates: int
+    mistakes: tuple[Cost, ...]
+    idle: tuple[str, ...]
+    trivial: Mapping[str, float]
+    furthest_right: float | None
+    nearest_wrong: float | None
+    mutants: tuple[Judged, ...]
+
+    @property
+    def caught_once(self) -> tuple[str, ...]:
+        """Mistakes that one test alone catches."""
+        return tuple(mistake.name for mistake in self.mistakes if len(mistake.tests) == 1)
+
+    @property
+    def median_lost(self) -> float:
+        return statistics.median([mistake.lost for mistake in self.mistakes] or [0.0])
+
+    @property
+    def most_lost(self) -> float:
+        return max([mistake.lost for mistake in self.mistakes] or [0.0])
+
+    def count(self, fate: str) -> int:
+        """How many of its mutants met this fate."""
+        return sum(one.fate == fate for one in self.mutants)
+
+
+def question_figures(
+    questions: Iterable[SuiteQuestion], tried: Sequence[Tried], mutants: Sequence[Judged]
+) -> list[QuestionFigures]:
+    """The figures of each question of which something was tried, in their order."""
+    first_draw = [one for one in tried if one.trial.draw == 0 and not one.problem]
+    made = []
+    for question in questions:
+        its = [one for one in first_draw if one.trial.question == question.name]
+        if its:
+            made.append(_figures(question, its, [one for one in mutants if one.mutant.question == question.name]))
+    return made
+
+
+def _figures(question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[Judged]) -> QuestionFigures:
+    worth = {test.name: test.points for test in question.tests if test.points > 0}
+    mistakes = [one for one in tried if one.trial.kind == "mistake"]
+    right = [one for one in tried if one.trial.kind in ("key", "alternate")]
+    caught = {test for mistake in mistakes for test in mistake.failed}
+    return QuestionFigures(
+        name=question.name,
+        points=question.points,
+        tests=len(question.tests),
+        alternates=sum(one.trial.kind == "alternate" for one in tried),
+        mistakes=tuple(_cost(one, worth) for one in mistakes),
+        idle=tuple(test for test in worth if test not in caught),
+        trivial={one.trial.name: 1 - _cost(one, worth).lost for one in tried if one.trial.kind == "trivial"},
+        furthest_right=max(_distances(right, "passed"), default=None),
+        nearest_wrong=min((far for far in _distances(mistakes, "failed") if far > 1), default=None),
+        mutants=tuple(mutants),
+    )
+
+
+def _cost(tried: Tried, worth: Mapping[str, float]) -> Cost:
+    tests = tuple(test for test in worth if test in tried.failed)
+    return Cost(tried.trial.name, sum(worth[test] for test in tests) / (sum(worth.values()) or 1), tests)
+
+
+def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
+    """All distances in tests that ended so; a test that fails by a value ends with the distance of that value."""
+    for one in tried:
+        for test in one.tests:
+            if test.outcome == outcome:
+                yield from test.distances if outcome == "passed" else test.distances[-1:]
+
+
+def for_nothing(figures: Iterable[QuestionFigures]) -> list[str]:
+    """Answers without an idea that score too much."""
+    return [
+        f"{question.name}: an answer that is {name} scores {share:.0%} of the points"
+        for question in figures
+        for name, share in question.trivial.items()
+        if share > MOST_FOR_NOTHING
+    ]
+
+
+def flaky(tried: Iterable[Tried]) -> list[str]:
+    """What depends on the draw of the inputs: right answers that fail, mistakes that nothing catches."""
+    problems = []
+    for one in tried:
+        trial = one.trial
+        if trial.draw > 0 and not one.problem:
+            name = trial.question if trial.kind == "key" else f"{trial.question}/{trial.name}"
+            if trial.kind == "mistake" and not one.failed:
+                problems.append(f"mistake {name} is not caught by draw {trial.draw} of the inputs")
+            elif trial.kind != "mistake" and one.failed:
+                problems.append(f"{trial.kind} {name} fails {min(one.failed)} with draw {trial.draw} of the inputs")
+    return problems

@@ -1,0 +1,88 @@
+"""What the suite forbids is told in the question and refused by its visible check."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from tiny_course import TINY
+
+from autograder.authoring.bans import names_told
+from autograder.authoring.build import Asked, build_assignment
+from autograder.authoring.refusing import refusing
+from autograder.course import Assignment, Course
+from autograder.errors import BadSource
+
+FORBIDDEN = ("torch.softmax", "torch.Tensor.softmax", "torch.nn.Softmax", "torch._C._softmax", "numpy.exp")
+
+
+def cells(notebook: bytes) -> dict[str, str]:
+    return {cell["id"]: "".join(cell["source"]) for cell in json.loads(notebook)["cells"]}
+
+
+def test_names_are_told_as_students_know_them() -> None:
+    assert names_told(FORBIDDEN) == ["softmax", "nn.Softmax", "numpy.exp"]
+    assert names_told(["torch._C._nn.scaled_dot_product_attention"]) == []
+
+
+def test_the_question_says_it_and_its_check_refuses_it(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    plain = build_assignment(course, tiny, asked)
+    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
+    for notebook, before in ((built.release_bytes, plain.release_bytes), (built.solution_bytes, plain.solution_bytes)):
+        old, new = cells(before), cells(notebook)
+        assert [name for name in old if old[name] != new[name]] == [
+            "given-imports",
+            "question-double",
+            "check-double_1",
+        ]
+        assert new["check-double_1"] == 'double = refusing(double, "softmax", "Softmax")\nassert double(3) == 6'
+        assert '\n\n    Not allowed here: torch\'s softmax, nn.Softmax, numpy.exp.\n    """\n' in new["question-double"]
+        assert new["given-imports"].startswith(old["given-imports"])
+        assert "\n\n\ndef refusing(function, *names):\n" in new["given-imports"]
+
+
+def test_a_long_list_is_wrapped(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+    many = tuple(f"torch.a_function_with_number_{n}" for n in range(9))
+    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, many)})
+    lines = cells(built.solution_bytes)["question-double"].split("\n")
+    start = next(n for n, line in enumerate(lines) if line.startswith("    Not allowed here: torch's a_function"))
+    assert max(len(line) for line in lines) <= 120
+    assert lines[start + 1].startswith("        a_function_with_number_")
+
+
+def test_without_a_docstring_there_is_no_place_to_say_it(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    tiny.source.write_text(TINY.replace('    """Twice x."""\n', ""), encoding="utf-8")
+    with pytest.raises(BadSource, match="the suite forbids softmax in double, and its function has no docstring"):
+        build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: torch.softmax(x, -1),
+        lambda x: x.softmax(-1),
+        lambda x: torch.nn.functional.softmax(x, dim=-1),
+        lambda x: torch.nn.Softmax(dim=-1)(x),
+        lambda x: torch.special.softmax(x, -1),
+    ],
+)
+def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer: Any) -> None:
+    with pytest.raises(AssertionError, match=r"Not allowed here: [sS]oftmax"):
+        refusing(answer, "softmax", "Softmax")(torch.zeros(2))
+    assert torch.equal(torch.softmax(torch.zeros(2), -1), torch.tensor([0.5, 0.5]))
+    assert torch.equal(torch.nn.Softmax(-1)(torch.zeros(2)), torch.tensor([0.5, 0.5]))
+
+
+def test_a_function_that_refuses_is_otherwise_the_same() -> None:
+    def doubled(x: Any, times: int = 2) -> Any:
+        """Twice."""
+        return x * times
+
+    same = refusing(doubled, "softmax")
+    assert (same(torch.tensor(3), times=3), same.__name__, same.__doc__) == (torch.tensor(9), "doubled", "Twice.")
