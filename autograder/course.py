@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.times import known_zone
 
 COURSE_FILE = "course.toml"
+NAME_OF_AN_ASSIGNMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""It stands in paths, scripts, addresses and nbgrader's patterns."""
 
 
 @dataclass(frozen=True, slots=True)

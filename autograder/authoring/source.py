@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autograder.authoring import regions
-from autograder.course import Assignment
+from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment
 from autograder.errors import BadSource
 
 Kind = Literal["question", "check", "given", "demo", "text", "written"]
@@ -106,6 +106,11 @@ def read_source(assignment: Assignment) -> SourceNotebook:
     """
     path = assignment.source
     shown = path.relative_to(assignment.root).as_posix()
+    if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
+        raise BadSource(
+            f"{shown}: an assignment cannot be called {assignment.name!r}: rename folder and file, with letters, "
+            "digits, _, - and . only"
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -25,6 +25,7 @@ MAX_CONTAINERS = 500_000
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_CONFLICT = re.compile(r"^<{7} .*^>{7} ", re.MULTILINE | re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -85,6 +86,11 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
     except RecursionError:
         raise UnreadableSubmission(f"{name}: is nested too deeply for a notebook; hand in a copy saved anew") from None
     except ValueError:
+        if _CONFLICT.search(text):
+            raise UnreadableSubmission(
+                f"{name}: holds an unresolved merge conflict (lines that begin with <<<<<<< and >>>>>>>); resolve it, "
+                "open the notebook in Jupyter, save it and hand it in again"
+            ) from None
         raise UnreadableSubmission(
             f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb and hand it in again"
         ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 import autograder
-from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
+from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course, settings_of_nobody
 from autograder.errors import KitError
 from autograder.outputs.bundle_texts import GITHUB_README, GITHUB_WORKFLOW, RUN_AUTOGRADER, SETUP
 from autograder.whole_files import write_whole
 
 Target = Literal["gradescope", "github"]
 
-_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
 
@@ -36,7 +34,7 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
     Raises:
         KitError: something that the bundle needs is not there.
     """
-    if not _SAFE_NAME.fullmatch(assignment.name):
+    if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
         raise KitError(f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only")
     if target == "gradescope":
         return _gradescope(course, assignment, to)

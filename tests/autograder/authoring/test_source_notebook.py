@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 from tiny_course import HEADER, TINY
@@ -33,6 +34,11 @@ def test_every_cell_becomes_a_record_in_order(tiny):
     ]
     assert notebook.questions == ("double", "half")
     assert notebook.cells[3].source == "assert double(3) == 6"
+
+
+def test_an_assignments_name_that_would_fail_later_is_refused_at_once(tiny):
+    with pytest.raises(BadSource, match=r"an assignment cannot be called 'hw1\(a\)'"):
+        read_source(replace(tiny, name="hw1(a)"))
 
 
 def test_a_record_knows_its_line(tiny):

@@ -108,6 +108,7 @@ def test_outputs_are_dropped(read: Read, expected: list[tuple[str, str]]) -> Non
         (b"PK\x03\x04 not a notebook", "is not a notebook"),
         (b"<html>Log in</html>", "is not a notebook"),
         (b"\xff\xfe\x00", "is not a notebook"),
+        (b'{\n<<<<<<< HEAD\n "cells": []\n=======\n "cells": [1]\n>>>>>>> mine\n}', "unresolved merge conflict"),
         (b"[1, 2]", "has no cells"),
         (b'{"cells": {"a": 1}}', "has no cells"),
         (b'{"worksheets": 3}', "has no cells"),
