@@ -19,6 +19,7 @@ from autograder.proof.verify import Proof
 from autograder.whole_files import naming, write_whole
 
 BEGIN, END = "<!-- begin of the figures -->", "<!-- end of the figures -->"
+NOT_TRIED = "–"
 HEADINGS = (
     "assignment", "questions", "tests", "mistakes", "lost: median", "most", "caught once", "idle tests", "alternates",
     "mutants", "killed", "equivalent", "best for nothing",
@@ -40,9 +41,9 @@ def row(proof: Proof) -> tuple[str, ...]:
         str(sum(len(question.caught_once) for question in figures)),
         str(sum(len(question.idle) for question in figures)),
         str(sum(question.alternates for question in figures)),
-        str(len(proof.mutants)) if proof.mutants else "–",
-        f"{killed_share(proof.mutants):.1%}" if proof.mutants else "–",
-        str(sum(one.fate == "equivalent" for one in proof.mutants)) if proof.mutants else "–",
+        str(len(proof.mutants)) if proof.mutants else NOT_TRIED,
+        f"{killed_share(proof.mutants):.1%}" if proof.mutants else NOT_TRIED,
+        str(sum(one.fate == "equivalent" for one in proof.mutants)) if proof.mutants else NOT_TRIED,
         _percent(max(empty, default=None)),
     )
 
@@ -73,14 +74,22 @@ def write_report(path: Path, proofs: Sequence[Proof]) -> None:
 def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
     """Put the assignments' rows into the table of the page at `path`; other rows and the words around it stay.
 
+    Where no mutants were tried, the figures of mutants stay too.
+
     Raises:
-        KitError: the page is not there, or has no place for the table.
+        KitError: the page is not there, or has no place for the table; only a part of an assignment was proven.
     """
+    if partly := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
+        raise KitError(f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven")
     with naming(path):
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     if BEGIN not in text or END not in text:
         raise KitError(f"{path}: put the lines {BEGIN} and {END} where the table should stand")
-    rows = rows_of(text) | {proof.assignment: row(proof) for proof in proofs}
+    rows = rows_of(text)
+    for proof in proofs:
+        old = rows.get(proof.assignment, row(proof))
+        new = zip(row(proof), old, strict=True)
+        rows[proof.assignment] = tuple(before if now == NOT_TRIED else now for now, before in new)
     before, after = text[: text.index(BEGIN)], text[text.index(END) :]
     table = markdown_table(rows[name] for name in sorted(rows))
     write_whole(path, f"{before}{BEGIN}\n{table}\n{after}")
@@ -144,7 +153,7 @@ def question_table(figures: Sequence[QuestionFigures]) -> Any:
             _percent(question.most_lost),
             str(len(question.caught_once)),
             str(len(question.idle)),
-            f"{killed_share(question.mutants):.1%}" if question.mutants else "–",
+            f"{killed_share(question.mutants):.1%}" if question.mutants else NOT_TRIED,
             _percent(max(question.trivial.values(), default=None)),
             f"{_times(question.furthest_right)}…{_times(question.nearest_wrong)}",
         )
@@ -152,8 +161,8 @@ def question_table(figures: Sequence[QuestionFigures]) -> Any:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+    return NOT_TRIED if share is None else f"{share:.0%}"
 
 
 def _times(distance: float | None) -> str:
-    return "–" if distance is None else f"{distance:.2g}"
+    return NOT_TRIED if distance is None else f"{distance:.2g}"

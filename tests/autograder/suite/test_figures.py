@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -97,6 +98,11 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     assert text.endswith("\n<!-- end of the figures -->\n\nAfter.\n")
     assert list(rows_of(text)) == ["a1", "a2"]
     assert rows_of(text)["a2"] == row(proof("a2"))
+    plain = question_figures([QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [])
+    write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
+    assert rows_of(page.read_text(encoding="utf-8"))["a1"] == row(proof("a1"))
+    with pytest.raises(KitError, match="of a1 only a part was proven"):
+        write_report(page, [dataclasses.replace(proof("a1"), cells={"f": CELL, "g": CELL})])
     (tmp_path / "other.md").write_text("nothing")
     with pytest.raises(KitError, match="begin of the figures"):
         write_report(tmp_path / "other.md", [proof()])
