@@ -1263,11 +1263,10 @@ def patch_conv_weight(w, channels, patch):
         [D, C, P, P] in the dtype of w; it may be a view of w.
 
     Raises:
-        ValueError: w does not have C*P*P rows, or channels or patch is below 1; its rows, channels and patch in the
-            message.
+        ValueError: w does not have C*P*P rows; its rows, channels and patch in the message.
     """
     ### BEGIN SOLUTION
-    if channels < 1 or patch < 1 or w.shape[0] != channels * patch * patch:
+    if w.shape[0] != channels * patch * patch:
         raise ValueError(f"w has {w.shape[0]} rows, not {channels} channels times {patch} x {patch} pixels")
     return w.T.reshape(-1, channels, patch, patch)  # [D, C*P*P] -> [D, C, P, P]
     ### END SOLUTION
