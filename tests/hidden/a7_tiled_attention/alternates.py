@@ -64,6 +64,21 @@ def stats_by_where(x, block):
     return m, total
 
 
+@alternate("online_softmax_stats")
+def stats_from_the_smallest_number(x, block):
+    if block < 1:
+        raise ValueError(f"{block} < 1")
+    x32 = x.dtype if x.dtype.itemsize > 2 else torch.float32
+    m = torch.full(x.shape[:-1], torch.finfo(x32).min, dtype=x32)
+    l = torch.zeros(x.shape[:-1], dtype=x32)
+    for k in range((x.shape[-1] + block - 1) // block):
+        part = x.narrow(-1, k * block, min(block, x.shape[-1] - k * block)).to(x32)
+        top = torch.max(m, torch.amax(part, -1))
+        l = l.mul(torch.exp(m - top)).add(torch.exp(part - top.unsqueeze(-1)).sum(-1))
+        m = top
+    return torch.where(l == 0, float("-inf"), m), l
+
+
 # --- merge_stats ---------------------------------------------------------------------------------------------------
 
 
@@ -93,6 +108,15 @@ def merge_returns_a_list(a, b):
         left.exp() * a[1] + right.exp() * b[1],
         left.exp().unsqueeze(-1) * a[2] + right.exp().unsqueeze(-1) * b[2],
     ]
+
+
+@alternate("merge_stats")
+def merge_by_the_larger_side(a, b):
+    ma, la, oa = a
+    mb, lb, ob = b
+    wa = torch.where(ma >= mb, torch.ones_like(ma), torch.exp(ma - mb))
+    wb = torch.where(mb >= ma, torch.ones_like(mb), torch.exp(mb - ma))
+    return torch.max(ma, mb), wa * la + wb * lb, wa[..., None] * oa + wb[..., None] * ob
 
 
 # --- tiled_attention -----------------------------------------------------------------------------------------------
@@ -174,6 +198,70 @@ def normalized_partial_answers(q, k, v, block_q, block_k, causal=False):
     return o, lse
 
 
+@alternate("tiled_attention")
+def last_keys_first_and_none_in_vain(q, k, v, block_q, block_k, causal=False):
+    if block_q <= 0 or block_k <= 0:
+        raise ValueError(f"{block_q=} {block_k=}")
+    if q.size(-1) != k.size(-1) or k.size(-2) != v.size(-2):
+        raise ValueError(f"{q.shape} {k.shape} {v.shape}")
+    n_q, n_k = q.size(-2), k.size(-2)
+    work = torch.float64 if q.dtype == torch.float64 else torch.float32
+    out = q.new_zeros(*q.shape[:-1], v.size(-1))
+    lse = torch.full(q.shape[:-1], -torch.inf, dtype=work)
+    for qs in range(0, n_q, block_q):
+        qe = min(qs + block_q, n_q)
+        state = None
+        for ks in reversed(range(0, n_k, block_k)):
+            ke = min(ks + block_k, n_k)
+            if causal and ks > qe - 1 + n_k - n_q:
+                continue
+            s = torch.matmul(q[..., qs:qe, :].to(work), k[..., ks:ke, :].to(work).transpose(-1, -2)).div(
+                q.size(-1) ** 0.5
+            )
+            if causal and ke - 1 > qs + n_k - n_q:
+                i = torch.arange(qs, qe).view(-1, 1)
+                j = torch.arange(ks, ke).view(1, -1)
+                s.masked_fill_(j - i > n_k - n_q, -torch.inf)
+            m = s.amax(-1)
+            p = (s - torch.nan_to_num(m, neginf=0.0).unsqueeze(-1)).exp_()
+            new = (m, p.sum(-1), p.matmul(v[..., ks:ke, :].to(work)))
+            state = new if state is None else merge_stats(state, new)
+        if state is not None:
+            m, l, o = state
+            out[..., qs:qe, :] = (o / l.clamp(min=1e-30).unsqueeze(-1)).to(q.dtype)
+            lse[..., qs:qe] = m + l.log()
+    return out, lse
+
+
+@alternate("tiled_attention")
+def answers_mixed_by_sigmoids(q, k, v, block_q, block_k, causal=False):
+    if block_q < 1 or block_k < 1:
+        raise ValueError(f"{block_q}, {block_k}")
+    if k.shape[-1] != q.shape[-1] or v.shape[-2] != k.shape[-2]:
+        raise ValueError(f"{tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}")
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    ft = torch.promote_types(q.dtype, torch.float32)
+    out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    all_lse = torch.zeros(*q.shape[:-1], dtype=ft)
+    for i in range(0, n_q, block_q):
+        qi = q[..., i : i + block_q, :].to(ft)
+        o = torch.zeros(*qi.shape[:-1], v.shape[-1], dtype=ft)
+        lse = torch.full((*qi.shape[:-1], 1), -torch.inf, dtype=ft)
+        for j in range(0, n_k, block_k):
+            s = qi @ k[..., j : j + block_k, :].to(ft).transpose(-1, -2) * q.shape[-1] ** -0.5
+            if causal:
+                keep = torch.ones(s.shape[-2:], dtype=torch.bool).tril(n_k - n_q + i - j)
+                s = s.masked_fill(~keep, -torch.inf)
+            bl = torch.logsumexp(s, -1, keepdim=True)
+            bo = torch.exp(s - bl.masked_fill(bl == -torch.inf, 0)) @ v[..., j : j + block_k, :].to(ft)
+            w = torch.sigmoid(bl - lse).nan_to_num(0.0)
+            o = o - w * (o - bo)
+            lse = torch.logaddexp(lse, bl)
+        out[..., i : i + block_q, :] = o.to(q.dtype)
+        all_lse[..., i : i + block_q] = lse[..., 0]
+    return out, all_lse
+
+
 # --- tiled_attention_backward --------------------------------------------------------------------------------------
 
 
@@ -229,6 +317,38 @@ def by_autograd_of_one_tile(q, k, v, o, lse, do, block_q, block_k, causal=False)
             for total, part, one in zip(grads, (at, by, by), found, strict=True):
                 total[..., part, :] += one
     return tuple(total.to(t.dtype) for total, t in zip(grads, (q, k, v), strict=True))
+
+
+@alternate("tiled_attention_backward")
+def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, causal=False):
+    w = lse.dtype
+    sc = q.shape[-1] ** -0.5
+    nq, nk = q.shape[-2], k.shape[-2]
+    lse = lse.clone()
+    lse[lse == -torch.inf] = torch.inf
+
+    def weights(i, j):
+        s = (q[..., i : i + block_q, :].to(w) @ k[..., j : j + block_k, :].to(w).mT) * sc
+        if causal:
+            s = s.masked_fill(~torch.ones(s.shape[-2:], dtype=torch.bool).tril(nk - nq + i - j), -torch.inf)
+        p = torch.exp(s - lse[..., i : i + block_q, None])
+        g = do[..., i : i + block_q, :].to(w)
+        delta = (g * o[..., i : i + block_q, :].to(w)).sum(-1, True)
+        return p, p * (g @ v[..., j : j + block_k, :].to(w).mT - delta), g
+
+    dq = []
+    for i in range(0, nq, block_q):
+        dq.append(sum(weights(i, j)[1] @ k[..., j : j + block_k, :].to(w) for j in range(0, nk, block_k)) * sc)
+    dk, dv = [], []
+    for j in range(0, nk, block_k):
+        a = b = 0
+        for i in range(0, nq, block_q):
+            p, ds, g = weights(i, j)
+            a = a + ds.mT @ q[..., i : i + block_q, :].to(w) * sc
+            b = b + p.mT @ g
+        dk.append(a)
+        dv.append(b)
+    return torch.cat(dq, -2).to(q.dtype), torch.cat(dk, -2).to(k.dtype), torch.cat(dv, -2).to(v.dtype)
 
 
 # --- hbm_traffic ---------------------------------------------------------------------------------------------------
@@ -350,6 +470,31 @@ def softmax_of_triton_on_a_copy(x):
     return y
 
 
+@triton.jit
+def _row_after_row(output_ptr, input_ptr, in_row, in_col, out_row, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+    row_start = tl.program_id(0)
+    row_step = tl.num_programs(0)
+    for row_idx in tl.range(row_start, n_rows, row_step, num_stages=2):
+        col_offsets = tl.arange(0, BLOCK_SIZE)
+        mask = col_offsets < n_cols
+        row = tl.load(input_ptr + row_idx * in_row + col_offsets * in_col, mask=mask, other=-float("inf"))
+        row = row.to(tl.float32)
+        row_minus_max = row - tl.max(row, axis=0)
+        numerator = tl.exp(row_minus_max)
+        denominator = tl.sum(numerator, axis=0)
+        tl.store(output_ptr + row_idx * out_row + col_offsets, numerator / denominator, mask=mask)
+
+
+@alternate("softmax_rows")
+def four_programs_for_all_rows(x):
+    n_rows, n_cols = x.shape
+    y = torch.empty((n_rows, n_cols), device=x.device, dtype=x.dtype)
+    _row_after_row[(min(4, n_rows), 1, 1)](
+        y, x, x.stride(0), x.stride(1), y.stride(0), n_rows, n_cols, triton.next_power_of_2(n_cols)
+    )
+    return y
+
+
 # --- triton_attention ----------------------------------------------------------------------------------------------
 
 
@@ -468,4 +613,145 @@ def kernel_that_carries_the_log_sum_exp(q, k, v, causal=False):
         q, k, v, o, lse, q.stride(), k.stride(), v.stride(), o.stride(), h, n_q, k.shape[2], d**-0.5,
         D=d, D_PAD=max(16, triton.next_power_of_2(d)), BLOCK_Q=block_q, BLOCK_K=32, CAUSAL=causal,
     )  # fmt: skip
+    return o, lse
+
+
+@triton.jit
+def _some_key_tiles(
+    acc,
+    l_i,
+    m_i,
+    q,
+    K,
+    V,
+    skn,
+    skd,
+    svn,
+    svd,
+    lo,
+    hi,
+    offs_m,
+    offs_d,
+    shift,
+    N,
+    D: tl.constexpr,
+    BN: tl.constexpr,
+    MASK: tl.constexpr,
+):
+    for start in range(lo, hi, BN):
+        n = start + tl.arange(0, BN)
+        inb = n < N
+        k = tl.load(
+            K + n[None, :] * skn + offs_d[:, None] * skd, mask=inb[None, :] & (offs_d < D)[:, None], other=0.0
+        ).to(tl.float32)
+        s = tl.dot(q, k, input_precision="ieee")
+        s = tl.where(inb[None, :], s, float("-inf"))
+        if MASK:
+            s = tl.where(offs_m[:, None] + shift >= n[None, :], s, float("-inf"))
+        m_new = tl.maximum(m_i, tl.max(s, 1))
+        base = tl.where(m_new == float("-inf"), 0.0, m_new)
+        p = tl.exp(s - base[:, None])
+        a = tl.exp(m_i - base)
+        v = tl.load(V + n[:, None] * svn + offs_d[None, :] * svd, mask=inb[:, None] & (offs_d < D)[None, :], other=0.0)
+        acc = acc * a[:, None] + tl.dot(p, v.to(tl.float32), input_precision="ieee")
+        l_i = l_i * a + tl.sum(p, 1)
+        m_i = m_new
+    return acc, l_i, m_i
+
+
+@triton.jit
+def _full_tiles_first(
+    Q,
+    K,
+    V,
+    O,
+    L,
+    sqb,
+    sqh,
+    sqn,
+    sqd,
+    skb,
+    skh,
+    skn,
+    skd,
+    svb,
+    svh,
+    svn,
+    svd,
+    sob,
+    soh,
+    son,
+    sod,
+    M,
+    N,
+    scale,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
+    m0 = tl.program_id(0) * BM
+    h = tl.program_id(1)
+    b = tl.program_id(2)
+    H = tl.num_programs(1)
+    offs_m = m0 + tl.arange(0, BM)
+    offs_d = tl.arange(0, DP)
+    ok = (offs_m < M)[:, None] & (offs_d < D)[None, :]
+    q = tl.load(Q + b * sqb + h * sqh + offs_m[:, None] * sqn + offs_d[None, :] * sqd, mask=ok, other=0.0).to(
+        tl.float32
+    )
+    q = q * scale
+    Kp = K + b * skb + h * skh
+    Vp = V + b * svb + h * svh
+    acc = tl.zeros([BM, DP], tl.float32)
+    l_i = tl.zeros([BM], tl.float32)
+    m_i = tl.full([BM], float("-inf"), tl.float32)
+    shift = N - M
+    if CAUSAL:
+        full = tl.maximum(0, tl.minimum(N, m0 + shift + 1)) // BN * BN
+        last = tl.maximum(0, tl.minimum(N, m0 + BM + shift))
+        acc, l_i, m_i = _some_key_tiles(
+            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, 0, full, offs_m, offs_d, shift, N, D, BN, False
+        )
+        acc, l_i, m_i = _some_key_tiles(
+            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, full, last, offs_m, offs_d, shift, N, D, BN, True
+        )
+    else:
+        acc, l_i, m_i = _some_key_tiles(
+            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, 0, N, offs_m, offs_d, shift, N, D, BN, False
+        )
+    acc = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
+    tl.store(O + b * sob + h * soh + offs_m[:, None] * son + offs_d[None, :] * sod, acc.to(O.dtype.element_ty), mask=ok)
+    tl.store(L + (b * H + h) * M + offs_m, m_i + tl.log(l_i), mask=offs_m < M)
+
+
+@alternate("triton_attention")
+def kernel_that_masks_the_diagonal_only(q, k, v, causal=False):
+    d = q.shape[-1]
+    if not d == k.shape[-1] == v.shape[-1]:
+        raise ValueError(f"{d}, {k.shape[-1]} and {v.shape[-1]}")
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"{k.shape[-2]} keys, {v.shape[-2]} values")
+    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    _full_tiles_first[(triton.cdiv(q.shape[2], 32), q.shape[1], q.shape[0])](
+        q,
+        k,
+        v,
+        o,
+        lse,
+        *q.stride(),
+        *k.stride(),
+        *v.stride(),
+        *o.stride(),
+        q.shape[2],
+        k.shape[2],
+        d**-0.5,
+        D=d,
+        DP=max(16, triton.next_power_of_2(d)),
+        BM=32,
+        BN=16,
+        CAUSAL=causal,
+    )
     return o, lse
