@@ -10,8 +10,9 @@ from pathlib import Path
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.check import check_assignment
 from autograder.authoring.release import release
+from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, StaleBuild
+from autograder.errors import BadSuite, KitError, StaleBuild
 
 
 def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
@@ -65,15 +66,26 @@ def _outcome(work: Callable[[Course, Assignment], str], course: Course, assignme
         return failure
 
 
+def _fitting(assignment: Assignment) -> dict[str, Asked]:
+    """As `questions_asked`. Raises: BadSuite where the suite and the notebook do not fit together."""
+    from autograder.authoring.suite_checks import suite_problems
+    from autograder.suite.collect import collect_suite
+
+    cells = {cell.name: cell.source for cell in read_source(assignment).of_kind("question")}
+    if problems := suite_problems(assignment.suite, collect_suite(assignment.suite), cells):
+        raise BadSuite("\n".join(problems))
+    return questions_asked(assignment)
+
+
 def _build(course: Course, assignment: Assignment) -> str:
-    built = build_assignment(course, assignment, questions_asked(assignment))
+    built = build_assignment(course, assignment, _fitting(assignment))
     changed = write_build(assignment, built)
     what = f"{len(changed)} file{'s' * (len(changed) != 1)} changed" if changed else "up to date"
     return f"{assignment.name}: {what} ({_summary(built)})"
 
 
 def _check(course: Course, assignment: Assignment) -> str:
-    built = check_assignment(course, assignment, questions_asked(assignment))
+    built = check_assignment(course, assignment, _fitting(assignment))
     return f"{assignment.name}: sound ({_summary(built)})"
 
 

@@ -15,7 +15,14 @@ from autograder.course import Assignment
 from autograder.errors import BadSuite, KitError, SuiteFault
 from autograder.suite.blame import is_suites_own, suite_fault
 from autograder.suite.calls import current_log
-from autograder.suite.collect import SuiteQuestion, describe_items, forget_modules, pytest_arguments, question_of
+from autograder.suite.collect import (
+    ImportProblems,
+    SuiteQuestion,
+    describe_items,
+    forget_modules,
+    pytest_arguments,
+    question_of,
+)
 from autograder.suite.plugin import Bench, bench_key
 
 
@@ -57,17 +64,11 @@ class SuiteSession:
         session = pytest.Session.from_config(self._config)
         self._session = session
         self._config.hook.pytest_sessionstart(session=session)
-        failures: list[str] = []
-
-        class Watch:
-            def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-                if report.failed:
-                    failures.append(str(report.longrepr))
-
-        self._config.pluginmanager.register(Watch())
+        problems = ImportProblems(self.assignment.suite)
+        self._config.pluginmanager.register(problems)
         session.perform_collect()
-        if failures:
-            raise BadSuite(f"{self.assignment.suite}: the suite does not import:\n{failures[0]}")
+        if problems.found:
+            raise BadSuite(problems.found[0])
         if not session.items:
             raise BadSuite(
                 f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question"

@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.authoring.suite_checks import suite_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.grading.batch import Bench, extras_for
@@ -108,7 +109,7 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
     extras = extras_for(assignment, (), course.limits)
     with Bench(course, assignment, "auto", wanted.workers or os.cpu_count() or 1, extras) as bench:
         answers = [*bench.suite.mistakes, *bench.suite.known_answers("alternates.py")]
-        problems = [*_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
+        problems = [*_unfit(bench), *_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
         tried: list[Tried] = []
         mutants: list[Judged] = []
         if not problems:
@@ -196,6 +197,12 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
         yield f"mistake {name} is not caught by any test"
 
 
+def _unfit(bench: Bench) -> list[str]:
+    """Names in the suite that are not there."""
+    cells = {cell.id: cell.source for cell in bench.suite.key().cells if cell.role == "question"}
+    return suite_problems(bench.assignment.suite, list(bench.suite.questions.values()), cells)
+
+
 def _undeclared(bench: Bench) -> Iterable[str]:
     """Calls between questions of the answer key that the suite does not declare with `uses`."""
     calls = {cell.id: _names_in(cell.source) for cell in bench.suite.key().cells if cell.role == "question"}
@@ -205,10 +212,6 @@ def _undeclared(bench: Bench) -> Iterable[str]:
             continue
         for other in sorted(names & questions.keys() - {name, *questions[name].uses}):
             yield f"the answer to {name} calls {other}: say so in test_{name}.py (uses({other!r}))"
-    for name, question in questions.items():
-        for other in question.uses:
-            if other not in questions:
-                yield f"test_{name}.py: uses({other!r}), which is no question"
 
 
 def _names_in(source: str) -> set[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,24 +112,40 @@ def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
     if not folder.is_dir():
         raise BadSuite(f"{folder}: there is no hidden suite for this assignment")
     forget_modules(folder)
-    collector = _Collector()
+    collector, problems = _Collector(), ImportProblems(folder)
     with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector])
-    if collector.problems:
-        raise BadSuite(f"{folder}: the suite does not import:\n{collector.problems[0]}")
+        pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector, problems])
+    if problems.found:
+        raise BadSuite(problems.found[0])
     if not collector.items:
         raise BadSuite(f"{folder}: no tests found; a suite has one file test_<question>.py for each question")
     return describe_items(collector.items)
 
 
+class ImportProblems:
+    """A plugin of a pytest session that notes what keeps a file of the suite from being imported, one line each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.found: list[str] = []
+        self._folder = folder
+
+    def pytest_exception_interact(
+        self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: pytest.CollectReport
+    ) -> None:
+        if call.excinfo is None:
+            return
+        error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps what an import raises
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self._folder)]
+        line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
+        place = f"{node.path}, line {line}" if line else str(node.path)
+        said = error.msg if isinstance(error, SyntaxError) else str(error).strip().rpartition("\n")[2]
+        self.found.append(f"{place}: it does not import: {type(error).__name__}: {said}")
+
+
 class _Collector:
     def __init__(self) -> None:
         self.items: list[pytest.Item] = []
-        self.problems: list[str] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.items = list(session.items)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.problems.append(str(report.longrepr))

@@ -11,7 +11,7 @@ def points(worth: float) -> pytest.MarkDecorator:
     Raises:
         ValueError: negative or not finite.
     """
-    if not 0 <= worth < float("inf"):
+    if isinstance(worth, bool) or not isinstance(worth, (int, float)) or not 0 <= worth < float("inf"):
         raise ValueError(f"points must be a number of 0 or more, not {worth!r}")
     return pytest.mark.points(float(worth))
 

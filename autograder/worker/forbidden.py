@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 import torch
@@ -37,15 +38,23 @@ class Ban(TorchFunctionMode):
         """Modules such as `torch.nn.LSTM` and functions outside torch are replaced by ones that refuse."""
         for name in names:
             owner_name, _, last = name.rpartition(".")
-            try:
-                owner = importlib.import_module(owner_name)
-            except ImportError:
-                continue
+            owner = _loaded(owner_name)
             found = getattr(owner, last, None)
             if isinstance(found, type) and issubclass(found, torch.nn.Module):
                 found.forward = _refusing(self, name)
             elif found is not None and not owner_name.startswith("torch"):
                 setattr(owner, last, _refusing(self, name))
+
+
+def _loaded(name: str) -> Any:
+    """A module, or None where there is none, or it is a part of torch that is not loaded yet: some take seconds, and
+    what their functions do is seen as torch operations."""
+    if name.startswith("torch"):
+        return sys.modules.get(name)
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def _refusing(ban: Ban, name: str) -> Any:

@@ -75,7 +75,9 @@ def test_an_assignment_may_be_called_like_a_library(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "no tests found"),
-        ("import nothing_there\n", "does not import"),
+        ("import nothing_there\n", r"test_question.py, line 1: it does not import: ModuleNotFoundError: No module"),
+        ("x = 1\ndef (:\n", "test_question.py, line 2: it does not import: SyntaxError"),
+        ("from autograder.suite import points\n\n@points('two')\ndef test_x(): pass\n", "line 3: .*not 'two'"),
         ("def test_x(): pass\n", "no @points"),
     ],
 )

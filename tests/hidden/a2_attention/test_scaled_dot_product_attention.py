@@ -8,6 +8,7 @@ pytestmark = [
     uses("attention_weights"),
     forbid(
         "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
         "torch.nn.functional.multi_head_attention_forward",
         "torch.nn.MultiheadAttention",
     ),

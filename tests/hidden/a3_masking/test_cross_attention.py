@@ -5,6 +5,7 @@ from autograder.suite import assert_close, assert_refused, call_twice, forbid, p
 pytestmark = [
     forbid(
         "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
         "torch._C._nn.scaled_dot_product_attention",
         "torch.nn.functional.multi_head_attention_forward",
         "torch.nn.MultiheadAttention",

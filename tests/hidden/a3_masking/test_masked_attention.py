@@ -6,7 +6,11 @@ from autograder.suite import assert_close, assert_refused, call_twice, forbid, p
 
 pytestmark = [
     uses("masked_softmax"),
-    forbid("torch.nn.functional.scaled_dot_product_attention", "torch._C._nn.scaled_dot_product_attention"),
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
+        "torch._C._nn.scaled_dot_product_attention",
+    ),
 ]
 
 

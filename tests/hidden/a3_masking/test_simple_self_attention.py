@@ -3,7 +3,11 @@
 from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor
 
 pytestmark = [
-    forbid("torch.nn.functional.scaled_dot_product_attention", "torch._C._nn.scaled_dot_product_attention"),
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
+        "torch._C._nn.scaled_dot_product_attention",
+    ),
 ]
 
 

@@ -19,6 +19,7 @@ from autograder.suite import (
 pytestmark = [
     forbid(
         "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
         "torch.nn.functional.multi_head_attention_forward",
         "torch.nn.MultiheadAttention",
         "torch.ops.aten.scaled_dot_product_attention",

@@ -6,7 +6,13 @@ import torch
 
 from autograder.suite import assert_close, assert_refused, call_twice, forbid, full, points, randn, uses, zeros
 
-pytestmark = [uses("merge_stats"), forbid("torch.nn.functional.scaled_dot_product_attention")]
+pytestmark = [
+    uses("merge_stats"),
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
+    ),
+]
 
 
 @points(2)

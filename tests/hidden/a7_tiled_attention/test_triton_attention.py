@@ -7,7 +7,12 @@ import torch
 
 from autograder.suite import assert_close, assert_refused, assert_unchanged, forbid, full, points, randn, zeros
 
-pytestmark = [forbid("torch.nn.functional.scaled_dot_product_attention")]
+pytestmark = [
+    forbid(
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.nn.attention.flex_attention.flex_attention",
+    )
+]
 
 _ATTENTION = {"mm", "bmm", "addmm", "baddbmm", "mv", "dot", "sum", "_softmax", "exp", "exp2", "logsumexp"}
 """Operations of torch, by their names inside it, without which it does not compute attention."""
