@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.points import total
-
 RESULT_SCHEMA = 1
 
 Outcome = Literal["passed", "failed", "error", "timeout", "crashed", "forbidden", "missing"]
@@ -41,6 +39,39 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedInCell:
+    """One cell of a notebook as it was handed in.
+
+    Attributes:
+        kind: "code", "markdown" or "raw".
+        source: its text.
+        id: the released cell that it was recognised as; "" for a cell of the student's own. Several cells may hold
+            parts of one written answer.
+        attachments: pictures inside a text cell: file name → media type → base64.
+    """
+
+    kind: str
+    source: str
+    id: str = ""
+    attachments: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A written answer as it was handed in, for a person to read.
+
+    Attributes:
+        id: its grade_id.
+        text: the prompt with the answer, and what stands in cells of the student's own below it.
+        blank: nothing was written: a person need not look.
+    """
+
+    id: str
+    text: str
+    blank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """One notebook as handed in, read and matched to the release."""
 
@@ -49,8 +80,11 @@ class Submission:
     path: Path
     sha256: str
     cells: tuple[Cell, ...]
-    written: tuple[tuple[str, str], ...] = ()
-    """(grade_id, text) of the written answers, for manual grading."""
+    written: tuple[Answer, ...] = ()
+    """The written answers, in the order of the release; one whose cell was deleted is not in it, unless the notebook
+    has text of the student's own in which it may stand."""
+    handed_in: tuple[HandedInCell, ...] = ()
+    """Every cell of the file, in its order."""
     notices: tuple[CellOutcome, ...] = ()
     """What the reader has to say about cells that are not in `cells`: missing, duplicated, not run."""
 

@@ -7,7 +7,7 @@ student's order. Checks and demos do not run. Whatever was repaired is said in w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +15,8 @@ from autograder.errors import UnreadableSubmission
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
 from autograder.intake.text import Looked, defined_names, only_additions
-from autograder.intake.written import match_written
-from autograder.model import Cell, CellOutcome, Role, Submission
+from autograder.intake.written import WrittenMatch, claims_written, match_written
+from autograder.model import Answer, Cell, CellOutcome, HandedInCell, Role, Submission
 
 LOST = "recognised by its content, since its nbgrader metadata is gone"
 DROPPED = "dropped"
@@ -26,10 +26,12 @@ ALIKE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What matching made of a notebook: the cells that run, written answers, and what to tell the student."""
+    """What matching made of a notebook: the cells that run, written answers, every cell of the file with what it was
+    recognised as, and what to tell the student."""
 
     cells: tuple[Cell, ...]
-    written: tuple[tuple[str, str], ...]
+    written: tuple[Answer, ...]
+    handed_in: tuple[HandedInCell, ...]
     notices: tuple[CellOutcome, ...]
 
 
@@ -75,7 +77,7 @@ class _Matching:
         self.pieces = [
             _Piece(float(place), cell.source, self._claim(cell))
             for place, cell in enumerate(cells)
-            if cell.kind == "code" and cell.source.strip()
+            if cell.kind == "code" and cell.source.strip() and not claims_written(cell, release)
         ]
         self.claims: dict[str, list[_Piece]] = {}
         for piece in self.pieces:
@@ -95,11 +97,23 @@ class _Matching:
         self._place_given()
         for question in self.release.questions:
             self._say_where(question)
-        written, about_written = match_written(self.raw, self.release)
+        places = {int(piece.place): piece.id for piece in self.pieces if self._stands_for(piece)}
+        written = match_written(self.raw, self.release, places)
         cells = self._finished()
         order = {cell.id: n for n, cell in enumerate(self.release.cells)}
-        notices = sorted([*self.notices, *about_written], key=lambda notice: order.get(notice.id, -1))
-        return Matched(cells, written, tuple(notices))
+        notices = sorted([*self.notices, *written.notices], key=lambda notice: order.get(notice.id, -1))
+        return Matched(cells, written.answers, self._handed_in(places, written), tuple(notices))
+
+    def _stands_for(self, piece: _Piece) -> bool:
+        """It is where a released cell is: its only copy, or the one that counts."""
+        return piece.id not in ("", DROPPED) and (self.locked.get(piece.id, piece) is piece)
+
+    def _handed_in(self, places: Mapping[int, str], written: WrittenMatch) -> tuple[HandedInCell, ...]:
+        known = {**places, **written.places}
+        return tuple(
+            HandedInCell(cell.kind, cell.source, known.get(place, ""), cell.attachments)
+            for place, cell in enumerate(self.raw)
+        )
 
     def _claim(self, cell: NotebookCell) -> str:
         """The released cell that the metadata names, if it names one of the same kind."""

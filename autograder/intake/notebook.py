@@ -48,6 +48,7 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         sha256=notebook.sha256,
         cells=tuple(_plain_python(cell) for cell in matched.cells),
         written=matched.written,
+        handed_in=matched.handed_in,
         notices=(*about_file, *matched.notices),
     )
 

@@ -10,7 +10,8 @@ import codecs
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ MAX_CONTAINERS = 500_000
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
-_CONFLICT = re.compile(r"^<{7} .*^>{7} ", re.MULTILINE | re.DOTALL)
+_TEXT_MAGIC = re.compile(r"\s*%md(?:-sandbox)?(?:[ \t]*\n|[ \t]+)")
+"""How Databricks marks text, in a cell of either kind."""
+_PICTURE = re.compile(r"image/[\w.+-]+")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,6 +43,8 @@ class NotebookCell:
         role: the kit's own tag, "" where the metadata is lost.
         name: the name that goes with the role.
         solution: nbgrader says that students write here.
+        attachments: pictures inside a text cell: file name → media type → base64.
+        of_the_tool: an editor wrote it, and not the student.
     """
 
     kind: str
@@ -48,6 +53,8 @@ class NotebookCell:
     role: str = ""
     name: str = ""
     solution: bool = False
+    attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    of_the_tool: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +93,10 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
     except RecursionError:
         raise UnreadableSubmission(f"{name}: is nested too deeply for a notebook; hand in a copy saved anew") from None
     except ValueError:
-        if _CONFLICT.search(text):
+        if line := _line_of_conflict(text):
             raise UnreadableSubmission(
-                f"{name}: holds an unresolved merge conflict (lines that begin with <<<<<<< and >>>>>>>); resolve it, "
-                "open the notebook in Jupyter, save it and hand it in again"
+                f"{name}: holds an unresolved merge conflict (lines that begin with <<<<<<< and >>>>>>>, from line {line} "
+                "on); resolve it, open the notebook in Jupyter, save it and hand it in again"
             ) from None
         raise UnreadableSubmission(
             f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb and hand it in again"
@@ -103,6 +110,14 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
             f"{name}: its cells hold more than {MAX_SOURCE // 1_000_000} MB of text; take data out of the code"
         )
     return made, remarks
+
+
+def _line_of_conflict(text: str) -> int:
+    """The line on which git has put the first of two versions; 0 where there are not two."""
+    begins = 0 if text.startswith("<<<<<<< ") else text.find("\n<<<<<<< ") + 1
+    if not (begins or text.startswith("<<<<<<< ")) or text.find("\n>>>>>>> ", begins) < 0:
+        return 0
+    return text.count("\n", 0, begins) + 1
 
 
 def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
@@ -135,17 +150,31 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
     kind = {"heading": "markdown", "html": "markdown"}.get(kind, kind) if isinstance(kind, str) else "raw"
     if kind not in ("code", "markdown"):
         kind = "raw"
-    source = raw.get("source", raw.get("input", ""))
+    source = _text(raw.get("source", raw.get("input", "")))
     metadata = _dict(raw.get("metadata"))
+    if kind != "raw" and (magic := _TEXT_MAGIC.match(source)):
+        kind, source = "markdown", source[magic.end() :]
     grading, ours = _dict(metadata.get("nbgrader")), _dict(metadata.get("attention_kit"))
     return NotebookCell(
         kind=kind,
-        source=_text(source),
+        source=source,
         grade_id=_word(grading.get("grade_id")),
         role=_word(ours.get("role")),
         name=_word(ours.get("name")),
         solution=grading.get("solution") is True,
+        attachments=_pictures(raw.get("attachments")) if kind == "markdown" else {},
+        of_the_tool=metadata.get("created_in_deepnote_cell") is True,
     )
+
+
+def _pictures(raw: Any) -> dict[str, dict[str, str]]:
+    """The attachments of a cell that are pictures: whatever else stands there is dropped."""
+    found = {
+        name: {kind: data for kind, one in _dict(kinds).items() if _PICTURE.fullmatch(kind) and (data := _text(one))}
+        for name, kinds in _dict(raw).items()
+        if _word(name) == name and not _LONE_SURROGATE.search(name)
+    }
+    return {name: kinds for name, kinds in found.items() if kinds}
 
 
 def _dict(value: Any) -> dict[str, Any]:

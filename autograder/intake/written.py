@@ -1,54 +1,210 @@
-"""Find the answers written in words: text cells, which people read and grade."""
+"""Find the answers written in words, which people read and grade, wherever in the notebook a student wrote them.
+
+In the cell of the prompt, by its metadata or else by its content and place; in cells of their own below it; in a code
+cell; in the text above. What nobody can find for sure still goes to a person: only what was left as released is blank.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import Looked, plain
-from autograder.model import CellOutcome
+from autograder.intake.text import defined_names
+from autograder.model import Answer, CellOutcome
 
 ALIKE = 0.5
 """The released cell holds the prompt and a line to replace: half of its lines may be gone."""
 
+_LONG = 30
+"""Characters of a text that stands in the release by no chance."""
+_ROW = 4
+"""So many words, one after the other, are a sentence."""
 
-def match_written(
-    cells: Sequence[NotebookCell], release: Release
-) -> tuple[tuple[tuple[str, str], ...], list[CellOutcome]]:
-    """The written answers as (grade_id, text) in the order of the release, and notices about missing ones."""
-    answers: list[tuple[str, str]] = []
-    notices: list[CellOutcome] = []
-    for number, released in enumerate(release.cells):
-        if released.role != "written":
-            continue
-        found = _claimed(cells, released) or _by_content(cells, released, release, number)
-        if found is None:
-            notices.append(CellOutcome(released.id, "missing", "the cell of this written answer was deleted"))
+
+@dataclass(frozen=True, slots=True)
+class WrittenMatch:
+    """The written answers, where in the notebook they stand (place → grade_id), and what to tell about missing ones."""
+
+    answers: tuple[Answer, ...]
+    places: Mapping[int, str]
+    notices: tuple[CellOutcome, ...]
+
+
+def claims_written(cell: NotebookCell, release: Release) -> bool:
+    """Whether the metadata says that it is a written answer, whatever kind of cell it is now."""
+    return any(_names(cell, released) for released in release.cells if released.role == "written")
+
+
+def match_written(cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]) -> WrittenMatch:
+    """Find every written answer.
+
+    Args:
+        code: the released code cells that were found: their places in the notebook, and which they are.
+    """
+    return _Search(cells, release, code).run()
+
+
+class _Search:
+    def __init__(self, cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]) -> None:
+        self.cells = cells
+        self.release = release
+        self.order = {cell.id: number for number, cell in enumerate(release.cells)}
+        self.lines = [_lines(cell.source) for cell in cells]
+        self.released_lines = frozenset[str]().union(*(_lines(cell.source) for cell in release.cells))
+        self.released_text = "\n".join(_squeezed(cell.source) for cell in release.cells)
+        self.anchors = dict(code)
+        self.places: dict[int, str] = {}
+
+    def run(self) -> WrittenMatch:
+        written = [released for released in self.release.cells if released.role == "written"]
+        # first by name, so that no cell of one answer is taken for another's
+        for released in written:
+            if (place := self._named(released)) is not None:
+                self.anchors[place] = self.places[place] = released.id
+        self._anchor_texts()
+        answers, notices = [], []
+        for released in written:
+            answer = self._answer(released)
+            if answer is not None:
+                answers.append(answer)
+            if released.id not in self.places.values():
+                notices.append(CellOutcome(released.id, "missing", "the cell of this written answer was deleted"))
+        return WrittenMatch(tuple(answers), self.places, tuple(notices))
+
+    def _anchor_texts(self) -> None:
+        """Text cells of the release, edited or not: what stands between them belongs to one place in the release."""
+        free = [place for place, cell in enumerate(self.cells) if cell.kind != "code" and place not in self.anchors]
+        texts = [released for released in self.release.cells if released.role == "text"]
+        for least in (1.0, ALIKE):
+            for released in texts:
+                wanted = _lines(released.source)
+                if released.id in self.anchors.values() or not wanted:
+                    continue
+                found = next((p for p in free if self._keeps(p, wanted, least)), None)
+                if found is not None:
+                    self.anchors[found] = released.id
+                    free.remove(found)
+
+    def _keeps(self, place: int, wanted: frozenset[str], least: float) -> bool:
+        """Whether so much of these lines stands in the cell; all of them, and no other, for 1."""
+        lines = self.lines[place]
+        return lines == wanted if least == 1.0 else len(wanted & lines) >= least * len(wanted)
+
+    def _answer(self, released: ReleaseCell) -> Answer | None:
+        place = next((place for place, id_ in self.places.items() if id_ == released.id), None)
+        if place is None:
+            place = self._by_content(released)
+        if place is not None:
+            self.anchors[place] = self.places[place] = released.id
+            mine = [place, *self._below(place)]
         else:
-            answers.append((released.id, found.source))
-    return tuple(answers), notices
+            mine = self._between(released)
+        self.places.update(dict.fromkeys(mine, released.id))
+        parts = [_shown(self.cells[one]) for one in mine]
+        if not any(_adds(self.cells[one], released) for one in mine):
+            if above := self._above(released):
+                parts.append(above)
+            elif place is None:
+                return self._anywhere(released)
+            else:
+                return Answer(released.id, "\n\n".join(parts), blank=True)
+        return Answer(released.id, "\n\n".join(part for part in parts if part.strip()))
+
+    def _named(self, released: ReleaseCell) -> int | None:
+        """The last cell of that name that was written in, else the last of that name."""
+        named = [place for place, cell in enumerate(self.cells) if _names(cell, released)]
+        touched = [place for place in named if _adds(self.cells[place], released)]
+        return next(reversed(touched or named), None)
+
+    def _by_content(self, released: ReleaseCell) -> int | None:
+        """The text cell that keeps the prompt."""
+        wanted = _lines(released.source)
+        free = [place for place, cell in enumerate(self.cells) if self._is_open(place) and cell.kind != "code"]
+        shares = [(len(wanted & self.lines[place]) / len(wanted), -place) for place in free] if wanted else []
+        best, nearest = max(shares, default=(0.0, 0))
+        return -nearest if best >= ALIKE else None
+
+    def _is_open(self, place: int) -> bool:
+        """No cell that has been found already, or that says what else it is."""
+        cell = self.cells[place]
+        if place in self.anchors or place in self.places or cell.of_the_tool:
+            return False
+        return cell.grade_id not in self.order and cell.role in ("", "text")
+
+    def _is_own(self, place: int) -> bool:
+        """A cell with words of the student's own, and not a piece of the release that an editor has split off."""
+        cell = self.cells[place]
+        if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
+            return False
+        text = _squeezed(cell.source)
+        piece = len(text) >= _LONG and text in self.released_text
+        return bool(cell.attachments) or not (piece or self.lines[place] <= self.released_lines)
+
+    def _below(self, place: int) -> list[int]:
+        """The student's own cells under the answer, as far as the next cell that everybody has."""
+        end = next((other for other in range(place + 1, len(self.cells)) if other in self.anchors), len(self.cells))
+        return [other for other in range(place + 1, end) if self._is_own(other)]
+
+    def _between(self, released: ReleaseCell) -> list[int]:
+        """Where neither name nor prompt is left: the student's own cells between the neighbours in the release."""
+        number = self.order[released.id]
+        before = [place for place, id_ in self.anchors.items() if self.order[id_] < number]
+        after = [place for place, id_ in self.anchors.items() if self.order[id_] > number]
+        start = max(before, default=-1) + 1
+        end = min((place for place in after if place >= start), default=len(self.cells))
+        return [place for place in range(start, end) if self._is_own(place)]
+
+    def _above(self, released: ReleaseCell) -> str:
+        """What a student wrote into the text cell right above an answer's cell that they left empty; "" for nothing."""
+        number = self.order[released.id]
+        above = self.release.cells[number - 1] if number else None
+        place = next((place for place, id_ in self.anchors.items() if above and id_ == above.id), None)
+        if above is None or place is None or above.role != "text" or not _adds(self.cells[place], above):
+            return ""
+        known = _lines(above.source)
+        return "\n".join(line for line in self.cells[place].source.split("\n") if _squeezed(line) not in known)
+
+    def _anywhere(self, released: ReleaseCell) -> Answer | None:
+        """The cell is gone. Where the notebook has other text of the student's, a person looks whether it is there."""
+        own = [place for place in range(len(self.cells)) if self._is_own(place)]
+        return Answer(released.id, "\n\n".join(_shown(self.cells[place]) for place in own)) if own else None
 
 
-def _claimed(cells: Sequence[NotebookCell], released: ReleaseCell) -> NotebookCell | None:
-    """The last cell of that name that was written in, else the last of that name."""
-    named = [c for c in cells if c.grade_id == released.id or (c.role, c.name) == ("written", released.name)]
-    touched = [cell for cell in named if cell.source.strip() and plain(cell.source) != plain(released.source)]
-    return next(reversed(touched or named), None)
+def _names(cell: NotebookCell, released: ReleaseCell) -> bool:
+    return cell.grade_id == released.id or (cell.role, cell.name) == ("written", released.name)
 
 
-def _by_content(
-    cells: Sequence[NotebookCell], released: ReleaseCell, release: Release, number: int
-) -> NotebookCell | None:
-    """Where the metadata is lost: the text cell that keeps the prompt, or that follows the same cell as there."""
-    free = {place for place, cell in enumerate(cells) if cell.kind == "markdown" and not (cell.grade_id or cell.role)}
-    shares = [(released.look.share_kept_in(Looked(cells[place].source)), -place) for place in free]
-    best, nearest = max(shares, default=(0.0, 0))
-    if best >= ALIKE:
-        return cells[-nearest]
-    known = {cell.look.plain for cell in release.cells}
-    before = release.cells[number - 1].look.plain if number else None
-    for place, cell in enumerate(cells[1:], start=1):
-        if place in free and plain(cells[place - 1].source) == before and plain(cell.source) not in known:
-            return cell
-    return None
+def _adds(cell: NotebookCell, released: ReleaseCell) -> bool:
+    """Whether something stands in the cell that the released one does not say. An editor may break its lines anew."""
+    text, whole = _squeezed(cell.source), _squeezed(released.source)
+    broken_anew = 2 * len(text) >= len(whole) and text in whole
+    return bool(cell.attachments) or not (broken_anew or _lines(cell.source) <= _lines(released.source))
+
+
+def _lines(source: str) -> frozenset[str]:
+    return frozenset(line for line in map(_squeezed, source.split("\n")) if line)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _shown(cell: NotebookCell) -> str:
+    return f"```\n{cell.source}\n```" if cell.kind == "code" else cell.source
+
+
+def _is_prose(source: str) -> bool:
+    """Sentences in a code cell: most of its lines have words in a row, as code has not."""
+    lines = [line for line in source.split("\n") if line.strip()]
+    return not defined_names(source) and 2 * sum(map(_has_words_in_a_row, lines)) > len(lines)
+
+
+def _has_words_in_a_row(line: str) -> bool:
+    run = 0
+    for word in line.split():
+        run = run + 1 if word.strip("#\"'.,;:!?()").isalpha() else 0
+        if run == _ROW:
+            return True
+    return False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import inspect
 import linecache
 import traceback
 from typing import Any
@@ -21,7 +24,11 @@ def run_cell(cell_id: str, source: str, names: dict[str, Any]) -> dict[str, Any]
     # inspect.getsource, and with it triton.jit, reads functions from here: there is no file
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        exec(compile(source, file, "exec", dont_inherit=True), names)
+        code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        if code.co_flags & inspect.CO_COROUTINE:  # an `await` outside of functions, which Jupyter allows
+            asyncio.run(eval(code, names))
+        else:
+            exec(code, names)
     except BaseException as error:
         return describe_error(error)
     return None

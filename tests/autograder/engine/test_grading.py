@@ -110,6 +110,20 @@ def test_a_syntax_error_costs_its_cell(grade: Grade) -> None:
     assert outcomes(result, "counter") == ["missing"]
 
 
+def test_an_await_outside_of_functions_runs_as_in_jupyter(grade: Grade) -> None:
+    slow = "import asyncio\n\nasync def axis():\n    await asyncio.sleep(0.001)\n    return -1\n\n"
+    result = grade(softmax=f"{slow}last = await axis()\n{ANSWERS['softmax'].replace('dim=-1', 'dim=last')}")
+    assert cell(result, "softmax") == ("ok", "")
+    assert result.score == 11.0
+
+
+def test_an_error_behind_an_await_names_the_line(grade: Grade) -> None:
+    broken = "async def axis():\n    raise KeyError('x')\n\nawait axis()"
+    outcome, message = cell(grade(softmax=f"{broken}\n{ANSWERS['softmax']}"), "softmax")
+    assert outcome == "error"
+    assert message.startswith("KeyError: 'x'"), message
+
+
 def test_a_missing_cell_costs_its_question(grade: Grade) -> None:
     result = grade(counter=None)
     assert result.score == 10.0

@@ -25,7 +25,7 @@ from multiples import (
 
 from autograder.errors import UnreadableSubmission
 from autograder.intake.matching import cell_of
-from autograder.model import Submission
+from autograder.model import Answer, Submission
 
 Read = Callable[..., Submission]
 
@@ -57,7 +57,7 @@ def test_an_untroubled_notebook_runs_given_and_question_cells_only(read: Read) -
     ]  # fmt: skip
     assert all(cell.note == "" for cell in submission.cells)
     assert submission.notices == ()
-    assert submission.written == (("written_why", WRITTEN),)
+    assert submission.written == (Answer("written_why", WRITTEN, blank=True),)
 
 
 def test_own_cells_run_in_their_place(read: Read) -> None:
@@ -258,7 +258,7 @@ def test_a_written_answer_is_found_by_its_place(read: Read) -> None:
     cells = sheet(ANSWERS)
     cells[AT["written"]] = text("Since it maps sums to sums.")
     cells[AT["written"]]["metadata"] = {}
-    assert read(cells).written == (("written_why", "Since it maps sums to sums."),)
+    assert read(cells).written == (Answer("written_why", "Since it maps sums to sums."),)
 
 
 def test_a_deleted_written_answer_is_missing(read: Read) -> None:
