@@ -49,7 +49,6 @@ c.Autograde.pre_convert_hook = "autograder.nbgrader.hooks.before_autograde"
 c.Autograde.exporter_class = "autograder.nbgrader.repair.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "autograder.nbgrader.repair.RepairCells",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
@@ -67,7 +66,7 @@ c.AssignLatePenalties.plugin_class = "autograder.nbgrader.late.CourseLatePolicy"
 
 # Feedback and export.
 c.GenerateFeedback.preprocessors = [
-    "autograder.nbgrader.feedback.HideTests",
+    "autograder.nbgrader.feedback.HideFromStudents",
     "autograder.nbgrader.feedback.UpToDatePenalty",
     "autograder.nbgrader.feedback.GradesAtOnce",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from autograder.points import total
+
 RESULT_SCHEMA = 1
 
 Outcome = Literal["passed", "failed", "error", "timeout", "crashed", "forbidden", "missing"]

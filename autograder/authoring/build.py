@@ -266,7 +266,11 @@ def _notebook_bytes(planned: Iterable[tuple[SourceCell, _Marks]], *, solution: b
     import nbformat  # with nbgrader, more than a second to import
 
     ids: dict[str, int] = {}
-    cells = [_cell(cell, marks, ids, solution=solution) for cell, marks in planned]
+    cells = []
+    for cell, marks in planned:
+        cells.append(_cell(cell, marks, ids, solution=solution))
+        if solution and cell.scheme:
+            cells.append(_guide(cell))
     notebook = {"cells": cells, "metadata": _NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     nbformat.validate(nbformat.from_dict(notebook))
     return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -290,6 +294,17 @@ def _cell(cell: SourceCell, marks: _Marks, ids: dict[str, int], *, solution: boo
     if cell.is_code:
         built |= {"execution_count": None, "outputs": []}
     return built
+
+
+def _guide(cell: SourceCell) -> dict[str, Any]:
+    """The marking guide of a written answer, a cell of the answer key alone."""
+    text = f"**Marking guide**\n\n{cell.scheme}"
+    return {
+        "cell_type": "markdown",
+        "id": f"guide-{cell.name}",
+        "metadata": {"attention_kit": {"role": "guide", "name": cell.name}},
+        "source": text.splitlines(keepends=True),
+    }
 
 
 def _text(cell: SourceCell, *, solution: bool) -> str:

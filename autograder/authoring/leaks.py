@@ -47,7 +47,7 @@ def leaks(notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, b
     names = [name for name, _ in files]
     problems = []
     for cell in (*notebook.of_kind("question"), *notebook.of_kind("written")):
-        lines = list(_telling_lines(cell.source, code=cell.is_code))
+        lines = [*_telling_lines(cell.source, code=cell.is_code), *_telling_prose(cell.scheme)]
         for text in texts:
             said = [line for line in lines if _says(text, line, code=cell.is_code)]
             if text.is_given and 2 * len(said) <= len(lines):
@@ -96,6 +96,10 @@ def _telling_lines(source: str, *, code: bool) -> Iterator[str]:
         shortest = _SHORTEST_CODE if code else _SHORTEST_PROSE
         if len(_squeezed(text)) >= shortest and not (code and _EVERYDAY.search(text)):
             yield text
+
+
+def _telling_prose(scheme: str) -> Iterator[str]:
+    yield from (line.strip() for line in scheme.split("\n") if len(_squeezed(line)) >= _SHORTEST_PROSE)
 
 
 def _says(text: _Text, line: str, *, code: bool) -> bool:

@@ -1,5 +1,7 @@
 """The solution regions of a cell: what stands between `### BEGIN SOLUTION` and `### END SOLUTION`.
 
+A written answer may be followed by a marking guide between `### BEGIN MARK SCHEME` and `### END MARK SCHEME`.
+
 A marker is a line of its own. A line that only resembles one is refused, since a misspelt marker would leave
 the answer in the release.
 """
@@ -10,6 +12,8 @@ import re
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
+BEGIN_SCHEME = "### BEGIN MARK SCHEME"
+END_SCHEME = "### END MARK SCHEME"
 WRITTEN_STUB = "*Your answer here.*"
 
 _RESEMBLES_A_MARKER = re.compile(
@@ -62,9 +66,39 @@ def check_regions(source: str) -> None:
         raise RegionError(opened, f"{BEGIN} without an {END} after it")
 
 
+def without_scheme(source: str) -> tuple[str, str]:
+    """A written answer's cell without its marking guide, and the guide, "" where there is none.
+
+    Raises:
+        RegionError: the markers do not pair up, or nothing stands between them.
+    """
+    kept: list[str] = []
+    scheme: list[str] = []
+    opened: int | None = None
+    for number, line in enumerate(source.split("\n")):
+        text = line.strip()
+        if text == BEGIN_SCHEME:
+            if opened is not None:
+                raise RegionError(number, f"a second {BEGIN_SCHEME} before the {END_SCHEME} of the first")
+            opened = number
+        elif text == END_SCHEME:
+            if opened is None:
+                raise RegionError(number, f"{END_SCHEME} without a {BEGIN_SCHEME} before it")
+            if not "".join(scheme).strip():
+                raise RegionError(opened, "the marking guide is empty")
+            opened = None
+        else:
+            (kept if opened is None else scheme).append(line)
+    if opened is not None:
+        raise RegionError(opened, f"{BEGIN_SCHEME} without an {END_SCHEME} after it")
+    return "\n".join(kept).rstrip("\n"), "\n".join(scheme).strip("\n")
+
+
 def _advice(text: str) -> str:
     if re.search("solution", text, re.IGNORECASE):
         return f"{text!r} looks like a marker; write {BEGIN} or {END} on a line of its own"
+    if re.search("scheme", text, re.IGNORECASE):
+        return f"{text!r}: a marking guide stands in a written answer, between {BEGIN_SCHEME} and {END_SCHEME}"
     return f"{text!r}: graded tests belong in tests/hidden/, where no notebook can leak them"
 
 

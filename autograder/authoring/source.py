@@ -41,6 +41,7 @@ class SourceCell:
         source: the cell as written, solution markers included.
         place: where it stands, for messages: "source/a/a.py:12".
         points: what a written answer is worth; 0 for all others, whose points stand in the suite.
+        scheme: the marking guide of a written answer, which students never get.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class SourceCell:
     source: str
     place: str
     points: float = 0.0
+    scheme: str = ""
 
     @property
     def is_code(self) -> bool:
@@ -155,8 +157,10 @@ def _marker_lines(text: str, cells: int) -> list[int] | list[None]:
 def _record(cell: RawCell) -> SourceCell:
     kind, name = _kind_and_name(cell)
     points = _written_points(cell) if kind == "written" else 0.0
-    source = cell.source
+    source, scheme = cell.source, ""
     try:
+        if kind == "written":
+            source, scheme = regions.without_scheme(source)
         regions.check_regions(source)
     except regions.RegionError as error:
         raise BadSource(f"{cell.place.at(error.line)}: {error}") from error
@@ -172,7 +176,7 @@ def _record(cell: RawCell) -> SourceCell:
     if kind in CODE_TAGS:
         source = _with_included(source) if kind == "given" else source
         _check_code(cell, kind, name, source)
-    return SourceCell(kind, name, source, str(cell.place), points)
+    return SourceCell(kind, name, source, str(cell.place), points, scheme)
 
 
 def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:

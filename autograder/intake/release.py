@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import get_args
 
 from autograder.course import Assignment
@@ -67,19 +68,27 @@ def load_release(assignment: Assignment) -> Release:
     Raises:
         BadSource: it is not built, or not what `autograder build` writes.
     """
-    path = assignment.release
-    again = f"run `autograder build {assignment.name}`"
+    release = read_release_cells(assignment.release, assignment.name)
+    if not release.questions:
+        raise BadSource(f"{assignment.release} has no question cell: run `autograder build {assignment.name}`")
+    return release
+
+
+def read_release_cells(path: Path, assignment: str) -> Release:
+    """Read any released notebook, one that nbgrader alone has made too.
+
+    Raises:
+        BadSource: there is none, or it cannot be read.
+    """
+    again = f"run `autograder build {assignment}`"
     try:
         cells, _ = parse_notebook(path.read_bytes(), path.name)
     except FileNotFoundError:
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    made = tuple(_cell(n, cell) for n, cell in enumerate(cells, start=1))
-    release = Release(assignment.name, made)
-    if not release.questions:
-        raise BadSource(f"{path} has no question cell: {again}")
-    if len(release.by_id) != len(made):
+    release = Release(assignment, tuple(_cell(n, cell) for n, cell in enumerate(cells, start=1)))
+    if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {again}")
     return release
 
@@ -100,7 +109,9 @@ def _role_of(cell: NotebookCell) -> str:
     for role in ("check", "given", "written"):
         if cell.grade_id.startswith(f"{role}_"):
             return role
-    return "question" if cell.grade_id and cell.solution and cell.kind == "code" else ""
+    if not (cell.grade_id and cell.solution):
+        return ""
+    return "question" if cell.kind == "code" else "written"
 
 
 def written_points(assignment: Assignment) -> float:

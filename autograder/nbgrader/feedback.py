@@ -21,6 +21,7 @@ from sqlalchemy.orm import joinedload, undefer
 from traitlets import List
 
 from autograder.course import find_course
+from autograder.nbgrader.autograded import is_guide
 from autograder.nbgrader.late import refresh_penalty
 
 _HIDDEN = re.compile(r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)", re.M | re.S)
@@ -32,12 +33,16 @@ class FeedbackStep(NbGraderPreprocessor):  # type: ignore[misc]
     display_data_priority = List().tag(config=True)
 
 
-class HideTests(FeedbackStep):
-    """Takes hidden tests, and tracebacks that show them, out of what students see.
+class HideFromStudents(FeedbackStep):
+    """Takes marking guides out of what students see, and hidden tests with the tracebacks that show them.
 
     Our suites are in no cell. A notebook written with nbgrader's own hidden-test markers is graded by nbgrader, whose
     feedback shows those tests.
     """
+
+    def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
+        notebook.cells = [cell for cell in notebook.cells if not is_guide(cell)]
+        return super().preprocess(notebook, resources)  # type: ignore[no-any-return]
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         if cell.cell_type == "code" and is_grade(cell) and "### BEGIN HIDDEN TESTS" in cell.source:

@@ -1,6 +1,6 @@
 """Scores into nbgrader's `gradebook.db`, a whole batch in one transaction.
 
-A person's manual scores are never touched. Where an automatic score changes under one, or a new version was handed
+A person's manual scores are never touched. Where an automatic score changes under one, or another answer was handed
 in, the cell is marked for a second look.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
-from autograder.model import Result
+from autograder.model import Result, Submission
+from autograder.nbgrader.answers import remember_answers
 from autograder.nbgrader.late import late_penalty
 from autograder.nbgrader.names import course_id
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
@@ -44,6 +46,9 @@ from autograder.nbgrader.texts import as_literal, question_comment
 
 Timestamp = datetime.datetime | str
 """When something was handed in: a time with a zone, or as nbgrader writes it into timestamp.txt."""
+
+NO_RESPONSE = "No response."
+"""The comment under a written answer that was left blank."""
 
 MANY = 500
 """How many values one query is given: databases limit the number of parameters."""
@@ -57,6 +62,7 @@ class Entry:
         scores: grade_id → automatic score. A cell that a person grades has none, unless it was left blank.
         comments: grade_id of a solution cell → automatic comment, where there is something to say.
         problem: why it could not be graded; every score becomes 0 and waits for a person.
+        answers: grade_id → what was answered there, as text: a person looks again where it is another than before.
     """
 
     student: str
@@ -64,6 +70,7 @@ class Entry:
     comments: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     timestamp: datetime.datetime | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 def fill_gradebook(
@@ -72,6 +79,7 @@ def fill_gradebook(
     results: Sequence[Result],
     timestamps: Mapping[str, Timestamp] | None = None,
     problems: Mapping[str, str] | None = None,
+    submissions: Mapping[str, Submission] | None = None,
     *,
     db_url: str = "",
 ) -> None:
@@ -80,13 +88,15 @@ def fill_gradebook(
     Args:
         timestamps: student → when the submission was handed in, where that is known.
         problems: student → why the submission could not be graded.
+        submissions: student → what the result was made from; of whom it is not known, all written answers wait.
 
     Raises:
         StaleBuild: the assignment has no release.
     """
+    read = submissions or {}
     release = read_release(assignment.release)
     times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
-    entries = [entry_of(release, result, times.get(result.student)) for result in results]
+    entries = [entry_of(release, r, read.get(r.student), times.get(r.student)) for r in results]
     entries += [
         Entry(student, problem=problem, timestamp=times.get(student)) for student, problem in (problems or {}).items()
     ]
@@ -97,19 +107,39 @@ def fill_gradebook(
 
 
 def entry_of(
-    release: Release, result: Result, timestamp: datetime.datetime | None = None, blank: Collection[str] = ()
+    release: Release,
+    result: Result,
+    submission: Submission | None = None,
+    timestamp: datetime.datetime | None = None,
 ) -> Entry:
-    """What a result means for each cell of the release. `blank` are written answers that were left as released."""
+    """What a result means for each cell of the release, and the written answers of the submission beside it."""
+    blank = [answer.id for answer in submission.written if answer.blank] if submission else []
+    found = {answer.id for answer in submission.written} if submission else set()
+    if submission:
+        blank += [
+            cell.grade_id for cell in release.cells if cell.manual and not cell.task and cell.grade_id not in found
+        ]
     questions = {question.name: question for question in result.questions}
     scores: dict[str, float] = dict.fromkeys(blank, 0.0)
-    comments: dict[str, str] = dict.fromkeys(blank, "No response.")
+    comments: dict[str, str] = dict.fromkeys(blank, NO_RESPONSE)
     for cell in release.cells:
         if cell.question in questions:
             scores[cell.grade_id] = questions[cell.question].score
         if cell.solution and cell.grade_id not in comments:
             question = questions.get(cell.grade_id)
             comments[cell.grade_id] = question_comment(question) if question else ""
-    return Entry(result.student, scores, comments, timestamp=timestamp)
+    answers = answers_of(submission) if submission else {}
+    return Entry(result.student, scores, comments, timestamp=timestamp, answers=answers)
+
+
+def answers_of(submission: Submission) -> dict[str, str]:
+    """grade_id → what was answered there: the text of a written answer, and the code of the question of a check."""
+    texts = {answer.id: answer.text for answer in submission.written}
+    for cell in submission.handed_in:
+        for kind in ("markdown", "raw"):
+            if cell.kind == kind and cell.id in texts and cell.attachments:
+                texts[cell.id] += json.dumps(cell.attachments, sort_keys=True)
+    return texts | {f"check_{cell.id}": cell.source for cell in submission.cells if cell.role == "question"}
 
 
 def record_problem(course: Course, release: Path, assignment: str, student: str, problem: str, db_url: str) -> None:
@@ -168,13 +198,22 @@ def write_entries(db: Session, course: Course, notebook: Notebook, release: Rele
     manual = {cell.grade_id for cell in release.cells if cell.manual}
     max_score = sum(cell.points for cell in release.cells if cell.grade or cell.task)
 
+    told = {
+        (submitted[entry.student], cell): entry.answers[name]
+        for entry in entries
+        for cell, name in graded.items()
+        if name in entry.answers
+    }
+    new_answers = remember_answers(db, told)
+
     new_grades, new_comments, notebooks = [], [], []
     for entry in entries:
         key = submitted[entry.student]
         total = 0.0
         for cell, name in graded.items():
             row = grades.pop((key, cell), {"notebook_id": key, "cell_id": cell})
-            new_grades.append(_graded(row, entry, name, name in manual, entry.student in changed))
+            again = (key, cell) in new_answers if (key, cell) in told else entry.student in changed
+            new_grades.append(_graded(row, entry, name, name in manual, again))
             total += _counted(new_grades[-1])
         for cell, name in commented.items():
             row = comments.pop((key, cell), {"notebook_id": key, "cell_id": cell})
@@ -186,12 +225,12 @@ def write_entries(db: Session, course: Course, notebook: Notebook, release: Rele
     db.execute(update(SubmittedNotebook), notebooks)
 
 
-def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, resubmitted: bool) -> dict[str, Any]:
-    """One row of the grade table with its new automatic score."""
+def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool) -> dict[str, Any]:
+    """One row of the grade table with its new automatic score. `again`: the answer is another than before."""
     score = 0.0 if entry.problem else entry.scores.get(name, None if manual else 0.0)
     by_hand = row.get("manual_score") is not None
     if by_hand and not entry.problem:
-        look = bool(row.get("needs_manual_grade")) or resubmitted or (row.get("auto_score") != score)
+        look = bool(row.get("needs_manual_grade")) or again or (row.get("auto_score") != score)
     else:
         look = bool(entry.problem) or name not in entry.scores
     return {**row, "auto_score": score, "needs_manual_grade": look}

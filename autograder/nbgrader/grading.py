@@ -13,17 +13,18 @@ from typing import Any
 import nbformat
 from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor
-from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+from nbgrader.utils import determine_grade, is_grade, is_solution
 
 from autograder.course import find_course
-from autograder.model import FoundSubmission, Graded, Result
+from autograder.errors import UnreadableSubmission
+from autograder.model import FoundSubmission, Graded, Submission
 from autograder.nbgrader import graders
-from autograder.nbgrader.gradebook import Entry, entry_of, open_gradebook, write_entries
+from autograder.nbgrader.autograded import grade_id, marking_guides, read_built, show_guides, show_result
+from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, answers_of, entry_of, open_gradebook, write_entries
 from autograder.nbgrader.registry import register_release
-from autograder.nbgrader.release import Release, read_release
-from autograder.nbgrader.repair import grade_id, release_path
+from autograder.nbgrader.release import read_release
+from autograder.nbgrader.repair import handed_in, release_path, submitted_folder
 from autograder.nbgrader.source import suite_assignment
-from autograder.nbgrader.texts import cell_report, question_report
 
 GRADED = "attention_kit_graded"
 
@@ -39,15 +40,15 @@ class GradeInSandbox(NbGraderPreprocessor):  # type: ignore[misc]
             self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", where["notebook"])
             return notebook, resources
         coursedir = self.parent.parent.coursedir
-        folder = coursedir.format_path(coursedir.submitted_directory, where["student"], where["assignment"])
-        found = FoundSubmission(where["student"], Path(folder) / f"{where['notebook']}.ipynb")
+        found = FoundSubmission(where["student"], submitted_folder(coursedir, resources) / f"{where['notebook']}.ipynb")
         graded = graders.grade(course, assignment, found)
         resources[GRADED] = graded
         if graded.result is None:
             self.log.error("%s could not be graded: %s", where["student"], graded.problem)
         else:
-            show_result(notebook, graded.result, read_release(assignment.release))
-        return notebook, resources
+            show_result(notebook, graded.result)
+        show_guides(notebook, marking_guides(read_built(assignment.release), assignment.solution))
+        return nbformat.from_dict(notebook), resources
 
 
 class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
@@ -65,14 +66,20 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
         course = find_course(Path.cwd())
-        release = read_release(release_path(self.parent.parent.coursedir, resources))
+        coursedir = self.parent.parent.coursedir
+        release = read_release(release_path(coursedir, resources))
         graded: Graded | None = resources.get(GRADED)
-        if graded is None:
-            entry = self._from_outputs(where["student"], notebook)
-        elif graded.result is None:
-            entry = Entry(where["student"], problem=graded.problem)
+        try:
+            submission = handed_in(course, coursedir, resources)
+        except UnreadableSubmission as problem:
+            entry = Entry(where["student"], problem=graded.problem if graded else str(problem))
         else:
-            entry = entry_of(release, graded.result, blank=left_blank(notebook))
+            if graded is None:
+                entry = self._from_outputs(submission, notebook)
+            elif graded.result is None:
+                entry = Entry(where["student"], problem=graded.problem)
+            else:
+                entry = entry_of(release, graded.result, submission)
         with open_gradebook(course, where["db_url"]) as gradebook:
             if graded is None:
                 row = gradebook.find_notebook(where["notebook"], where["assignment"])
@@ -82,13 +89,14 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
             gradebook.db.commit()
         return notebook, resources
 
-    def _from_outputs(self, student: str, notebook: Any) -> Entry:
+    def _from_outputs(self, submission: Submission, notebook: Any) -> Entry:
         """Scores as nbgrader reads them from outputs, except that what is no score waits for a person."""
-        scores: dict[str, float] = {}
+        blank = [answer.id for answer in submission.written if answer.blank]
+        scores: dict[str, float] = dict.fromkeys(blank, 0.0)
         for cell in notebook.cells:
             if is_grade(cell) and (score := self._score(cell)) is not None:
                 scores[grade_id(cell)] = score
-        return Entry(student, scores, dict.fromkeys(left_blank(notebook), "No response."))
+        return Entry(submission.student, scores, dict.fromkeys(blank, NO_RESPONSE), answers=answers_of(submission))
 
     def _score(self, cell: Any) -> float | None:
         try:
@@ -99,30 +107,6 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
         if score is None or not math.isfinite(score) or not 0 <= score <= most or _says_no_score(cell):
             return None
         return float(score)
-
-
-def show_result(notebook: Any, result: Result, release: Release) -> None:
-    """Put each question's report under its grade cell, and what went wrong in a cell under that cell."""
-    reports = {question.name: question_report(question) for question in result.questions}
-    texts = {cell.grade_id: reports[cell.question] for cell in release.cells if cell.question in reports}
-    for outcome in result.cells:
-        texts[outcome.id] = cell_report(outcome) + texts.get(outcome.id, "")
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            text = texts.get(grade_id(cell), "")
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)] if text else []
-
-
-def left_blank(notebook: Any) -> list[str]:
-    """Answers that a person would grade and that are as they were released."""
-    return [
-        grade_id(cell)
-        for cell in notebook.cells
-        if is_solution(cell)
-        and is_grade(cell)
-        and not is_task(cell)
-        and cell.metadata.nbgrader.get("checksum") == compute_checksum(cell)
-    ]
 
 
 def _says_no_score(cell: Any) -> bool:

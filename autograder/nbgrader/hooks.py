@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import shutil
 from collections.abc import MutableSequence
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Grade, SubmittedAssignment, SubmittedNotebook
-from nbgrader.utils import parse_utc
-from sqlalchemy import select, update
+from nbgrader.api import SubmittedAssignment
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 from traitlets.config import Application
 from traitlets.log import get_logger
@@ -43,25 +41,11 @@ def before_autograde(assignment: str, student: str, notebooks: MutableSequence[s
         raise SystemExit(f"nbgrader autograde: {problem}") from problem
 
 
-def note_resubmission(db: Session, assignment_id: str, student: str, timestamp: datetime.datetime) -> None:
-    """A new version of something that a person has scored: mark those scores for a second look."""
-    where = (SubmittedAssignment.assignment_id == assignment_id, SubmittedAssignment.student_id == student)
-    known = db.execute(select(SubmittedAssignment.id, SubmittedAssignment.timestamp).where(*where)).one_or_none()
-    if known is None or known.timestamp == timestamp:
-        return
-    mine = select(SubmittedNotebook.id).where(SubmittedNotebook.assignment_id == known.id)
-    scored = update(Grade).where(Grade.notebook_id.in_(mine), Grade.manual_score.is_not(None))
-    db.execute(scored.values(needs_manual_grade=True).execution_options(synchronize_session=False))
-
-
 def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> None:
     student = folder.parent.name
     release = read_release(assignment.release)
-    timestamp = _timestamp(folder)
     with open_gradebook(course, _db_url(course)) as gradebook:
         notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)
-        if timestamp is not None:
-            note_resubmission(gradebook.db, notebook.assignment_id, student, timestamp)
         problem = ""
         if not (folder / f"{assignment.name}.ipynb").exists():
             problem = f"there is no {assignment.name}.ipynb among the files"
@@ -85,14 +69,6 @@ def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequenc
     shutil.copyfile(notebooks[0], expected)
     get_logger().warning("%s: %s graded as %s", folder.parent.name, Path(notebooks[0]).name, expected.name)
     notebooks[:] = [str(expected)]
-
-
-def _timestamp(folder: Path) -> datetime.datetime | None:
-    try:
-        stamp: datetime.datetime | None = parse_utc((folder / "timestamp.txt").read_text(encoding="utf-8").strip())
-    except (OSError, ValueError):
-        return None
-    return stamp
 
 
 def _db_url(course: Course) -> str:

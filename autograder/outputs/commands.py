@@ -102,7 +102,7 @@ def export_command(request: ExportRequest) -> Iterator[str]:
     course, assignment = request.course, request.assignment
     timing = read_timing(request.results, assignment.name)
     if request.format == "gradebook":
-        yield _fill_gradebook(request, timing)
+        yield from _fill_gradebook(request, timing)
         return
     marks = _marks(course, assignment, request.results, timing)
     _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result])
@@ -266,8 +266,9 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
 
 
-def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
+def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> Iterator[str]:
     from autograder.nbgrader.class_list import tell_gradebook
+    from autograder.nbgrader.for_graders import graded_submissions, write_autograded
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
@@ -281,14 +282,24 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> str:
     _stale(course, assignment, request.results, graded)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
+    submissions = graded_submissions(course, assignment, graded)
+    if other := [result.student for result in graded if result.student not in submissions]:
+        print(
+            f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
+            f"{_named(other)}; run `autograder grade {assignment.name}` first",
+            file=sys.stderr,
+        )
     gradebook = request.to or course.root / "gradebook.db"
     db_url = f"sqlite:///{gradebook.absolute()}"
     with gradebook_file(gradebook):
-        fill_gradebook(course, assignment, graded, times, problems, db_url=db_url)
+        fill_gradebook(course, assignment, graded, times, problems, submissions, db_url=db_url)
         everybody = class_marks(course, assignment, graded, timing)
         people = {mark.student: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)
-    return f"{len(graded)} results of {assignment.name} in {gradebook}"
+    yield f"{len(graded)} results of {assignment.name} in {gradebook}"
+    if request.to is None:
+        written = write_autograded(course, assignment, graded, submissions, problems)
+        yield f"{written} notebooks to grade by hand in {course.root / 'autograded'}: open them in the formgrader"
 
 
 def _handed_in(course: Course, assignment: Assignment, student: str) -> datetime | None:

@@ -998,3 +998,11 @@ expect(bool(quiet @ rows[0] >= 0.999 * quiet.norm() * rows[0].norm()), True, hin
 # with few, certain neighbours), a short one makes a flat distribution, and a long context vector can mark a word that
 # is frequent everywhere. (A fixed factor in front of the cosine, a temperature, would be another way out.)
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: the best case is a cosine of 1 for one word and −1 for all others; the probability is about 0.0007.
+#   (1 point for the right form with a slip in the arithmetic.)
+# - 1 point: so the model can never be sure of a word, and the loss stays far above that of a fitted model.
+# - 2 points: the length of a vector sets how wide the scores spread: sharp or flat distributions, frequent words.
+#   (1 point for "the length carries frequency" alone.)
+# ### END MARK SCHEME

@@ -935,3 +935,11 @@ plt.show()
 # would be nearly uniform; its gradient would not vanish (in the plot of question 9 the curve stays near the value of
 # equal weights), but every query would average over all keys until the weights have grown to undo the scale.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 1 point: the slide's argument gives a dot product that grows like $D$, and would divide by $D$.
+# - 2 points: independent entries with mean 0 and variance 1; variances add to $d$, so the standard deviation is
+#   $\sqrt d$. (1 point where the independence or the mean of 0 is not named.)
+# - 2 points: dividing by $d$ makes the scores shrink with the width; the weights become nearly uniform while the
+#   gradient does not vanish. (1 point for the plot of question 8 alone.)
+# ### END MARK SCHEME

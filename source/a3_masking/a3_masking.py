@@ -949,7 +949,10 @@ for n in (4, 16, 64):
 # step is done. The dependence is in the data and not in the layer, so the steps have to be taken one after the other.
 # (The same property says that earlier rows do not change when a token is added, so that their keys and values can be
 # kept.)
-#
-# 2 points: row $i$ depends on tokens up to $i$ only, and equals what a shorter text would give. 2 points: the true
-# tokens are known in training, the sampled ones are not known at generation. 1 point: what goes wrong without the mask.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: row $i$ depends on tokens up to $i$ only, and equals what a shorter text would give.
+# - 2 points: the true tokens are known in training, the sampled ones are not known at generation.
+# - 1 point: what goes wrong without the mask.
+# ### END MARK SCHEME

@@ -798,3 +798,10 @@ print("the lecture's figure:", explain_memory_figure(100_000, 64, 1.192))
 # numbers instead of 64, so its score matrix has rank 16 at most, and it can tell fewer kinds of token apart; its answer
 # lies in 16 dimensions too. More heads ask more questions, each a coarser one, and there is a best number between.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 1 point: (a) the operations of projections and scores stay the same, with a number from the functions.
+# - 2 points: (b) one $N\times N$ matrix a head, so four times the memory; "it costs nothing" is wrong.
+# - 2 points: (c) a head has 16 numbers instead of 64: the rank of its scores, or what it can tell apart, shrinks.
+#   (1 point for "heads get weaker" without a reason.)
+# ### END MARK SCHEME

@@ -999,3 +999,11 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
 # branch adds to it, and its size grows with the depth. Late branches change a large stream relatively little, and the
 # output layer would read features whose size depends on the depth, so one norm follows the last block.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 1 point: with silent sublayers pre-norm is the identity and post-norm is not.
+# - 2 points: the gradient has a path that nothing multiplies in pre-norm, and goes through every norm in post-norm;
+#   the plot is used. (1 point without the plot.)
+# - 2 points: the price: nothing on the stream is normalized, its size grows with the depth, so that one norm follows the
+#   last block. (1 point for "it grows" alone.)
+# ### END MARK SCHEME

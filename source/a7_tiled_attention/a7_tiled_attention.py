@@ -934,3 +934,10 @@ for n in (1024, 16384, 131072):
 # the two passes, which is what limits $N$. When everything fits on the chip there is no traffic to save, and computing
 # twice is then just twice the work for the scores; what remains is that one kernel is launched instead of several.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: what keeping a score costs and what computing it again costs, both as numbers; about nine times less.
+#   (1 point for the right comparison with a slip in one number.)
+# - 1 point: traffic is what the chip waits for, while its arithmetic is idle.
+# - 2 points: with everything on the chip no traffic is saved; what remains is fewer launches. (1 point for either.)
+# ### END MARK SCHEME

@@ -1155,3 +1155,9 @@ expect(abs(weight - 0.4125) >= 0.1, True, hint=f"The weight on token 1 was 0.412
 # once. A cache saves *re*computation between steps, and training has no steps in which one token waits for the
 # other.
 # ### END SOLUTION
+#
+# ### BEGIN MARK SCHEME
+# - 2 points: the cache takes about 2.1 GB a user and 210 GB for a hundred, so there is no room. (1 point with a slip.)
+# - 2 points: two changes to the model with their factors: fewer key heads, a window, fewer bits. (1 point each.)
+# - 1 point: training computes all positions at once from known tokens and has no steps to save work between.
+# ### END MARK SCHEME

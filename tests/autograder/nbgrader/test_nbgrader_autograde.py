@@ -171,9 +171,7 @@ def test_all_scores_of_a_submission_are_one_transaction(tiny: TinyCourse, graded
     assert len(with_scores) == 1
 
 
-def test_a_resubmission_keeps_manual_scores_and_asks_for_a_second_look(
-    tiny: TinyCourse, graded: dict[str, Any]
-) -> None:
+def test_an_answer_that_did_not_change_keeps_its_points(tiny: TinyCourse, graded: dict[str, Any]) -> None:
     cells = release_cells()
     cells[-1].source = "Because."
     tiny.hand_in("ada", cells, at="2026-03-01 10:00:00 UTC")
@@ -183,11 +181,25 @@ def test_a_resubmission_keeps_manual_scores_and_asks_for_a_second_look(
     tiny.autograde(force=True)  # the same work again: nothing new to read
     assert tiny.grades("ada")["written_why"] == (None, 4.0, False)
 
+    cells[-1].source = "  Because.\n"
+    cells[4].source = HALF_ANSWERED
     path = tiny.hand_in("ada", cells, at="2026-03-02 10:00:00 UTC")
     graded["ada"] = Graded("ada", path, result_for("ada", half=2.0))
     tiny.autograde()
     assert tiny.grades("ada") == {
         "check_double": (3.0, None, False),
         "check_half": (2.0, None, False),
-        "written_why": (None, 4.0, True),
+        "written_why": (None, 4.0, False),
     }
+
+
+@pytest.mark.parametrize("times", [("", ""), ("2026-03-01 10:00:00 UTC", "2026-03-02 10:00:00 UTC")])
+def test_another_answer_goes_back_to_a_person(tiny: TinyCourse, graded: dict[str, Any], times: tuple[str, str]) -> None:
+    cells = release_cells()
+    for time, words in zip(times, ("Because.", "Because of the sum."), strict=True):
+        cells[-1].source = words
+        tiny.hand_in("ada", cells, at=time)
+        tiny.autograde(force=True)
+        looked_at = tiny.grades("ada")["written_why"]
+        tiny.score_by_hand("ada", "written_why", 4.0)
+    assert looked_at == (None, 4.0, True)

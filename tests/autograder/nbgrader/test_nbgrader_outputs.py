@@ -17,7 +17,7 @@ from traitlets.config import Config
 from autograder.model import FoundSubmission
 from autograder.nbgrader import feedback
 from autograder.nbgrader.export import SafeCsvExport, plain
-from autograder.nbgrader.feedback import HideTests
+from autograder.nbgrader.feedback import HideFromStudents
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -74,14 +74,14 @@ def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
     cell.outputs = [
         nbformat.v4.new_output("error", ename="AssertionError", evalue="4", traceback=["----> assert f(2) == 4"])
     ]
-    HideTests().preprocess_cell(cell, {}, 0)
+    HideFromStudents().preprocess_cell(cell, {}, 0)
     assert cell.source == "assert f(1) == 1\nf(1)"
     assert cell.outputs[0].traceback == ["AssertionError: a hidden test failed"]
     assert cell.outputs[0].evalue == ""
 
     unclosed = nbformat.v4.new_code_cell("assert f(1) == 1\n    ### BEGIN HIDDEN TESTS\nassert f(2) == 4")
     unclosed.metadata["nbgrader"] = {"grade": True, "grade_id": "check_f", "points": 1}
-    HideTests().preprocess_cell(unclosed, {}, 0)
+    HideFromStudents().preprocess_cell(unclosed, {}, 0)
     assert unclosed.source == "assert f(1) == 1"
 
 

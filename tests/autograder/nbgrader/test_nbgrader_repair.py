@@ -2,106 +2,124 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from awkward import AWKWARD, BLANK
 from nbgrader_course import HALF_ANSWERED, cell, notebook, release_cells, result_for
 
-from autograder.model import CellOutcome, Diagnosis, QuestionResult, TestOutcome
-from autograder.nbgrader.repair import grade_id, repair
+from autograder.course import Limits
+from autograder.intake.notebook import read_submission
+from autograder.intake.release import read_release_cells
+from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
+from autograder.nbgrader.autograded import grade_id, made_whole, read_built
 from autograder.nbgrader.texts import as_literal, cell_report, question_comment, question_report
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
 
 
-def repaired(cells: list[Any]) -> tuple[Any, list[str]]:
-    made = notebook(cells)
-    return made, repair(made, release_cells()[1:])
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "release.ipynb").write_text(json.dumps(notebook(release_cells())), encoding="utf-8")
+    return tmp_path
 
 
-def ids(made: Any) -> list[str]:
-    return [grade_id(found) for found in made.cells if grade_id(found)]
+def read(folder: Path, content: bytes) -> Submission:
+    path = folder / "ada.ipynb"
+    path.write_bytes(content)
+    release = read_release_cells(folder / "release.ipynb", "tiny")
+    return read_submission(FoundSubmission("ada", path), release, Limits())
 
 
-def answer(made: Any, name: str) -> str:
-    return str(next(found.source for found in made.cells if grade_id(found) == name))
+def repaired(folder: Path, cells: list[Any]) -> list[dict[str, Any]]:
+    submission = read(folder, json.dumps(notebook(cells)).encode())
+    made: list[dict[str, Any]] = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    return made
 
 
-def test_a_whole_notebook_is_left_alone() -> None:
-    made, notes = repaired(release_cells())
-    assert notes == []
-    assert made.cells == release_cells()
+def ids(cells: list[dict[str, Any]]) -> list[str]:
+    return [name for found in cells if (name := grade_id(found))]
+
+
+def answer(cells: list[dict[str, Any]], name: str) -> str:
+    return str(next(found["source"] for found in cells if grade_id(found) == name))
+
+
+def test_a_whole_notebook_has_the_released_cells(folder: Path) -> None:
+    made = repaired(folder, release_cells())
+    assert [(c["cell_type"], c["source"], c["metadata"]) for c in made[1:]] == [
+        (c.cell_type, c.source, c.metadata) for c in release_cells()[1:]
+    ]
 
 
 @pytest.mark.parametrize("order", ["answer first", "answer last"])
-def test_of_two_copies_the_one_with_an_answer_stays(order: str) -> None:
+def test_of_two_copies_the_one_with_an_answer_stays(folder: Path, order: str) -> None:
     cells = release_cells()
     copy = cell("code", HALF_ANSWERED, "half", solution=True, role="question", name="half")
     cells.insert(4 if order == "answer first" else 5, copy)
-    made, notes = repaired(cells)
+    made = repaired(folder, cells)
     assert ids(made) == IDS
     assert answer(made, "half") == HALF_ANSWERED
-    assert len(made.cells) == 8  # the other copy stays as an ordinary cell
-    assert notes == ["cell 'half' is there 2 times; one is kept as the answer"]
-    assert len({found.id for found in made.cells}) == 8
+    assert len(made) == 8  # the other copy stays as an ordinary cell
+    assert len({found["id"] for found in made}) == 8
 
 
-def test_missing_cells_come_back_where_they_were() -> None:
+def test_missing_cells_come_back_where_they_were(folder: Path) -> None:
     cells = release_cells()
     for index in (6, 3, 1):
         del cells[index]
-    made, notes = repaired(cells)
-    assert [grade_id(found) for found in made.cells] == ["given_library", "", *IDS[1:]]
-    assert notes == [f"cell {name!r} was missing; put back as released" for name in (IDS[0], IDS[2], IDS[5])]
+    assert [grade_id(found) for found in repaired(folder, cells)] == ["given_library", "", *IDS[1:]]
 
 
-def test_locked_cells_have_the_released_source() -> None:
+def test_locked_cells_have_the_released_source(folder: Path) -> None:
     cells = release_cells()
     cells[1].source = "import os"
     cells[3].source = "assert True"
-    made, notes = repaired(cells)
+    made = repaired(folder, cells)
     assert answer(made, "given_library") == "import math"
     assert answer(made, "check_double") == "assert double(2) == 4"
-    assert len(notes) == 2
-
-
-def test_metadata_that_an_editor_dropped_is_found_again_by_content() -> None:
-    cells = release_cells()
-    cells[4].source = HALF_ANSWERED
-    for found in cells:
-        found.metadata.clear()
-    made, notes = repaired(cells)
-    assert ids(made) == IDS
-    assert answer(made, "half") == HALF_ANSWERED
-    assert len(made.cells) == 7
-    assert len(notes) == 6
 
 
 @pytest.mark.parametrize(
     "meta", [None, [], "x", {"grade_id": 3}, {"grade_id": "half"}, {"grade_id": "other", "schema_version": 9}]
 )
-def test_broken_metadata_is_replaced(meta: Any) -> None:
+def test_broken_metadata_is_replaced(folder: Path, meta: Any) -> None:
     cells = release_cells()
     cells[4].metadata["nbgrader"] = meta
-    made, _ = repaired(cells)
+    made = repaired(folder, cells)
     assert ids(made) == IDS
-    assert made.cells[4].metadata["nbgrader"] == release_cells()[4].metadata["nbgrader"]
+    assert made[4]["metadata"]["nbgrader"] == release_cells()[4].metadata["nbgrader"]
 
 
-def test_a_changed_cell_type_is_put_right() -> None:
+def test_a_changed_cell_type_is_put_right(folder: Path) -> None:
     cells = release_cells()
     cells[-1] = cell("code", "# because", "written_why", grade=True, solution=True, points=99)
-    made, _ = repaired(cells)
-    assert made.cells[-1].cell_type == "markdown"
-    assert made.cells[-1].source == "# because"
-    assert made.cells[-1].metadata.nbgrader.points == 4
-    assert "outputs" not in made.cells[-1]
+    made = repaired(folder, cells)
+    assert (made[-1]["cell_type"], made[-1]["source"]) == ("markdown", "```\n# because\n```")
+    assert made[-1]["metadata"]["nbgrader"]["points"] == 4
+    assert "outputs" not in made[-1]
 
 
-def test_without_a_release_the_last_copy_counts() -> None:
-    made = notebook([*release_cells(), release_cells()[2]])
-    assert repair(made, []) == ["cell 'double' is there more than once; the last one counts"]
-    assert ids(made) == ["given_library", "check_double", "half", "check_half", "written_why", "double"]
+def test_what_a_student_claims_to_be_a_guide_is_not(folder: Path) -> None:
+    cells = [*release_cells(), cell("markdown", "look", role="guide", name="why")]
+    assert repaired(folder, cells)[-1]["metadata"] == {}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_the_answer_of_every_awkward_notebook_is_shown(folder: Path, name: str) -> None:
+    submission = read(folder, AWKWARD[name])
+    made = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    assert sorted(ids(made)) == sorted(IDS)
+    assert [a.blank for a in submission.written] == [False]
+    assert "the mean of both" in answer(made, "written_why")
+    assert next(c.source for c in submission.cells if c.id == "half").strip() == HALF_ANSWERED
+
+
+@pytest.mark.parametrize("name", BLANK)
+def test_what_nobody_answered_is_blank(folder: Path, name: str) -> None:
+    assert [a.blank for a in read(folder, BLANK[name]).written] == [True]
 
 
 def test_what_a_student_reads() -> None:

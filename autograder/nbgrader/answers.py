@@ -1,0 +1,45 @@
+"""Remembers in the gradebook what was answered when a cell was last graded, and so tells a new answer from an old one.
+
+Timestamps do not tell: platforms drop them, and a second upload of the same file has a new one. A table of our own
+stands beside nbgrader's, which nbgrader leaves alone, so that scores and what they were given for change together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy.orm import Session
+
+Key = tuple[str, str]
+"""(submitted notebook, cell), as the database names them."""
+
+_ANSWERS = Table(
+    "attention_kit_answer",
+    MetaData(),
+    Column("notebook_id", String(32), primary_key=True),
+    Column("cell_id", String(32), primary_key=True),
+    Column("sha256", String(64), nullable=False),
+)
+
+
+def remember_answers(db: Session, answers: Mapping[Key, str]) -> set[Key]:
+    """Note these answers; returns those that are other than before, or that nothing was known of. Commits nothing."""
+    _ANSWERS.create(db.connection(), checkfirst=True)
+    notebooks = {notebook for notebook, _ in answers}
+    columns = (_ANSWERS.c.notebook_id, _ANSWERS.c.cell_id, _ANSWERS.c.sha256)
+    known = {(row[0], row[1]): row[2] for row in db.execute(select(*columns)) if row[0] in notebooks}
+    new = {key: hashlib.sha256(_plain(answer).encode()).hexdigest() for key, answer in answers.items()}
+    changed = {key for key, digest in new.items() if known.get(key) != digest}
+    for notebook, cell in changed:
+        db.execute(delete(_ANSWERS).where(_ANSWERS.c.notebook_id == notebook, _ANSWERS.c.cell_id == cell))
+    if changed:
+        rows = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
+        db.execute(insert(_ANSWERS), rows)
+    return changed
+
+
+def _plain(answer: str) -> str:
+    """What an editor changes on its own is no new answer: spaces and breaks."""
+    return " ".join(answer.split())
