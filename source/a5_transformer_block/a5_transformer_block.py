@@ -1004,6 +1004,6 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
 # - 1 point: with silent sublayers pre-norm is the identity and post-norm is not.
 # - 2 points: the gradient has a path that nothing multiplies in pre-norm, and goes through every norm in post-norm;
 #   the plot is used. (1 point without the plot.)
-# - 2 points: the price: nothing on the stream is normalized, its size grows with the depth, so that one norm follows the
-#   last block. (1 point for "it grows" alone.)
+# - 2 points: the price: nothing on the stream is normalized, its size grows with the depth, so that one norm follows
+#   the last block. (1 point for "it grows" alone.)
 # ### END MARK SCHEME

@@ -1502,8 +1502,8 @@ for claim in (213, 214, 189):
 # ### END SOLUTION
 #
 # ### BEGIN MARK SCHEME
-# - 2 points: (a) each row depends on earlier tokens only; a mask one too wide shows the target, the loss falls towards 0
-#   and the text is nonsense. (1 point for one of the two halves.)
+# - 2 points: (a) each row depends on earlier tokens only; a mask one too wide shows the target, the loss falls
+#   towards 0 and the text is nonsense. (1 point for one of the two halves.)
 # - 1 point: (b) the next token is an input that does not exist before the step is done.
 # - 2 points: (c) its own mistakes as context, and why training never shows them. (1 point without the reason.)
 # ### END MARK SCHEME
