@@ -95,8 +95,8 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
     except ValueError:
         if line := _line_of_conflict(text):
             raise UnreadableSubmission(
-                f"{name}: holds an unresolved merge conflict (lines that begin with <<<<<<< and >>>>>>>, from line {line} "
-                "on); resolve it, open the notebook in Jupyter, save it and hand it in again"
+                f"{name}: holds an unresolved merge conflict from line {line} on (it begins with <<<<<<<); resolve it, "
+                "open the notebook in Jupyter, save it and hand it in again"
             ) from None
         raise UnreadableSubmission(
             f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb and hand it in again"
