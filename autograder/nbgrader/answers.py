@@ -32,7 +32,7 @@ def remember_answers(db: Session, answers: Mapping[Key, str]) -> set[Key]:
     known = {(row[0], row[1]): row[2] for row in db.execute(select(*columns)) if row[0] in notebooks}
     new = {key: hashlib.sha256(_plain(answer).encode()).hexdigest() for key, answer in answers.items()}
     changed = {key for key, digest in new.items() if known.get(key) != digest}
-    for notebook, cell in changed:
+    for notebook, cell in changed & known.keys():
         db.execute(delete(_ANSWERS).where(_ANSWERS.c.notebook_id == notebook, _ANSWERS.c.cell_id == cell))
     if changed:
         rows = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
