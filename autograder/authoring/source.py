@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -274,11 +274,24 @@ def expect_text() -> str:
 
 
 def included_text(file: str) -> str:
-    """A file of the kit as students read it: without its docstring and our checker's comments."""
+    """A file of the kit as students read it: without its docstring and our checker's comments, and after the files of
+    ours that it imports."""
+    return "\n\n\n".join(_included_parts(file, set()))
+
+
+def _included_parts(file: str, seen: set[str]) -> Iterator[str]:
     text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
     start = ast.parse(text).body[1].lineno - 1  # body[0] is the module's docstring
-    lines = [re.sub(r"\s+# type: ignore.*$", "", line) for line in text.split("\n")[start:]]
-    return "\n".join(lines).rstrip("\n")
+    lines = []
+    for line in text.split("\n")[start:]:
+        if ours := re.match(r"from autograder\.(\w+)\.(\w+) import ", line):
+            other = f"{ours[1]}/{ours[2]}.py"
+            if other not in seen:
+                seen.add(other)
+                yield from _included_parts(other, seen)
+        else:
+            lines.append(re.sub(r"\s+# type: ignore.*$", "", line))
+    yield re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n")
 
 
 def _check_names(cells: tuple[SourceCell, ...], shown: str) -> None:

@@ -56,8 +56,12 @@ class Student:
         return cost
 
     def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
-        """Call `name`, which launches Triton kernels; its result, and what the kernels did."""
-        result, _ = self._call(name, {"name": name, "launch": True}, arguments, keywords)
+        """Call `name`, which launches Triton kernels; its result, and what the kernels did.
+
+        Tensors have the names of the answer key's parameters in it, whatever the student calls them.
+        """
+        names = current_log().parameter_names(name)
+        result, _ = self._call(name, {"name": name, "launch": names}, arguments, keywords)
         call = last_call()
         if call is None or call.launch is None:
             raise StudentCrashed(f"{name} came back without the record of its kernels")

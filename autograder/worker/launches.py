@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -38,6 +38,11 @@ class _Watch(TorchDispatchMode):
         self.names = names
         self.computed: list[str] = []
         self._kept: list[Any] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """As `CostCounter` has it: saying yes would load the compiler, and nothing is compiled here."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -94,12 +99,16 @@ class LaunchRecord:
 
 
 @contextlib.contextmanager
-def watch_launches(function: Callable[..., Any], args: Any, kwargs: Any) -> Iterator[LaunchRecord]:
-    """Watch one call of `function`; its tensor arguments are named as its parameters are."""
+def watch_launches(
+    function: Callable[..., Any], args: Any, kwargs: Any, parameters: Sequence[str] = ()
+) -> Iterator[LaunchRecord]:
+    """Watch one call of `function`. Its tensor arguments are named by their positions, as `parameters` has them: a
+    student may call them otherwise. Where that says nothing, by the function's own parameters."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         given = {}
+    given = {**given, **dict(zip(parameters, args, strict=False))} if parameters else given
     names = {_address(value): name for name, value in given.items() if isinstance(value, Tensor)}
     watch = _Watch(names)
     with strict_triton.install().record(names) as recording, _Numpy(watch), watch:

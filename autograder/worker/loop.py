@@ -104,7 +104,8 @@ class Loop:
         if self._ban is not None:
             self._ban.called = None
         try:
-            watched = _watch(target, args, kwargs) if frame.header.get("launch") else contextlib.nullcontext()
+            names = frame.header.get("launch")
+            watched = contextlib.nullcontext() if names is None else _watch(target, args, kwargs, names)
             with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext(), watched as launch:
                 result = target(*args, **kwargs)
             self._settle()
@@ -266,11 +267,12 @@ class Loop:
         return self._objects[reference.number]
 
 
-def _watch(target: Any, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[Any]:
+def _watch(target: Any, args: Any, kwargs: Any, names: list[str]) -> contextlib.AbstractContextManager[Any]:
+    """Watch the kernels of a call; `names` are those of its positional arguments."""
     launches = sys.modules.get("autograder.worker.launches")  # loaded by the host, with triton, before the walls
     if launches is None:
         raise RuntimeError("no Triton here that the strict interpreter knows (3.6 to 3.9): install triton 3.7.1")
-    return launches.watch_launches(target, args, kwargs)  # type: ignore[no-any-return]
+    return launches.watch_launches(target, args, kwargs, names)  # type: ignore[no-any-return]
 
 
 def run(sock: socket.socket, device: str = "cpu") -> None:

@@ -1,13 +1,14 @@
 """A strict interpreter for Triton kernels on a CPU: what a GPU would not forgive is a fault with a name.
 
 Triton's own interpreter runs programs one after the other on real memory: an address past the end reads rubbish or
-corrupts the heap, a masked lane without `other` is 0, and races do not show. Here every tensor gets addresses of its
-own, so that each access can be told apart, checked and counted. The same text stands in the notebook that needs it
-(`build` copies it), so it uses nothing but numpy, torch and triton.
+corrupts the heap, a masked lane without `other` is 0, races do not show, and Python runs that no GPU would compile.
+Here every access is checked and counted, and every kernel is compiled first, as far as that goes without a GPU. The
+same text stands in the notebook that needs it (`build` copies it), so it uses nothing but numpy, torch and triton.
 """
 
 import contextlib
 import inspect
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,54 +17,25 @@ from typing import Any
 import numpy as np
 import torch
 import triton
-from triton.runtime import interpreter
+from triton.runtime import autotuner, interpreter
 
-_SPAN = 40  # every tensor owns 2**40 bytes of addresses, half of them before its first element
+from autograder.worker.kernel_autotune import Autotuned
+from autograder.worker.kernel_compiler import Compiler
+from autograder.worker.kernel_language import Language
+from autograder.worker.kernel_memory import KernelFault, Memory, program_in_words
+
+_KNOWN = ((3, 6), (3, 9))
 _POISON = {"f": float("nan"), "b": True}
-
-
-class KernelFault(Exception):
-    """What a kernel did, in words: which program, which tensor, which element."""
 
 
 class UnknownTriton(ImportError):
     """This version of Triton has no interpreter that the strict one could hook into."""
 
 
-class Region:
-    """One tensor argument of a running kernel: which addresses are its own, and how often each element was touched."""
-
-    def __init__(self, name: str, tensor: Any, number: int) -> None:
-        self.name, self.tensor, self.base = name, tensor, number << _SPAN
-        self.shape, self.strides = list(tensor.shape), list(tensor.stride())
-        extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) if tensor.numel() else 0
-        self.valid = np.zeros(extent, dtype=bool)
-        self.in_shape(self.valid)[...] = True
-        self.reads, self.writes = np.zeros(extent, dtype=np.int64), np.zeros(extent, dtype=np.int64)
-        self.writer = np.full(extent, -1, dtype=np.int64)
-
-    def in_shape(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A number for each address, seen in the tensor's shape."""
-        steps = [stride * values.itemsize for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
-
-    def index_of(self, offset: int) -> tuple[list[int], int]:
-        """The index of the element `offset` after the first, and what is left over between two elements.
-
-        An element past the end is told as a row too many: rows are the last axis but one.
-        """
-        index, rest, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
-            if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
-                steps = rest // self.strides[axis]
-                index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
-                rest -= index[axis] * self.strides[axis]
-        return index, rest
-
-
 class Recording:
     """What the kernels of one call touched. `loads` and `stores` count elements by tensor; `reads` and `writes` hold
-    how often each element was touched, in the tensor's shape; `steps` is the story, program by program."""
+    how often each element was touched, in the tensor's shape; `steps` is the story, program by program. The last three
+    are there where they were asked for."""
 
     def __init__(self, names: dict[int, str], keep_steps: bool) -> None:
         self.names, self.keep_steps = names, keep_steps  # names: by the address of a tensor's storage
@@ -80,9 +52,20 @@ class Recording:
         for program, verb, name, box in self.steps:
             spans = ", ".join(str(r.start) if len(r) == 1 else f"{r.start}…{r.stop - 1}" for r in box)
             lines.setdefault(program, []).append(f"    {verb} {name}[{spans}]")
-        text = [f"program {_shown(program)}\n" + "\n".join(lines[program]) for program in sorted(lines)]
+        text = [f"program {program_in_words(program)}\n" + "\n".join(lines[program]) for program in sorted(lines)]
         moved = ", ".join(f"{name} {count}" for name, count in [*self.loads.items(), *self.stores.items()])
         return "\n".join([*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"])
+
+    def add(self, memory: Memory) -> None:
+        """What one launch moved."""
+        self.loads.update(memory.loads)
+        self.stores.update(memory.stores)
+        for region in memory.regions.values():
+            for verb, kept in (("reads", self.reads), ("writes", self.writes)):
+                if verb in region.counts:
+                    shaped, before = region.in_shape(region.counts[verb]), kept.get(region.name, 0)
+                    same = np.shape(before) in ((), shaped.shape)
+                    kept[region.name] = shaped + before if same else shaped.copy()
 
 
 class Strict:
@@ -90,19 +73,21 @@ class Strict:
 
     def __init__(self) -> None:
         self.recording = Recording({}, keep_steps=False)
+        self.memory = Memory({}, traced=False)
         self.seed = 0
-        self.regions: dict[int, Region] = {}
-        self._by_tensor: dict[int, Region] = {}
-        self._order: list[int] = []
-        self._program: tuple[int, ...] = ()
-        self._number = 0
+        self._order: list[tuple[int, ...]] = []
+        self._axes = 1
         builder = interpreter.interpreter_builder
         self._original = {name: getattr(builder, name) for name in _HOOKED}
         for name in _HOOKED:
             setattr(builder, name, getattr(self, "_" + name))
         self._convert = interpreter._implicit_cvt
         interpreter._implicit_cvt = self._implicit_cvt
+        self._compiler = Compiler()
+        Language()
         self._wrap_executor(interpreter.GridExecutor)
+        self._wrap_kernels(interpreter.InterpretedFunction)
+        self._wrap_autotuner(autotuner.Autotuner)
 
     @contextlib.contextmanager
     def record(self, names: dict[int, str], *, keep_steps: bool = False) -> Iterator[Recording]:
@@ -134,53 +119,71 @@ class Strict:
                     cause = cause.__cause__
                 raise cause from None
             finally:
-                self._close()
+                self.recording.add(self.memory)
 
         executor._init_args_hst, executor.__call__ = init_args, launch
+
+    def _wrap_kernels(self, kernels: Any) -> None:
+        """Before each launch: would a GPU compile this?"""
+        run = kernels.run
+
+        def compiled(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            if not warmup:
+                self._compiler.check(kernel, args, kwargs)
+            grid = (lambda meta, given=grid: tuple(given(meta))) if callable(grid) else tuple(grid)
+            return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+
+        kernels.run = compiled
+
+    def _wrap_autotuner(self, tuners: Any) -> None:
+        """Instead of the fastest configuration, which there is none of here: all of them."""
+        run = tuners.run
+        tuned = Autotuned(self._quietly, lambda: self.memory)
+        tuners.run = lambda tuner, *args, **kwargs: tuned.run(tuner, run, args, kwargs)
+
+    def _quietly(self, launch: Callable[[], Any]) -> None:
+        """Launch once more: its faults count, and its largest tile, but not what it moves."""
+        memory = self.memory
+        with self.record(self.recording.names) as aside:
+            launch()
+        self.recording.largest = max(self.recording.largest, aside.largest)
+        self.recording.unfilled += [name for name in aside.unfilled if name not in self.recording.unfilled]
+        self.memory = memory
 
     def _open(self, arguments: dict[str, Any]) -> None:
         self._order = []
         self.recording.kernels += 1
+        self.memory = Memory(self.recording.names, traced=self.recording.keep_steps)
         for name, value in arguments.items():
-            tensor = getattr(value, "base", value)  # of a tensor descriptor
-            if hasattr(tensor, "data_ptr"):
-                known = self.recording.names.get(tensor.untyped_storage().data_ptr())
-                region = Region(known or name.removesuffix("_ptr"), tensor, len(self.regions) + 1)
-                self.regions[len(self.regions) + 1] = self._by_tensor[id(tensor)] = region
-
-    def _close(self) -> None:
-        for region in self.regions.values():
-            for counts, kept in ((region.reads, self.recording.reads), (region.writes, self.recording.writes)):
-                if counts.any():
-                    before = kept.get(region.name, 0)
-                    shaped = region.in_shape(counts)
-                    kept[region.name] = shaped + before if np.shape(before) in ((), shaped.shape) else shaped.copy()
-        self.regions, self._by_tensor = {}, {}
+            self.memory.add(name, value)
 
     def _implicit_cvt(self, argument: Any) -> Any:
         """A tensor argument as the kernel sees it: a pointer, whose address here is the tensor's own."""
         converted = self._convert(argument)
-        region = self._by_tensor.get(id(argument))
+        region = self.memory.region_of(argument)
         if region is not None and hasattr(argument, "data_ptr"):
             converted.handle.data = np.array([region.base], dtype=np.uint64)
         return converted
+
+    def _set_grid_dim(self, *sizes: Any) -> None:
+        self._original["set_grid_dim"](*(operator.index(size) for size in sizes))
 
     def _set_grid_idx(self, x: int, y: int, z: int) -> None:
         """The programs in a shuffled order: on a GPU nobody knows which comes first."""
         grid = interpreter.interpreter_builder.grid_dim
         if not self._order:
-            self._order = list(range(int(np.prod(grid))))
+            self._order = list(np.ndindex(*grid))
             random.Random(self.seed).shuffle(self._order)
-        self._number = self._order[(x * grid[1] + y) * grid[2] + z]
-        place = tuple(int(i) for i in np.unravel_index(self._number, grid))
-        axes = max([axis + 1 for axis in range(3) if grid[axis] > 1], default=1)
-        self._program = place[:axes]
+            self._axes = max([axis + 1 for axis in range(3) if grid[axis] > 1], default=1)
+        place = self._order[(x * grid[1] + y) * grid[2] + z]
+        self.memory.begin(place[: self._axes])
         self.recording.programs += 1
         self._original["set_grid_idx"](*place)
 
     # accesses
 
     def _create_masked_load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **options: Any) -> Any:
+        mask = _as_handle(mask)
         real, names = self._touch(pointers, mask, "reads")
         if other is None and not mask.data.all():
             self.recording.unfilled += [name for name in names if name not in self.recording.unfilled]
@@ -191,17 +194,32 @@ class Strict:
         return self._original["create_masked_load"](real, mask, other, *rest, **options)
 
     def _create_masked_store(self, pointers: Any, value: Any, mask: Any, *rest: Any, **options: Any) -> Any:
-        real, _ = self._touch(pointers, mask, "writes")
+        mask = _as_handle(mask)
+        real, _ = self._touch(pointers, mask, "writes", value.data)
         return self._original["create_masked_store"](real, value, mask, *rest, **options)
+
+    def _create_tensor_pointer_load(self, pointer: Any, boundary_check: Any, *rest: Any) -> Any:
+        with _naming_unchecked_axes(pointer, boundary_check):
+            return self._original["create_tensor_pointer_load"](pointer, boundary_check, *rest)
+
+    def _create_tensor_pointer_store(self, pointer: Any, value: Any, boundary_check: Any, *rest: Any) -> Any:
+        with _naming_unchecked_axes(pointer, boundary_check):
+            return self._original["create_tensor_pointer_store"](pointer, value, boundary_check, *rest)
 
     def _create_atomic_rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         real, _ = self._touch(pointers, mask, "adds to")
+        self.memory.atomic()
         return self._original["create_atomic_rmw"](operation, real, value, mask, *rest)
 
     def _create_atomic_cas(self, pointers: Any, compare: Any, value: Any, *rest: Any) -> Any:
         mask = type(pointers)(np.ones_like(pointers.data, dtype=bool), triton.language.int1)
         real, _ = self._touch(pointers, mask, "adds to")
+        self.memory.atomic()
         return self._original["create_atomic_cas"](real, compare, value, *rest)
+
+    def _create_barrier(self) -> None:
+        self.memory.barrier()
+        self._original["create_barrier"]()
 
     def _create_dot(self, a: Any, b: Any, *rest: Any) -> Any:
         if triton.language.bfloat16 in (a.dtype.scalar, b.dtype.scalar):
@@ -211,103 +229,78 @@ class Strict:
         self.recording.largest = max(self.recording.largest, product.data.size)
         return product
 
-    def _touch(self, pointers: Any, mask: Any, verb: str) -> tuple[Any, list[str]]:
+    def _touch(self, pointers: Any, mask: Any, verb: str, values: Any = None) -> tuple[Any, list[str]]:
         """Check and count one access; the pointers with their real addresses, and whose they are."""
-        on = np.broadcast_to(mask.data, pointers.data.shape)
-        addresses = pointers.data[on].astype(np.int64)
-        real = np.zeros(pointers.data.shape, dtype=np.uint64)
-        found = np.zeros_like(addresses)
-        names = []
-        numbers = (addresses + (1 << (_SPAN - 1))) >> _SPAN
-        for number in np.unique(numbers) if addresses.size else ():
-            region = self.regions.get(int(number))
-            if region is None:
-                raise KernelFault(f"program {_shown(self._program)} {verb} an address that belongs to no tensor")
-            mine = numbers == number
-            size = region.tensor.element_size()
-            offsets, beside = np.divmod(addresses[mine] - region.base, size)
-            self._check(region, offsets, beside, verb)
-            self._count(region, offsets, verb)
-            found[mine] = region.tensor.data_ptr() + offsets * size
-            names.append(region.name)
-        real[on] = found.astype(np.uint64)
+        shape = pointers.data.shape
+        on = mask.data if mask.data.shape == shape else np.broadcast_to(mask.data, shape)
+        if values is not None and values.shape != shape:
+            values = np.broadcast_to(values, shape)
+        real, touched = self.memory.touch(pointers.data, on, verb, values)
         self.recording.largest = max(self.recording.largest, pointers.data.size)
-        return type(pointers)(real, pointers.dtype), names
-
-    def _check(self, region: Region, offsets: Any, beside: Any, verb: str) -> None:
-        inside = (offsets >= 0) & (offsets < region.valid.size)
-        inside[inside] = region.valid[offsets[inside]]
-        wrong = ~inside | (beside != 0)
-        if wrong.any():
-            name, shape = region.name, region.shape
-            index, rest = region.index_of(int(offsets[wrong][0]))
-            place = f"program {_shown(self._program)} {verb} {name}{index}"
-            if rest or beside[wrong][0]:
-                raise KernelFault(
-                    f"program {_shown(self._program)} {verb} memory between the elements of {name} "
-                    f"(shape {shape}, strides {region.strides}): do the strides belong to {name}?"
-                )
-            row = max(len(shape) - 2, 0)
-            if shape and index[row] >= shape[row]:
-                raise KernelFault(f"{place}, and {name} has {shape[row]} rows (its shape is {shape})")
-            raise KernelFault(f"{place}, and the shape of {name} is {shape}")
-        if verb == "adds to":
-            return
-        others = (region.writer[offsets] >= 0) & (region.writer[offsets] != self._number)
-        if others.any():
-            index, _ = region.index_of(int(offsets[others][0]))
-            raise KernelFault(
-                f"program {_shown(self._program)} {verb} {region.name}{index}, which another program has written: "
-                "programs run in any order, so the result would be a matter of luck"
-            )
-
-    def _count(self, region: Region, offsets: Any, verb: str) -> None:
-        if verb != "writes":
-            np.add.at(region.reads, offsets, 1)
-            self.recording.loads[region.name] += offsets.size
-        if verb != "reads":
-            np.add.at(region.writes, offsets, 1)
-            self.recording.stores[region.name] += offsets.size
-            if verb == "writes":
-                region.writer[offsets] = self._number
         if self.recording.keep_steps:
-            touched = np.zeros(region.valid.size, dtype=bool)
-            touched[offsets] = True
-            axes = np.nonzero(region.in_shape(touched))
-            box = [range(int(axis.min()), int(axis.max()) + 1) for axis in axes]
-            self.recording.steps.append((self._program, verb, region.name, box))
+            for region, offsets in touched:
+                seen = np.zeros(region.extent, dtype=bool)
+                seen[offsets] = True
+                axes = np.nonzero(region.in_shape(seen))
+                box = [range(int(axis.min()), int(axis.max()) + 1) for axis in axes]
+                self.recording.steps.append((self.memory.program, verb, region.name, box))
+        return type(pointers)(real, pointers.dtype), [region.name for region, _ in touched]
 
 
 _HOOKED = (
+    "set_grid_dim",
     "set_grid_idx",
     "create_masked_load",
     "create_masked_store",
+    "create_tensor_pointer_load",
+    "create_tensor_pointer_store",
     "create_atomic_rmw",
     "create_atomic_cas",
+    "create_barrier",
     "create_dot",
 )
+
+
+def _as_handle(mask: Any) -> Any:
+    """A mask as Triton's builder passes it; of block pointers and descriptors it is a bare array."""
+    if isinstance(mask, np.ndarray):
+        return interpreter.TensorHandle(mask, triton.language.int1)
+    return mask
+
+
+@contextlib.contextmanager
+def _naming_unchecked_axes(pointer: Any, boundary_check: Any) -> Iterator[None]:
+    """A fault of a block pointer says which of its axes nothing checks."""
+    try:
+        yield
+    except KernelFault as fault:
+        axes = [str(axis) for axis in range(len(pointer.block_shape)) if axis not in boundary_check]
+        if not axes:
+            raise
+        unchecked = f"boundary_check of this block pointer leaves out axis {' and '.join(axes)}"
+        raise KernelFault(f"{fault}; {unchecked}") from None
+
+
+def _interpreted() -> bool:
+    return isinstance(triton.language.max, interpreter.InterpretedFunction)
 
 
 def install() -> Strict:
     """The strict interpreter of this process.
 
     Raises:
-        UnknownTriton: see there.
+        UnknownTriton: this Triton is not one that it knows.
     """
     known = getattr(interpreter, "attention_kit_strict", None)
     if known is None:
-        owners = {
-            interpreter: ("GridExecutor", "InterpreterError", "InterpretedFunction", "_implicit_cvt", "_get_np_dtype"),
-            getattr(interpreter, "interpreter_builder", None): _HOOKED,
-            getattr(interpreter, "GridExecutor", None): ("_init_args_hst",),
-        }
-        missing = [name for owner, names in owners.items() for name in names if not hasattr(owner, name)]
-        if missing:
+        version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+        if not _KNOWN[0] <= version <= _KNOWN[1]:
             raise UnknownTriton(
-                f"triton {triton.__version__} is not one that the strict interpreter knows (3.6 to 3.9): its own "
-                f"interpreter has no {', '.join(missing)}. Install triton 3.7.1."
+                f"the strict interpreter knows Triton 3.6 to 3.9, and this is {triton.__version__}: "
+                "pip install triton==3.7.1"
             )
-        known = interpreter.attention_kit_strict = Strict()
+        known = Strict()
+        interpreter.attention_kit_strict = known
     return known
 
 
@@ -317,7 +310,7 @@ def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tup
     Print the recording to read it; `recording.reads["k"]` counts how often each element of k was read. Tensors that
     the function was given have the names of its parameters, others those of the kernel's parameters.
     """
-    if not isinstance(triton.language.max, interpreter.InterpretedFunction):
+    if not _interpreted():
         raise RuntimeError(
             "kernels run on the GPU here: to trace them set TRITON_INTERPRET=1 before triton is imported"
         )
@@ -328,8 +321,5 @@ def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tup
     return result, recording
 
 
-def _shown(program: tuple[int, ...]) -> str:
-    return str(program[0]) if len(program) == 1 else str(program)
-
-
-install()
+if _interpreted():
+    install()

@@ -1,0 +1,328 @@
+"""The memory of one launch: which addresses belong to which tensor, and in which order its elements are touched.
+
+Every tensor gets addresses of its own, so that each access can be told apart, checked and counted. On a GPU nothing
+orders programs, nor the lanes of one program: what depends on an order is a fault here, with a name.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_SPAN = 40  # every tensor owns 2**40 bytes of addresses, half of them before its first element
+_ALIGNED = 16  # bytes: what tensor descriptors ask of an address holds here as it does on a GPU
+_LANE = 32  # bits of a lane's number within its tile; the shape of the tile stands above them
+_LANES = "nothing orders the lanes of a program, so the result would be a matter of luck"
+_Array = np.ndarray[Any, Any]
+
+
+class KernelFault(Exception):
+    """What a kernel did, in words: which program, which tensor, which element."""
+
+
+class Elements:
+    """All elements of one storage: who has loaded and stored them, and when. Tensors that share it share this."""
+
+    def __init__(self, storage: Any, size: int) -> None:
+        self._address, self._size = storage.data_ptr(), size
+        self.count = storage.nbytes() // size
+        self.stored_at: _Array | None = None  # the clock of the last store; made by the first one
+        self.stored_by: _Array | None = None  # its lane
+        self.loaded: list[tuple[_Array, _Array]] = []  # elements and lanes of this program's loads since a barrier
+        self.kept = False  # whether a load found what was there before the launch
+
+    def bits(self) -> _Array:
+        """The memory, each element as an unsigned number."""
+        self.__array_interface__ = {
+            "data": (self._address, False), "shape": (self.count,), "typestr": f"<u{self._size}", "version": 3,
+        }  # fmt: skip
+        return np.asarray(self)
+
+    @property
+    def changed_what_it_found(self) -> bool:
+        """Whether the launch read elements as they were before, and wrote some."""
+        return self.kept and self.stored_at is not None
+
+
+class Region:
+    """One tensor argument of a running kernel: which addresses are its own."""
+
+    def __init__(self, name: str, tensor: Any, number: int, elements: Elements) -> None:
+        self.name, self.tensor, self.elements = name, tensor, elements
+        self.address, self.size = tensor.data_ptr(), tensor.element_size()
+        self.start = (self.address - tensor.untyped_storage().data_ptr()) // self.size
+        self.base = (number << _SPAN) + self.address % _ALIGNED
+        self.shape, self.strides = list(tensor.shape), list(tensor.stride())
+        self.extent = (
+            1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) if tensor.numel() else 0
+        )
+        self.valid = np.zeros(self.extent, dtype=bool)
+        self.in_shape(self.valid)[...] = True
+        self.whole = bool(self.valid.all())
+        self.counts: dict[str, _Array] = {}  # by verb, where a trace asks for them
+
+    def in_shape(self, values: _Array) -> _Array:
+        """A number for each address, seen in the tensor's shape."""
+        steps = [stride * values.itemsize for stride in self.strides]
+        return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
+
+    def index_of(self, offset: int) -> tuple[list[int], int]:
+        """The index of the element `offset` after the first, and what is left over between two elements.
+
+        An element past the end is told as a row too many: rows are the last axis but one.
+        """
+        index, rest, rows = [0] * len(self.shape), int(offset), max(len(self.shape) - 2, 0)
+        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
+            if self.strides[axis] and (axis == rows or self.shape[axis] > 1):
+                steps = rest // self.strides[axis]
+                index[axis] = steps if axis == rows else max(0, min(steps, self.shape[axis] - 1))
+                rest -= index[axis] * self.strides[axis]
+        return index, rest
+
+
+class Memory:
+    """All tensors of one launch, and a clock that goes on by one with each access."""
+
+    def __init__(self, names: dict[int, str], *, traced: bool) -> None:
+        """`names`: of tensors, by the address of their storage; others are called as the kernel's parameter is."""
+        self.regions: dict[int, Region] = {}
+        self.elements: dict[tuple[int, int], Elements] = {}  # by address and size of an element
+        self.loads: Counter[str] = Counter()
+        self.stores: Counter[str] = Counter()
+        self.program: tuple[int, ...] = ()
+        self._names, self._traced = names, traced
+        self._by_argument: dict[int, Region] = {}
+        self._clock = 0
+        self._starts: list[int] = []  # the clock when each program began,
+        self._released: list[int] = []  # and at its last atomic operation, which publishes what it wrote before
+        self._ordered = 0  # the clock at the last barrier of this program
+        self._shapes: dict[tuple[int, ...], int] = {}
+        self._lanes: dict[tuple[int, ...], _Array] = {}
+
+    # tensors
+
+    def add(self, name: str, value: Any) -> None:
+        """Give the tensors of an argument (a tensor, a descriptor, a tuple of them) their addresses."""
+        if isinstance(value, tuple):
+            for part in value:
+                self.add(name, part)
+            return
+        tensor = getattr(value, "base", value)  # of a tensor descriptor, or of a tensor seen in another dtype
+        if not hasattr(tensor, "data_ptr"):
+            return
+        storage, size, number = tensor.untyped_storage(), tensor.element_size(), len(self.regions) + 1
+        elements = self.elements.setdefault((storage.data_ptr(), size), Elements(storage, size))
+        known = self._names.get(storage.data_ptr())
+        region = Region(known or name.removesuffix("_ptr"), tensor, number, elements)
+        self.regions[number] = self._by_argument[id(value)] = self._by_argument[id(tensor)] = region
+
+    def _who(self) -> str:
+        return f"program {program_in_words(self.program)}"
+
+    def region_of(self, argument: Any) -> Region | None:
+        return self._by_argument.get(id(argument))
+
+    # time
+
+    def begin(self, program: tuple[int, ...]) -> None:
+        """The next program starts. They run one after the other here."""
+        self.program = program
+        self._starts.append(self._clock + 1)
+        self._released.append(0)
+        self.barrier()
+
+    def barrier(self) -> None:
+        """From here on this program's lanes see what its other lanes have done."""
+        self._ordered = self._clock + 1
+        for elements in self.elements.values():
+            elements.loaded.clear()
+
+    def atomic(self) -> None:
+        """An atomic operation: it publishes what this program has written, and sees what others have published."""
+        self._released[-1] = self._clock
+
+    # accesses
+
+    def touch(
+        self, addresses: _Array, on: _Array, verb: str, values: _Array | None = None
+    ) -> tuple[_Array, list[tuple[Region, _Array]]]:
+        """Check and count one access of the lanes that are `on`.
+
+        Args:
+            verb: "reads", "writes" or "adds to".
+            values: what is written, a number a lane.
+
+        Returns:
+            The addresses in real memory, and each tensor that is touched with the offsets of its elements.
+
+        Raises:
+            KernelFault: it may not, or its result would depend on an order that nobody promises.
+        """
+        self._clock += 1
+        lanes = self._lanes_of(addresses.shape)
+        everything = bool(on.all())
+        given = (addresses.reshape(-1) if everything else addresses[on]).view(np.int64)
+        if not everything:
+            lanes = lanes[on.reshape(-1)]
+        found = np.empty_like(given)
+        touched = []
+        for region, mine in self._by_region(given, verb):
+            offsets = self._offsets(region, given[mine], verb)
+            if values is not None:
+                written = values.reshape(-1) if everything else values[on]
+                self._check_store(region, offsets, lanes[mine], written[mine])
+            else:
+                self._check_load(region, offsets, lanes[mine], verb)
+            self._count(region, offsets, verb)
+            found[mine] = region.address + offsets * region.size
+            touched.append((region, offsets))
+        if everything:
+            return found.view(np.uint64).reshape(addresses.shape), touched
+        real = np.zeros(addresses.shape, dtype=np.uint64)
+        real[on] = found.view(np.uint64)
+        return real, touched
+
+    def _lanes_of(self, shape: tuple[int, ...]) -> _Array:
+        """A number a lane. Equal numbers of two accesses are the same lane: tiles of one shape, seen at one place."""
+        lanes = self._lanes.get(shape)
+        if lanes is None:
+            squeezed = tuple(n for n in shape if n > 1)
+            kind = self._shapes.setdefault(squeezed, len(self._shapes))
+            lanes = self._lanes[shape] = np.arange(int(np.prod(shape)), dtype=np.int64) + (kind << _LANE)
+        return lanes
+
+    def _by_region(self, given: _Array, verb: str) -> Iterator[tuple[Region, Any]]:
+        """Each tensor that is touched, and which of the addresses are its own."""
+        if not given.size:
+            return
+        half = 1 << (_SPAN - 1)
+        first, last = ((int(end) + half) >> _SPAN for end in (given.min(), given.max()))
+        numbers = None if first == last else (given + half) >> _SPAN
+        for number in [first] if numbers is None else np.unique(numbers).tolist():
+            region = self.regions.get(number)
+            if region is None:
+                raise KernelFault(f"{self._who()} {verb} an address that belongs to no tensor")
+            yield region, slice(None) if numbers is None else numbers == number
+
+    def _offsets(self, region: Region, given: _Array, verb: str) -> _Array:
+        """How many elements after the first each address lies; all must be elements."""
+        offsets: _Array = (given - region.base) // region.size
+        beside = (given - region.base) % region.size
+        inside = (offsets >= 0) & (offsets < region.extent)
+        if not region.whole:
+            inside[inside] = region.valid[offsets[inside]]
+        wrong = ~inside | (beside != 0)
+        if not wrong.any():
+            return offsets
+        name, shape = region.name, region.shape
+        index, rest = region.index_of(int(offsets[wrong][0]))
+        if rest or beside[wrong][0]:
+            raise KernelFault(
+                f"{self._who()} {verb} memory between the elements of {name} (shape {shape}, strides "
+                f"{region.strides}): do the strides belong to {name}?"
+            )
+        row = max(len(shape) - 2, 0)
+        if shape and index[row] >= shape[row]:
+            raise KernelFault(
+                f"{self._who()} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is {shape})"
+            )
+        raise KernelFault(f"{self._who()} {verb} {name}{index}, and the shape of {name} is {shape}")
+
+    def _count(self, region: Region, offsets: _Array, verb: str) -> None:
+        if verb != "writes":
+            self.loads[region.name] += offsets.size
+        if verb != "reads":
+            self.stores[region.name] += offsets.size
+        if self._traced:
+            for kind in {"reads": ("reads",), "writes": ("writes",), "adds to": ("reads", "writes")}[verb]:
+                counts = region.counts.setdefault(kind, np.zeros(region.extent, dtype=np.int64))
+                np.add.at(counts, offsets, 1)
+
+    # order
+
+    def _check_load(self, region: Region, offsets: _Array, lanes: _Array, verb: str) -> None:
+        """A load, or an atomic operation: has somebody stored there, whom nothing puts before this lane?"""
+        elements, where = region.elements, offsets + region.start
+        if (
+            elements.stored_at is not None
+            and elements.stored_by is not None
+            and (stored := elements.stored_at[where]).any()
+        ):
+            self._refuse_foreign(region, offsets, stored, verb)
+            other = (stored >= self._ordered) & (elements.stored_by[where] != lanes)
+            if verb == "reads" and other.any():
+                raise KernelFault(
+                    f"{self._who()} reads {_place(region, offsets, other)}, which another lane of it has written: "
+                    f"{_LANES}. tl.debug_barrier() between the store and the load orders them; better is to keep the "
+                    "value in a variable"
+                )
+            elements.kept = elements.kept or not stored.all()
+        else:
+            elements.kept = True
+        if verb == "reads":
+            elements.loaded.append((where, lanes))
+
+    def _check_store(self, region: Region, offsets: _Array, lanes: _Array, values: _Array) -> None:
+        """A store: would another lane, or another program, have read or written something else there?"""
+        elements, where = region.elements, offsets + region.start
+        if elements.stored_at is None or elements.stored_by is None:
+            elements.stored_at = np.zeros(elements.count, dtype=np.int64)
+            elements.stored_by = np.zeros(elements.count, dtype=np.int64)
+        at, by = elements.stored_at, elements.stored_by
+        bits = values.view(f"u{values.itemsize}")
+        if (stored := at[where]).any():
+            self._refuse_foreign(region, offsets, stored, "writes")
+            other = (stored >= self._ordered) & (by[where] != lanes)
+            if other.any() and (other := other & (elements.bits()[where] != bits)).any():
+                raise KernelFault(
+                    f"{self._who()} writes {_place(region, offsets, other)}, where another lane of it has written "
+                    f"something else: {_LANES}. tl.debug_barrier() between the two stores orders them"
+                )
+        at[where] = self._clock
+        by[where] = lanes
+        if (lost := by[where] != lanes).any():  # two lanes of this store, one element
+            last = dict(zip(lanes.tolist(), bits.tolist(), strict=True))
+            lost &= bits != np.array([last[lane] for lane in by[where].tolist()], dtype=bits.dtype)
+            if lost.any():
+                raise KernelFault(
+                    f"two lanes of {self._who()} write {_place(region, offsets, lost)}, and not the same: {_LANES}"
+                )
+        if elements.loaded:
+            self._refuse_late(region, where, lanes, bits)
+
+    def _refuse_late(self, region: Region, where: _Array, lanes: _Array, bits: _Array) -> None:
+        """A store into what other lanes of this program have loaded: on a GPU they may come later."""
+        elements = region.elements
+        writer = np.full(elements.count, -1, dtype=np.int64)
+        writer[where] = lanes
+        changed = np.zeros(elements.count, dtype=bool)
+        changed[where] = elements.bits()[where] != bits
+        for seen, by in elements.loaded:
+            other = (writer[seen] >= 0) & (writer[seen] != by) & changed[seen]
+            if other.any():
+                raise KernelFault(
+                    f"{self._who()} writes {_place(region, seen - region.start, other)}, which another "
+                    f"lane of it has loaded: {_LANES}. tl.debug_barrier() between the load and the store orders them"
+                )
+
+    def _refuse_foreign(self, region: Region, offsets: _Array, stored: _Array, verb: str) -> None:
+        """What another program has stored may be touched after both have done something atomic, and not else."""
+        foreign = (stored > 0) & (stored < self._starts[-1])
+        if foreign.any() and self._released[-1]:
+            owners = np.searchsorted(self._starts, stored[foreign], side="right") - 1
+            foreign[foreign] = np.array(self._released)[owners] < stored[foreign]
+        if foreign.any():
+            raise KernelFault(
+                f"{self._who()} {verb} {_place(region, offsets, foreign)}, which another program has "
+                "written: programs run in any order, so the result would be a matter of luck"
+            )
+
+
+def _place(region: Region, offsets: _Array, which: _Array) -> str:
+    return f"{region.name}{region.index_of(int(offsets[which][0]))[0]}"
+
+
+def program_in_words(program: tuple[int, ...]) -> str:
+    """A program as messages name it."""
+    return str(program[0]) if len(program) == 1 else str(program)

@@ -1,0 +1,198 @@
+"""What a GPU would not forgive, in the ways in which people do it: each has a name, and nothing passes by luck."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+
+import pytest
+import torch
+
+triton = pytest.importorskip("triton")
+import triton.language as tl  # noqa: E402
+import wrong_kernels as wrong  # noqa: E402
+
+from autograder.worker import strict_triton  # noqa: E402
+from autograder.worker.launches import watch_launches  # noqa: E402
+from autograder.worker.strict_triton import KernelFault, UnknownTriton, install, trace  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
+
+
+# block pointers
+
+
+def row_sums(check):
+    x, y = torch.ones(6, 5), torch.empty(6)
+    wrong.block_kernel[(2,)](x, y, *x.shape, CHECK=check)
+    return y
+
+
+def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor():
+    with pytest.raises(KernelFault) as caught:
+        row_sums("none")
+    assert str(caught.value) == (
+        "program 1 reads x[6, 0], and x has 6 rows (its shape is [6, 5]); boundary_check of this block pointer leaves "
+        "out axis 0 and 1"
+    )
+    with pytest.raises(KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0$"):
+        row_sums("columns")
+
+
+def test_lanes_outside_are_what_the_padding_says_and_nothing_without():
+    with watch_launches(row_sums, ("unpadded",), {}) as record:
+        assert row_sums("unpadded").isnan().all()
+    assert record.figures()["unfilled"] == ["x"]
+    assert row_sums("nan").isnan().all()
+
+
+# lanes of one program
+
+
+def lanes(how):
+    x, y = torch.arange(8.0), torch.zeros(16)
+    wrong.lanes_kernel[(1,)](x, y, HOW=how)
+    return x, y
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        ("turned", r"^program 0 reads y\[1\], which another lane of it has written: .*tl.debug_barrier\(\)"),
+        ("as a tile", r"^program 0 reads y\[0\], which another lane of it has written"),
+        ("one place", r"^two lanes of program 0 write y\[0\], and not the same"),
+        ("stored twice", r"^program 0 writes y\[7\], where another lane of it has written something else"),
+        ("reversed in place", r"^program 0 writes x\[0\], which another lane of it has loaded"),
+    ],
+)
+def test_an_order_of_lanes_is_nothing_to_rely_on(how, fault):
+    with pytest.raises(KernelFault, match=fault):
+        lanes(how)
+
+
+def test_what_depends_on_no_order_is_fine():
+    assert lanes("reversed")[1][:8].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert lanes("one place, one value")[1][0] == 1.0
+    assert lanes("reversed behind a barrier")[0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert lanes("a column")[1][8:].tolist() == list(range(8))
+
+
+def test_one_tensor_under_two_names_is_one_memory():
+    x = torch.arange(16.0)
+    with pytest.raises(KernelFault, match="which another lane of it has loaded"):
+        wrong.lanes_kernel[(1,)](x, x, HOW="reversed")
+
+
+def test_a_zero_that_one_program_puts_where_others_add_is_luck():
+    with pytest.raises(KernelFault, match="which another program has written"):
+        wrong.zeroed_kernel[(8,)](torch.zeros(1))
+
+
+# what no GPU would compile
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "said"),
+    [
+        (wrong.printing_kernel, 1, r"line 3 of printing_kernel \(`print\(\"x is\", x\)`\): `print` belongs to Python"),
+        (wrong.numpy_kernel, 2, r"line 2 of _helper_with_numpy \(`return np.exp\(x\)`\): "),
+        (wrong.breaking_kernel, (4,), r"line 4 of breaking_kernel \(`break`\): kernels know no `break`"),
+        (wrong.continuing_kernel, (4,), r"line 4 of continuing_kernel \(`continue`\): kernels know no `continue`"),
+        (wrong.global_kernel, 1, r"line 2 of global_kernel .*: `FACTOR` is neither an argument, nor a tl.constexpr"),
+        (wrong.unknown_kernel, 1, r"line 2 of unknown_kernel .*: `no_such_thing` is not defined"),
+        (wrong.plain_kernel, 1, r"line 2 of plain_kernel .*: `plain_function` is neither an argument"),
+        (wrong.torch_kernel, 1, r"line 2 of torch_kernel "),
+        (wrong.item_kernel, 1, r"line 2 of item_kernel "),
+        (wrong.dictionary_kernel, 1, r"line 2 of dictionary_kernel .*: kernels know no `dict`"),
+        (wrong.comprehension_kernel, (4,), r"line 2 of comprehension_kernel "),
+        (wrong.small_dot_kernel, 1, r"line 4 of small_dot_kernel .*>= 16"),
+        (wrong.chained_kernel, (8,), r"line 3 of chained_kernel .*: simultaneous multiple comparison"),
+        (wrong.changing_kernel, (2,), r"line [34] of changing_kernel "),
+    ],
+)
+def test_what_no_gpu_would_compile_is_told_with_its_line(kernel, arguments, said):
+    tensors = [torch.zeros(16) for _ in range(arguments if isinstance(arguments, int) else 1)]
+    with pytest.raises(KernelFault, match="^no GPU would compile " + said):
+        kernel[(1,)](*tensors, *(arguments if isinstance(arguments, tuple) else ()))
+
+
+def test_a_name_that_the_interpreter_uses_is_not_known_because_of_that():
+    rewritten = wrong.lanes_kernel.rewrite()
+    assert "interpreter_semantic" in rewritten.__globals__
+    assert "TensorHandle" not in rewritten.__globals__
+
+
+def test_an_argument_that_is_none_is_told():
+    with pytest.raises(KernelFault, match=r"^printing_kernel is given x_ptr = \[1\.0\] \(list\)"):
+        wrong.printing_kernel[(1,)]([1.0])
+
+
+# autotune
+
+
+def tuned(how, n=24):
+    x, y = torch.arange(float(n)), torch.zeros(n)
+    wrong.tuned_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n, HOW=how)
+    return y
+
+
+def test_each_configuration_must_be_right_and_the_wrong_one_is_named():
+    with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 16, EXTRA: 1\): program \d reads x\[24\]"):
+        tuned("ragged")
+    with pytest.raises(KernelFault) as caught:
+        tuned("off")
+    assert str(caught.value) == (
+        "with the configuration (BLOCK: 16, EXTRA: 1) the kernel writes 1 to y[0], with (BLOCK: 8, EXTRA: 0) 0: "
+        "autotune takes the fastest, so each must be right"
+    )
+
+
+def test_of_three_the_one_that_stands_alone_is_named():
+    with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]"):
+        wrong.outvoted_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
+
+
+def test_of_many_configurations_all_have_their_turn():
+    def launch_three_times():
+        for _ in range(3):
+            wrong.many_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
+
+    with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 128\)"):
+        launch_three_times()
+
+
+def test_a_kernel_that_goes_on_from_what_it_left_cannot_be_tuned():
+    with pytest.raises(KernelFault, match=r"^launched twice, the kernel writes something else to y\[0\]"):
+        tuned("counting")
+
+
+def test_a_configuration_whose_static_assertion_fails_is_left_out():
+    assert torch.equal(tuned("asserted"), torch.arange(24.0))
+
+
+def test_one_configuration_counts():
+    with watch_launches(tuned, ("asserted",), {}) as record:
+        tuned("asserted")
+    figures = record.figures()
+    assert (figures["kernels"], figures["programs"], figures["loads"]) == (1, 3, {"x": 24})
+
+
+# versions
+
+
+def test_another_version_is_refused_in_one_line(monkeypatch):
+    monkeypatch.delattr(strict_triton.interpreter, "attention_kit_strict")
+    for version in ("3.2.0", "3.5.1", "3.10.0"):
+        monkeypatch.setattr(triton, "__version__", version)
+        with pytest.raises(UnknownTriton) as caught:
+            install()
+        assert str(caught.value) == (
+            f"the strict interpreter knows Triton 3.6 to 3.9, and this is {version}: pip install triton==3.7.1"
+        )
+
+
+def test_on_a_gpu_nothing_is_traced(monkeypatch):
+    monkeypatch.setattr(tl, "max", lambda x: x)
+    with pytest.raises(RuntimeError, match="kernels run on the GPU here"):
+        trace(lambda: None)
