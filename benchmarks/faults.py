@@ -1,0 +1,328 @@
+"""Faults, done for real: processes killed at seeded moments, a full disk, a gradebook in use, two runs at once.
+
+    python benchmarks/faults.py [--kills N] [--seed S] [--only-kills]
+
+A class of six (right answers, mistakes with carried points, a crash, a hang) is graded undisturbed. Then it is graded
+again and again; at random moments the command, its host, a grader or a worker gets SIGKILL, and the command is run
+until it ends by itself with status 0. Every result must equal the undisturbed one byte for byte, every process must
+have ended, and nothing may be left in the temporary folder. The other faults are done once each. The last line on
+standard output is a table for docs/security.md; the exit status is 1 where anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ASSIGNMENT = "a2_attention"
+CLASS = ("student-003", "student-023", "student-024", "student-030", "student-031", "student-032")
+VICTIMS = ("command", "host", "grader", "worker")
+PATIENCE = 240.0
+"""Seconds that one run may take on a crowded machine before it counts as hanging."""
+KILLS_A_CLASS = 6
+
+
+@dataclass
+class Row:
+    """One kind of fault: how often it was done, how many results were compared after it, and what was wrong."""
+
+    fault: str
+    done: int = 0
+    compared: int = 0
+    wrong: int = 0
+
+
+@dataclass(frozen=True)
+class ScratchCourse:
+    """A copy of one assignment with a small class, in a folder of its own."""
+
+    root: Path
+
+    @property
+    def temporary(self) -> Path:
+        """The temporary folder of every command that is run here."""
+        return self.root / "tmp"
+
+    def write(self) -> None:
+        for part in ("course.toml", "tests/hidden/pytest.ini"):
+            (self.root / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / part, self.root / part)
+        for folder in ("source", "assignments", "solutions", "tests/hidden"):
+            shutil.copytree(ROOT / folder / ASSIGNMENT, self.root / folder / ASSIGNMENT)
+        self.temporary.mkdir()
+        self.command("demo", ASSIGNMENT).wait()
+        for student in (self.root / "submitted").iterdir():
+            if student.name not in CLASS:
+                shutil.rmtree(student)
+
+    def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        program = "import sys; from autograder.cli import main; sys.argv[0] = 'autograder'; main()"
+        path = os.pathsep.join([str(ROOT), *sys.path])
+        return subprocess.Popen(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            cwd=self.root,
+            env=os.environ | {"TMPDIR": str(self.temporary), "PYTHONPATH": path},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def grade(self, out: Path) -> subprocess.Popen[str]:
+        return self.command("grade", ASSIGNMENT, "--workers", "2", "--out", out)
+
+    def results(self, out: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (out / ASSIGNMENT).glob("*.json")}
+
+
+# processes
+
+
+def family(root: int) -> dict[int, int]:
+    """Every process that descends from one, with its parent."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {root: 0}
+    grown = True
+    while grown:
+        more = {pid: parent for pid, parent in parents.items() if parent in found and pid not in found}
+        found |= more
+        grown = bool(more)
+    return found
+
+
+def victims(root: int) -> dict[str, list[int]]:
+    """The processes of a running command by kind. A host is a program of its own, and so are its forks."""
+    found: dict[str, list[int]] = {kind: [] for kind in VICTIMS}
+    found["command"] = [root]
+    depth = namespaces_of(root)
+    for pid, parent in family(root).items():
+        with contextlib.suppress(OSError):
+            if pid == root:
+                continue
+            if b"worker/host.py" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found["grader"].append(pid)
+            elif parent == root or namespaces_of(pid) == depth + 1:
+                found["host"].append(pid)
+            else:
+                found["worker"].append(pid)
+    return found
+
+
+def namespaces_of(pid: int) -> int:
+    """How many process namespaces a process lies in."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return len(line.split()) - 1
+    return 0
+
+
+def alive(pids: dict[int, int]) -> list[int]:
+    """Those that still run; a process that waits for its parent to look does not."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                found.append(pid)
+    return found
+
+
+# faults
+
+
+class Killer:
+    """Kills at random moments of one class's grading, until that ends by itself."""
+
+    def __init__(self, course: ScratchCourse, rng: random.Random, rows: dict[str, Row]) -> None:
+        self._course, self._rng, self._rows = course, rng, rows
+
+    def disturb(self, out: Path, plan: list[str]) -> Counter[str]:
+        """Grade into `out`; kill as planned, one after the other. Gives what was killed."""
+        waiting, killed = list(plan), Counter[str]()
+        for _ in range(len(plan) + 3):
+            process = self._course.grade(out)
+            while waiting and process.poll() is None:
+                if self._kill(process, waiting[0]):
+                    killed[waiting.pop(0)] += 1
+            try:
+                _, said = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                said = "it hangs"
+            if "Traceback" in said or said == "it hangs":
+                self._rows[plan[0]].wrong += 1
+                print(said, file=sys.stderr)
+            if process.returncode == 0:
+                break
+        return killed
+
+    def _kill(self, process: subprocess.Popen[str], kind: str) -> bool:
+        """Whether there was one to kill before the command ended."""
+        time.sleep(self._rng.uniform(0.0, 2.5))
+        end = time.monotonic() + PATIENCE
+        while process.poll() is None and time.monotonic() < end:
+            them = victims(process.pid)[kind]
+            if them and (kind != "command" or victims(process.pid)["grader"]):
+                before = family(process.pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._rng.choice(sorted(them)), signal.SIGKILL)
+                if kind == "command":
+                    process.wait()
+                    self._orphans(before)
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _orphans(self, before: dict[int, int]) -> None:
+        """Nothing lives on after the command: a second is for a machine that has other things to do."""
+        end = time.monotonic() + 1.0
+        while (left := alive(before)) and time.monotonic() < end:
+            time.sleep(0.02)
+        if left:
+            self._rows["command"].wrong += 1
+            print(f"{len(left)} processes live on after the command", file=sys.stderr)
+
+
+def kill_at_random(course: ScratchCourse, right: dict[str, bytes], kills: int, seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    rows = {kind: Row(f"SIGKILL to the {kind}") for kind in VICTIMS}
+    killer = Killer(course, rng, rows)
+    done = number = 0
+    while done < kills:
+        number += 1
+        out = course.root / f"out-{number}"
+        plan = [rng.choice(VICTIMS) for _ in range(min(KILLS_A_CLASS, kills - done))]
+        killed = killer.disturb(out, plan)
+        results = course.results(out)
+        wrong = sum(results.get(name) != content for name, content in right.items())
+        left = [path for folder in (out, course.temporary) for path in folder.rglob("*") if is_left_behind(path)]
+        if wrong or left:
+            print(f"{plan}: {wrong} results are wrong or missing; left behind: {left}", file=sys.stderr)
+        for kind, count in killed.items():
+            rows[kind].done += count
+            rows[kind].compared += len(right)
+            rows[kind].wrong += wrong + len(left)
+        done += max(1, sum(killed.values()))
+        print(f"{done} kills", file=sys.stderr)
+        shutil.rmtree(out, ignore_errors=True)
+    return list(rows.values())
+
+
+def is_left_behind(path: Path) -> bool:
+    return path.suffix == ".part" or path.name.startswith(("attention-kit-", ".canary-"))
+
+
+def compare(row: Row, course: ScratchCourse, out: Path, right: dict[str, bytes]) -> Row:
+    """Grade once more to the end, and compare."""
+    process = course.grade(out)
+    process.communicate()
+    results = course.results(out)
+    wrong = sum(results.get(name) != content for name, content in right.items())
+    return dataclasses.replace(row, compared=len(right), wrong=row.wrong + wrong + (process.returncode != 0))
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def full_disk(course: ScratchCourse, right: dict[str, bytes]) -> Row:
+    row = Row("the disk of the results is full, then there is space")
+    out = course.root / "small-disk"
+    with small_disk(out):
+        process = course.grade(out)
+        _, said = process.communicate()
+        told = process.returncode == 2 and "no space left" in said and "Traceback" not in said
+        subprocess.run(["mount", "-o", "remount,size=16m", out], check=True)
+        return compare(dataclasses.replace(row, done=1, wrong=not told), course, out, right)
+
+
+def two_at_once(course: ScratchCourse, right: dict[str, bytes]) -> Row:
+    row = Row("two runs into one folder at once")
+    out = course.root / "both"
+    both = [course.grade(out), course.grade(out)]
+    said = [process.communicate()[1] for process in both]
+    told = sorted(process.returncode for process in both) == [0, 2] and any("another run (process" in s for s in said)
+    return compare(dataclasses.replace(row, done=1, wrong=not told), course, out, right)
+
+
+def results_removed(course: ScratchCourse, right: dict[str, bytes]) -> Row:
+    row = Row("the results are removed while the class is graded")
+    out = course.root / "removed"
+    process = course.grade(out)
+    while process.poll() is None and len(course.results(out)) < 2:
+        time.sleep(0.02)
+    shutil.rmtree(out, ignore_errors=True)
+    process.communicate()
+    whole = course.results(out) == right
+    return compare(dataclasses.replace(row, done=1, wrong=not whole), course, out, right)
+
+
+def gradebook_in_use(course: ScratchCourse, right: dict[str, bytes]) -> Row:
+    row = Row("the gradebook is in use by another program, then free")
+    book, out = course.root / "book.db", course.root / "undisturbed"
+    export = ("export", ASSIGNMENT, "--format", "gradebook", "--to", book, "--results", out)
+    wrong = course.command(*export).wait()
+    with contextlib.closing(sqlite3.connect(book, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        process = course.command(*export)
+        _, said = process.communicate()
+        wrong += not (process.returncode == 2 and "in use by another program" in said and "Traceback" not in said)
+        holder.execute("ROLLBACK")
+    wrong += course.command(*export).wait()
+    return compare(dataclasses.replace(row, done=1, wrong=int(wrong)), course, out, right)
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| fault | times | results compared | wrong, missing or left behind |", "| --- | --- | --- | --- |"]
+    lines += [f"| {row.fault} | {row.done} | {row.compared} | {row.wrong} |" for row in rows]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only-kills", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        course = ScratchCourse(Path(folder) / "course")
+        course.root.mkdir()
+        course.write()
+        out = course.root / "undisturbed"
+        course.grade(out).communicate()
+        right = course.results(out)
+        if len(right) != len(CLASS):
+            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(CLASS)}")
+        rows = kill_at_random(course, right, options.kills, options.seed)
+        if not options.only_kills:
+            rows += [fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)]
+            rows += [full_disk(course, right)] if os.geteuid() == 0 else []
+    print(table(rows))
+    raise SystemExit(any(row.wrong for row in rows))
+
+
+if __name__ == "__main__":
+    main()
