@@ -15,7 +15,7 @@ from autograder.outputs.github import escape, job_summary, points_output
 from autograder.outputs.github import main as github_main
 from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.store import write_result, write_timing
+from autograder.outputs.store import TimingFile, write_result
 
 
 def test_junit_counts_failures_and_errors(plain, hostile, problem):
@@ -129,7 +129,7 @@ def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(tmp_p
     release = tmp_path / "course/assignments/attention/attention.ipynb"
     release.parent.mkdir(parents=True)
     release.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    write_timing(tmp_path / "results", "attention", [problem])
+    TimingFile(tmp_path / "results", "attention").note([problem])
     assert github_main(["attention", str(tmp_path / "results"), str(tmp_path / "course")]) == 1
     assert (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8") == "points=0\nmax_points=20\n"
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
