@@ -1,0 +1,43 @@
+"""The table of docs/suites.md says what the suites hold now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.course import Assignment, load_course
+from autograder.proof.equivalent import load_equivalent
+from autograder.proof.report import HEADINGS, rows_of
+from autograder.suite.collect import collect_suite
+from autograder.suite.known import load_known_answers
+
+ROOT = Path(__file__).resolve().parents[3]
+ASSIGNMENTS = load_course(ROOT).assignments()
+ROWS = rows_of((ROOT / "docs" / "suites.md").read_text(encoding="utf-8"))
+
+
+def key_cells(assignment: Assignment) -> dict[str, str]:
+    cells = json.loads(assignment.solution.read_text(encoding="utf-8"))["cells"]
+    kits = [(cell["metadata"].get("attention_kit", {}), cell) for cell in cells]
+    return {kit["name"]: "".join(cell["source"]) for kit, cell in kits if kit.get("role") == "question"}
+
+
+@pytest.mark.parametrize("assignment", [one for one in ASSIGNMENTS if one.name in ROWS], ids=lambda one: one.name)
+def test_the_counts_of_a_row_are_those_of_the_suite(assignment: Assignment) -> None:
+    refresh = f"`autograder verify {assignment.name} --report docs/suites.md` puts them right"
+    row = dict(zip(HEADINGS, ROWS[assignment.name], strict=True))
+    questions, cells = collect_suite(assignment.suite), key_cells(assignment)
+    counted = {
+        "questions": len(questions),
+        "tests": sum(len(question.tests) for question in questions),
+        "mistakes": len(load_known_answers(assignment.suite / "mistakes.py", cells)),
+        "alternates": len(load_known_answers(assignment.suite / "alternates.py", cells)),
+    }
+    assert {name: row[name] for name in counted} == {name: str(n) for name, n in counted.items()}, refresh
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_every_mutant_that_is_listed_is_of_a_question(assignment: Assignment) -> None:
+    assert {question for question, _ in load_equivalent(assignment.suite)} <= key_cells(assignment).keys()
