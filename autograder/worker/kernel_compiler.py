@@ -14,6 +14,7 @@ from typing import Any
 
 import triton
 from triton._C.libtriton import ir
+from triton._utils import find_paths_if, get_iterable_path
 from triton.backends.compiler import GPUTarget
 from triton.compiler import code_generator
 from triton.compiler.compiler import ASTSource, make_backend
@@ -88,12 +89,14 @@ class Compiler:
             *arguments, **{name: value for name, value in keywords.items() if name in function.arg_names}
         )
         given.apply_defaults()
-        signature, constants = {}, {}
-        for position, (parameter, value) in enumerate(zip(kernel.params, given.arguments.values(), strict=True)):
-            kind = "constexpr" if parameter.is_constexpr else _type_of(value, parameter, kernel.__name__)
-            signature[parameter.name] = kind
-            if kind == "constexpr":
-                constants[(position,)] = value
+        values = list(given.arguments.values())
+        signature = {
+            parameter.name: "constexpr" if parameter.is_constexpr else _type_of(value, parameter, kernel.__name__)
+            for parameter, value in zip(kernel.params, values, strict=True)
+        }
+        # constants stand inside of tuples, too: a stride of 1 is one
+        paths = find_paths_if(list(signature.values()), lambda _, kind: kind == "constexpr")
+        constants = {path: get_iterable_path(values, path) for path in paths}
         key = (function, str(signature), repr(constants))
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
