@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course, Limits
 from autograder.errors import HostFailed, SuiteFault, UnreadableSubmission
-from autograder.grading.pool import Pool
+from autograder.grading.pool import Pool, interrupts_put_off
 from autograder.handed_in import read_handed_in
 from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded, Result, Speed
@@ -61,9 +61,10 @@ class Bench:
         self.host: HostProcess = launch_host(course, isolation, clients, extras)
         try:
             gc.disable()  # nothing that is imported is ever freed
-            import torch
+            with interrupts_put_off():  # torch swallows one while it loads
+                import torch
 
-            from autograder.grading.grader import SuiteGrader
+                from autograder.grading.grader import SuiteGrader
 
             torch.set_num_threads(1)  # where somebody loaded torch before us
             self.suite: SuiteGrader = SuiteGrader(course, assignment)

@@ -185,11 +185,8 @@ class Pool(Generic[Job]):
         arguments = (self._hosts.clients[slot], theirs, [*self._pipes.values(), ours], os.getpid())
         process = self._context.Process(target=self._serve, args=arguments, daemon=True)
         # Ctrl-C is for the process that the person sees; from the first moment on, so that no other shows a traceback
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with interrupts_put_off():
             process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._processes[slot], self._host_of[slot] = process, self._renewed
         theirs.close()
         return ours
@@ -219,6 +216,16 @@ class Pool(Generic[Job]):
             if os.environ.get("AUTOGRADER_DEBUG") is not None:
                 traceback.print_exc()
             return _FAILED + f"the grader failed with {type(error).__name__}: {error}".encode(errors="replace")
+
+
+@contextlib.contextmanager
+def interrupts_put_off() -> Iterator[None]:
+    """Ctrl-C takes effect when this ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with(parent: int) -> None:
