@@ -12,7 +12,12 @@ import resource
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from autograder.errors import StudentTimeout
 
@@ -56,7 +61,10 @@ def pages_in_use() -> int:
 
 @contextlib.contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so much wall time. Only the main thread gets signals: elsewhere it does nothing."""
+    """Raise OutOfTime inside after so much wall time, between two steps of Python's: see `interruptible_backward`.
+
+    Only the main thread gets signals: elsewhere it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -71,3 +79,16 @@ def time_bound(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, left)  # the clock of a bound around this one stood still meanwhile
         signal.signal(signal.SIGALRM, before)
+
+
+def interruptible_backward() -> AbstractContextManager[Any]:
+    """What is computed inside can be interrupted on its way back, too.
+
+    torch walks back through a graph without a step of Python's: a loop of a minute would have no end before its own.
+    With a hook there is one wherever a step back looks at a tensor that it kept.
+    """
+
+    def as_it_is(tensor: Tensor) -> Tensor:
+        return tensor
+
+    return torch.autograd.graph.saved_tensors_hooks(as_it_is, as_it_is)

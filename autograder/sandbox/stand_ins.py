@@ -22,7 +22,7 @@ from torch import Tensor
 
 from autograder.course import Limits
 from autograder.errors import HostFailed, StudentFault
-from autograder.sandbox.bounds import OutOfTime, memory_bound, pages_in_use, time_bound
+from autograder.sandbox.bounds import OutOfTime, interruptible_backward, memory_bound, pages_in_use, time_bound
 from autograder.suite.calls import weight
 from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireError
@@ -141,7 +141,8 @@ class StandIns:
             inputs, outputs = self._links[question["backward"]]
             answer = pull(outputs, inputs, value)
         else:
-            with counter or contextlib.nullcontext(), torch.enable_grad():  # a backward pass of the test may be running
+            # a backward pass of the test may be running
+            with counter or contextlib.nullcontext(), torch.enable_grad(), interruptible_backward():
                 answer = self._ask(question, *value)
         encoded = encoder.encode(answer)
         if "function" not in question or (decoder.grad_tensors and encoder.grad_tensors):

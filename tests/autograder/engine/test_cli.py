@@ -96,10 +96,10 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", ["verify", "batch", "run"])
+@pytest.mark.parametrize("module", ["proof.verify", "grading.batch", "grading.run"])
 def test_grading_never_starts_a_second_thread_of_torch(module: str) -> None:
     """A fork of a process whose torch has run two threads hangs: the limit must stand before torch is loaded."""
-    program = f"import autograder.grading.{module}, torch; print(torch.get_num_threads())"
+    program = f"import autograder.{module}, torch; print(torch.get_num_threads())"
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=clean, cwd=REPOSITORY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ from small_course import ANSWERS
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.explain import explained
+from autograder.grading.run import course_sha256
 from autograder.model import Result as Graded
 from autograder.outputs.store import write_result
 from autograder.whole_files import write_whole
@@ -42,7 +44,9 @@ def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
     monkeypatch.chdir(tmp_path / "course")
     mine = load_course(Path.cwd())
     write_whole(mine.root / "submitted/ada/small/small.ipynb", handed_in(ANSWERS))
-    write_result(mine.root / "results", Graded("small", "ada", "sha", "suite", "strict", 11.0, 11.0, (), ()))
+    suite = course_sha256(mine, mine.assignment("small"))
+    submission = hashlib.sha256((mine.root / "submitted/ada/small/small.ipynb").read_bytes()).hexdigest()
+    write_result(mine.root / "results", Graded("small", "ada", submission, suite, "strict", 11.0, 11.0, (), ()))
     return mine
 
 

@@ -122,7 +122,7 @@ def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Cours
     ("text", "said"),
     [
         ("def test_nothing(student):\n    pass\n", "test_nothing has no @points"),
-        ("import nothing_of_that_name\n", "the suite does not import"),
+        ("import nothing_of_that_name\n", "it does not import"),
     ],
 )
 def test_a_suite_that_cannot_grade_is_refused(own_course: Course, text: str, said: str) -> None:

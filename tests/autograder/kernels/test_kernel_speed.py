@@ -21,7 +21,7 @@ from autograder.errors import BadCourseFile, BadSuite
 from autograder.grading import speed
 from autograder.grading.speed import SpeedMeter
 from autograder.model import Graded, QuestionResult, Result, Speed
-from autograder.outputs.commands import export_command
+from autograder.outputs.commands import ExportRequest, export_command
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.store import TimingFile, inputs_sha256, is_current, read_timing, timing_path, write_result
@@ -143,15 +143,15 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Cou
     TimingFile(tmp_path, "kernels").note(graded)
 
     def rows(given: Course) -> list[list[str]]:
-        (text,) = export_command(given, given.assignment("kernels"), tmp_path, "csv")
+        (text,) = export_command(ExportRequest(given, given.assignment("kernels"), tmp_path, "csv"))
         return list(csv.reader(io.StringIO(text)))
 
-    assert rows(course)[0] == ["student", "double", "total", "max"]
+    assert rows(course)[0] == ["student", "double", "total", "max", "status", "note"]
     generous = dataclasses.replace(course, grading=Grading(speed_bonus=3.0, speed_bonus_at=7.0))
     assert rows(generous) == [
-        ["student", "double", "total", "max", "speed_bonus"],
-        ["student-001", "4", "4", "4", "1.5"],
-        ["student-002", "4", "4", "4", "0"],
+        ["student", "double", "total", "max", "speed_bonus", "status", "note"],
+        ["student-001", "4", "4", "4", "1.5", "graded", ""],
+        ["student-002", "4", "4", "4", "0", "graded", ""],
     ]
 
 
