@@ -68,16 +68,16 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Gr
 def test_an_answer_that_is_wrong_on_the_device_alone_fails_there(grade: Callable[[str], Graded]) -> None:
     graded = grade(answer(f"y += {ON_DEVICE}"))
     double = question(graded)
-    assert [test.outcome for test in double.tests] == ["failed", "failed", "passed"]
-    assert double.tests[0].message.startswith("On the GPU (in the interpreter it passes): `double(x[70])`")
+    assert [test.outcome for test in double.tests] == ["failed", "failed", "failed"]
+    assert double.tests[0].message.startswith("On the GPU (in the interpreter it passes): `double(x[70] float32)`")
     assert double.diagnosis is None
-    assert double.score == 1.0
+    assert double.score == 0.0  # a refusal counts where the function also answers
     assert graded.speeds == ()
 
 
 def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(grade: Callable[[str], Graded]) -> None:
     double = question(grade(answer("y += x")))
-    assert [test.outcome for test in double.tests] == ["failed", "failed", "passed"]
+    assert [test.outcome for test in double.tests] == ["failed", "failed", "failed"]
     assert "GPU" not in double.tests[0].message
     assert double.diagnosis is not None
     assert double.diagnosis.mistake == "triples"
@@ -85,9 +85,9 @@ def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(gr
 
 def test_an_exception_on_the_device_has_the_students_own_line(grade: Callable[[str], Graded]) -> None:
     double = question(grade(answer(f"y = y.no_such_thing() if {ON_DEVICE} else y")))
-    assert [test.outcome for test in double.tests] == ["error", "error", "passed"]
+    assert [test.outcome for test in double.tests] == ["error", "error", "failed"]
     said = double.tests[0].message
-    assert said.startswith("On the GPU (in the interpreter it passes): `double(x[70])` raised AttributeError")
+    assert said.startswith("On the GPU (in the interpreter it passes): `double(x[70] float32)` raised AttributeError")
     assert "no_such_thing" in said
 
 
