@@ -6,12 +6,10 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.proof.costs import Said
 from autograder.proof.mutants import Judged
 from autograder.proof.trials import Tried
 from autograder.suite.collect import SuiteQuestion
-
-MOST_FOR_NOTHING = 0.05
-"""The largest share of its points that a question may give to an answer without an idea."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +19,13 @@ class Cost:
     Attributes:
         lost: the share of its question's points.
         tests: those with points that it fails.
+        said: what the suite's `costs.toml` says of it.
     """
 
     name: str
     lost: float
     tests: tuple[str, ...]
+    said: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +64,42 @@ class QuestionFigures:
     def most_lost(self) -> float:
         return max([mistake.lost for mistake in self.mistakes] or [0.0])
 
+    def exceptions(self, kind: str) -> int:
+        """How many of its mistakes are listed as `kind` in costs.toml."""
+        return sum(mistake.said is not None and mistake.said.kind == kind for mistake in self.mistakes)
+
     def count(self, fate: str) -> int:
         """How many of its mutants met this fate."""
         return sum(one.fate == fate for one in self.mutants)
 
 
 def question_figures(
-    questions: Iterable[SuiteQuestion], tried: Sequence[Tried], mutants: Sequence[Judged]
+    questions: Iterable[SuiteQuestion],
+    tried: Sequence[Tried],
+    mutants: Sequence[Judged],
+    said: Mapping[tuple[str, str], Said],
 ) -> list[QuestionFigures]:
-    """The figures of each question of which something was tried, in their order."""
+    """The figures of each question of which something was tried, in their order.
+
+    Args:
+        said: what `costs.toml` says of single answers, by question and name.
+    """
     first_draw = [one for one in tried if one.trial.draw == 0 and not one.problem]
     made = []
     for question in questions:
         its = [one for one in first_draw if one.trial.question == question.name]
         if its:
-            made.append(_figures(question, its, [one for one in mutants if one.mutant.question == question.name]))
+            of_it = [one for one in mutants if one.mutant.question == question.name]
+            made.append(_figures(question, its, of_it, said))
     return made
 
 
-def _figures(question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[Judged]) -> QuestionFigures:
+def _figures(
+    question: SuiteQuestion,
+    tried: Sequence[Tried],
+    mutants: Sequence[Judged],
+    said: Mapping[tuple[str, str], Said],
+) -> QuestionFigures:
     worth = {test.name: test.points for test in question.tests if test.points > 0}
     mistakes = [one for one in tried if one.trial.kind == "mistake"]
     right = [one for one in tried if one.trial.kind in ("key", "alternate")]
@@ -92,7 +109,7 @@ def _figures(question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[
         points=question.points,
         tests=len(question.tests),
         alternates=sum(one.trial.kind == "alternate" for one in tried),
-        mistakes=tuple(_cost(one, worth) for one in mistakes),
+        mistakes=tuple(_cost(one, worth, said.get((question.name, one.trial.name))) for one in mistakes),
         idle=tuple(test for test in worth if test not in caught),
         trivial={one.trial.name: 1 - _cost(one, worth).lost for one in tried if one.trial.kind == "trivial"},
         furthest_right=max(_distances(right, "passed"), default=None),
@@ -101,9 +118,10 @@ def _figures(question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[
     )
 
 
-def _cost(tried: Tried, worth: Mapping[str, float]) -> Cost:
+def _cost(tried: Tried, worth: Mapping[str, float], said: Said | None = None) -> Cost:
     tests = tuple(test for test in worth if test in tried.failed)
-    return Cost(tried.trial.name, sum(worth[test] for test in tests) / (sum(worth.values()) or 1), tests)
+    lost = sum(worth[test] for test in tests) / (sum(worth.values()) or 1)
+    return Cost(tried.trial.name, min(lost, 1 - tried.trial.keeps), tests, said)
 
 
 def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
@@ -112,16 +130,6 @@ def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
         for test in one.tests:
             if test.outcome == outcome:
                 yield from test.distances if outcome == "passed" else test.distances[-1:]
-
-
-def for_nothing(figures: Iterable[QuestionFigures]) -> list[str]:
-    """Answers without an idea that score too much."""
-    return [
-        f"{question.name}: an answer that is {name} scores {share:.0%} of the points"
-        for question in figures
-        for name, share in question.trivial.items()
-        if share > MOST_FOR_NOTHING
-    ]
 
 
 def flaky(tried: Iterable[Tried]) -> list[str]:

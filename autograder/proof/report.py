@@ -21,8 +21,8 @@ from autograder.whole_files import naming, write_whole
 BEGIN, END = "<!-- begin of the figures -->", "<!-- end of the figures -->"
 NOT_TRIED = "–"
 HEADINGS = (
-    "assignment", "questions", "tests", "mistakes", "lost: median", "most", "caught once", "idle tests", "alternates",
-    "mutants", "killed", "equivalent", "best for nothing",
+    "assignment", "questions", "tests", "mistakes", "lost: median", "most", "dear", "cheap", "caught once",
+    "idle tests", "alternates", "mutants", "killed", "equivalent", "best for nothing",
 )  # fmt: skip
 
 
@@ -38,6 +38,8 @@ def row(proof: Proof) -> tuple[str, ...]:
         str(len(lost)),
         _percent(statistics.median(lost) if lost else None),
         _percent(max(lost, default=None)),
+        str(sum(question.exceptions("dear") for question in figures)),
+        str(sum(question.exceptions("cheap") for question in figures)),
         str(sum(len(question.caught_once) for question in figures)),
         str(sum(len(question.idle) for question in figures)),
         str(sum(question.alternates for question in figures)),

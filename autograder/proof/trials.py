@@ -34,6 +34,7 @@ class Trial:
     Attributes:
         cell: the question's cell for a mutant or a trivial answer, the cell of a known answer; else "".
         draw: which draw of the random inputs.
+        keeps: the share of the points that a mistake keeps, whatever its tests say.
     """
 
     kind: Kind
@@ -41,6 +42,7 @@ class Trial:
     name: str
     cell: str = ""
     draw: int = 0
+    keeps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ class Tried:
         return frozenset(test.name for test in self.tests if test.outcome != "passed")
 
 
-def known_trial(answer: KnownAnswer, draw: int = 0) -> Trial:
-    return Trial("mistake" if answer.is_mistake else "alternate", answer.question, answer.name, answer.cell, draw)
+def known_trial(answer: KnownAnswer) -> Trial:
+    kind: Kind = "mistake" if answer.is_mistake else "alternate"
+    return Trial(kind, answer.question, answer.name, answer.cell, keeps=answer.keeps)
 
 
 class Proctor:

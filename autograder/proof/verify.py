@@ -22,8 +22,9 @@ from autograder.authoring.suite_checks import suite_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.grading.batch import Bench, extras_for
+from autograder.proof.costs import cost_problems, load_costs
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.figures import QuestionFigures, flaky, for_nothing, question_figures
+from autograder.proof.figures import QuestionFigures, flaky, question_figures
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
     Judged,
@@ -118,8 +119,9 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
             keys = [one for one in tried if one.trial.kind == "key"]
             mutants, problems = _try_mutants(bench, wanted, keys)
             tried += _try_trivial(bench, keys)
-        figures = question_figures(bench.suite.suite.questions, tried, mutants)
-        problems += [*for_nothing(figures), *flaky(tried)]
+        said = load_costs(assignment.suite)
+        figures = question_figures(bench.suite.suite.questions, tried, mutants, said or {})
+        problems += [*cost_problems(figures, said, bench.suite.questions), *flaky(tried)]
         max_score = bench.suite.suite.max_score
         return Proof(
             assignment.name, bench.isolation, max_score, _cells(bench), tuple(figures), tuple(sorted(problems))

@@ -10,7 +10,8 @@ import pytest
 
 from autograder.errors import KitError
 from autograder.proof.code_mutants import Mutant
-from autograder.proof.figures import QuestionFigures, flaky, for_nothing, question_figures
+from autograder.proof.costs import Said, cost_problems
+from autograder.proof.figures import QuestionFigures, flaky, question_figures
 from autograder.proof.mutants import Judged
 from autograder.proof.report import BEGIN, END, as_json, difference, row, rows_of, write_report
 from autograder.proof.trials import Checked, Kind, Trial, Tried
@@ -48,8 +49,11 @@ JUDGED = [
 ]
 
 
+SAID = {("f", "dear"): Said("dear", "all of it is <one> value")}
+
+
 def figures() -> QuestionFigures:
-    (one,) = question_figures([QUESTION, SuiteQuestion("g", (), (), ())], TRIED, JUDGED)
+    (one,) = question_figures([QUESTION, SuiteQuestion("g", (), (), ())], TRIED, JUDGED, SAID)
     return one
 
 
@@ -64,11 +68,11 @@ def test_costs_idle_tests_and_margins() -> None:
     assert (one.furthest_right, one.nearest_wrong) == (0.25, 9.0)
     assert one.trivial == {"zeros": 0.25, "NaN": 0.0}
     without_dear = [trial for trial in TRIED if trial.trial.name != "dear"]
-    assert question_figures([QUESTION], without_dear, [])[0].idle == ("test_a",)
+    assert question_figures([QUESTION], without_dear, [], {})[0].idle == ("test_a",)
 
 
 def test_what_scores_for_nothing_and_what_depends_on_the_draw() -> None:
-    assert for_nothing([figures()]) == ["f: an answer that is zeros scores 25% of the points"]
+    assert cost_problems([figures()], None, ["f"]) == ["f: an answer that is zeros scores 25% of the points"]
     assert flaky(TRIED) == []
     again = [
         tried("key", "key", "b", draw=3), tried("alternate", "other", draw=3),
@@ -85,7 +89,7 @@ def proof(name: str = "a1") -> Proof:
 
 
 def test_a_row_of_the_table() -> None:
-    assert row(proof()) == ("a1", "1", "3", "3", "25%", "100%", "2", "0", "1", "3", "50.0%", "1", "25%")
+    assert row(proof()) == ("a1", "1", "3", "3", "25%", "100%", "1", "0", "2", "0", "1", "3", "50.0%", "1", "25%")
 
 
 def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
@@ -98,7 +102,7 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     assert text.endswith("\n<!-- end of the figures -->\n\nAfter.\n")
     assert list(rows_of(text)) == ["a1", "a2"]
     assert rows_of(text)["a2"] == row(proof("a2"))
-    plain = question_figures([QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [])
+    plain = question_figures([QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID)
     write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
     assert rows_of(page.read_text(encoding="utf-8"))["a1"] == row(proof("a1"))
     with pytest.raises(KitError, match="of a1 only a part was proven"):
@@ -115,6 +119,7 @@ def test_the_page_names_what_survives_and_escapes_what_people_wrote(tmp_path: Pa
     assert "x + 1 → x" in text
     assert "a sum &lt;b&gt;" in text
     assert "-    return x + 1" in text
+    assert "dear: all of it is &lt;one&gt; value" in text
 
 
 def test_a_wrapped_answer_has_no_difference() -> None:
@@ -124,5 +129,5 @@ def test_a_wrapped_answer_has_no_difference() -> None:
 
 def test_figures_as_json() -> None:
     (one,) = json.loads(as_json([proof()]))
-    assert one["questions"][0]["mistakes"][0] == {"name": "cheap", "lost": 0.25, "tests": ["test_b"]}
+    assert one["questions"][0]["mistakes"][0] == {"name": "cheap", "lost": 0.25, "tests": ["test_b"], "said": None}
     assert one["questions"][0]["mutants"][1] == {"name": "1 → 2", "fate": "killed", "reason": ""}
