@@ -61,7 +61,7 @@ class Commands(click.Group):
             ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
 
 
-class MutantCount(click.ParamType["int | None"]):
+class CountOrAll(click.ParamType["int | None"]):
     """A number, or `all`, which is None."""
 
     name = "N|all"
@@ -99,11 +99,23 @@ def build(names: tuple[str, ...], check: bool) -> None:
 @click.option("--question", default="", metavar="NAME", help="Only this question.")
 @click.option(
     "--mutants",
-    type=MutantCount(),
+    type=CountOrAll(),
     default="0",
     help="Also try so many mutants of the answer key (the same ones each time), or all of them.",
 )
 @click.option("--draws", type=click.IntRange(1), default=1, help="With so many draws of the random inputs.")
+@click.option(
+    "--samples",
+    type=CountOrAll(),
+    default="0",
+    help="Also diagnose so many of the samples of students' answers (the same ones each time), or all of them.",
+)
+@click.option(
+    "--alone",
+    type=CountOrAll(),
+    default="0",
+    help="Also grade so many known mistakes as submissions that are right otherwise, or all of them.",
+)
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -116,6 +128,8 @@ def verify(
     question: str,
     mutants: int | None,
     draws: int,
+    samples: int | None,
+    alone: int | None,
     report: Path | None,
     as_json: bool,
     workers: int | None,
@@ -126,7 +140,7 @@ def verify(
     from autograder.proof import report as reports
     from autograder.proof.verify import Wanted, verify_command
 
-    proofs = verify_command(find_course(), names, Wanted(question, mutants, draws, workers))
+    proofs = verify_command(find_course(), names, Wanted(question, mutants, draws, workers, samples, alone))
     if report is not None:
         reports.write_report(report, proofs)
     if as_json:

@@ -4,11 +4,14 @@ The mistakes of `mistakes.py` are graded by the same road as a submission, and w
 (`known_runs.py`), as is what the answer key answered. A mistake explains a failed test where it fails it too, with the
 same answers to the same calls (`agreement.py`). What it fails and the student does not, or fails otherwise, speaks
 against it by the points of the test, but does not always rule it out: a second fault may be in the way. Of a question
-with several faults the fewest mistakes are named that explain what failed, the dearest first.
+with several faults the fewest mistakes are named that explain what failed, the dearest first. Two faults in one call
+show together only: where nothing explains half of what was lost, a few pairs of mistakes run as well.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +20,7 @@ from autograder.grading.known_runs import KnownRuns
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call
-from autograder.suite.known import KnownAnswer
+from autograder.suite.known import KnownAnswer, both
 
 FIRST_SHARE = 0.5
 """The share of the lost points that a mistake explains for which a student should look first."""
@@ -26,6 +29,8 @@ _OTHERWISE = 0.25
 """How much a test that a mistake fails in another way speaks against it, beside one that the student passes."""
 _WORTH_NOTHING = 0.1
 """A test without points still says something."""
+_MOST_PAIRS = 20
+"""Pairs of mistakes that are tried for one answer, most of them on one test only."""
 
 RunTests = Callable[[str, KnownAnswer | None, tuple[str, ...]], dict[str, TestRun]]
 """Runs the named tests of a question on a known answer to it; on the answer key's own where that is None."""
@@ -47,14 +52,15 @@ class Named:
 
 
 class AnswerRecord:
-    """What one known answer (or the answer key) answers to the tests of its question; each test is run when it is
-    first asked for, unless it was on this machine before."""
+    """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
+    run when it is first asked for, unless it was on this machine before."""
 
     def __init__(self, answer: KnownAnswer | None, question: str, run: RunTests, kept: KnownRuns) -> None:
         self.answer, self._question = answer, question
         self._name = answer.name if answer else f"the answer key's {question}"
         self._run, self._kept = run, kept
         self._runs: dict[str, TestRun] = {}
+        self._departures: dict[str, _Departures] = {}
 
     def of(self, tests: Iterable[str]) -> dict[str, TestRun]:
         """Its runs of these tests."""
@@ -68,10 +74,49 @@ class AnswerRecord:
             self._runs.update(runs)
         return {test: self._runs[test] for test in wanted}
 
+    def departures(self, test: str, key: TestRun) -> _Departures:
+        """In which ways it departs from the answer key's run of a test, call by call."""
+        if test not in self._departures:
+            self._departures[test] = _departures(self.of([test])[test], key)
+        return self._departures[test]
+
+
+_Departures = tuple[frozenset[str], ...]
+
+
+def _departures(run: TestRun, key: TestRun) -> _Departures:
+    pairs = zip(run.calls, key.calls, strict=False)
+    return tuple(departures(call, right) if call.name == right.name else frozenset() for call, right in pairs)
+
+
+def _all_of(found: _Departures) -> frozenset[str]:
+    return frozenset[str]().union(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a student's answer did in front of a question's tests.
+
+    Attributes:
+        failed: the runs to be explained, in the order of the tests.
+        key, departures: the answer key's runs of the same tests, and in which ways the student's depart from them.
+        passed, others: tests that it passed, and those that it lost without any answer.
+    """
+
+    failed: Mapping[str, TestRun]
+    key: Mapping[str, TestRun]
+    departures: Mapping[str, _Departures]
+    passed: frozenset[str]
+    others: frozenset[str]
+
+    @property
+    def numbers_right(self) -> bool:
+        return not any("value" in _all_of(found) for found in self.departures.values())
+
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How one mistake fits a student's answer.
+    """How one mistake, or two at once, fit a student's answer.
 
     Attributes:
         explained, against, otherwise: the tests that it explains; that it fails and the student passes; that both fail,
@@ -79,22 +124,29 @@ class _Fit:
         off: how far the answers lie apart, in roundings.
     """
 
-    answer: KnownAnswer
+    answers: tuple[KnownAnswer, ...]
     explained: frozenset[str]
     against: frozenset[str]
     otherwise: frozenset[str]
     off: float
 
-    def named(self, tests: Iterable[str]) -> Diagnosis:
-        return Diagnosis(self.answer.name, self.answer.hint, tuple(tests), self.answer.keeps)
+    def named(self, tests: Collection[str]) -> list[Diagnosis]:
+        return [Diagnosis(answer.name, answer.hint, tuple(tests), answer.keeps) for answer in self.answers]
 
 
 class Diagnostician:
-    """Knows the mistakes of a suite, and remembers what they answered."""
+    """Knows the mistakes of a suite, and remembers what they answered.
 
-    def __init__(self, mistakes: Sequence[KnownAnswer], run: RunTests, kept: KnownRuns) -> None:
-        self._run, self._kept = run, kept
+    Args:
+        cells: the answer key's cell of each question.
+    """
+
+    def __init__(
+        self, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], run: RunTests, kept: KnownRuns
+    ) -> None:
+        self._cells, self._run, self._kept = cells, run, kept
         self._records: dict[str, list[AnswerRecord]] = {}
+        self._pairs: dict[tuple[str, str], AnswerRecord | None] = {}
         self._keys: dict[str, AnswerRecord] = {}
         for answer in mistakes:
             record = AnswerRecord(answer, answer.question, run, kept)
@@ -107,61 +159,100 @@ class Diagnostician:
             runs: all tests of the question on the student's answer.
             points: what each test is worth.
         """
-        failed = {name: run for name, run in runs.items() if run.verdict.outcome != "passed" and run.answered}
+        lost = {name: run for name, run in runs.items() if run.verdict.outcome != "passed"}
+        failed = {name: run for name, run in lost.items() if run.answered}
         if not failed or question not in self._records:
             return Named()
         key = self._key(question).of(failed)
+        found = {name: _departures(run, key[name]) for name, run in failed.items()}
+        answer = _Answer(failed, key, found, frozenset(runs) - frozenset(lost), frozenset(lost) - frozenset(failed))
         worth = {name: points[name] or _WORTH_NOTHING for name in runs}
-        numbers_right = not any("value" in _departures(run, key[name]) for name, run in failed.items())
-        fits = [
-            fit
-            for record in self._records[question]
-            if (fit := _fit(record, runs, failed, key, numbers_right)) is not None
-        ]
-        return _fewest(fits, failed, worth)
+        fits = [fit for record in self._records[question] if (fit := _fit(record, answer)) is not None]
+        named = _fewest(fits, answer, worth)
+        if named.first is None and (pair := self._pair(question, answer)) is not None:
+            return _fewest([*fits, pair], answer, worth)
+        return named
 
     def _key(self, question: str) -> AnswerRecord:
         if question not in self._keys:
             self._keys[question] = AnswerRecord(None, question, self._run, self._kept)
         return self._keys[question]
 
+    def _pair(self, question: str, answer: _Answer) -> _Fit | None:
+        """Two mistakes that together answer as the student does; the second makes more than the first alone of it.
 
-def _fit(
-    record: AnswerRecord,
-    runs: Mapping[str, TestRun],
-    failed: Mapping[str, TestRun],
-    key: Mapping[str, TestRun],
-    numbers_right: bool,
-) -> _Fit | None:
+        Tried are mistakes that fail the first test that the student fails, and no test that the student passes: on that
+        test alone, and on all where they answer it alike.
+        """
+        first = next(iter(answer.failed))
+        records = [record for record in self._records[question] if _may_be_part(record, first, answer)]
+        tried = 0
+        for one, other in itertools.combinations(records, 2):
+            record = self._both(question, one, other)
+            if record is None:
+                continue
+            if tried == _MOST_PAIRS:
+                break
+            tried += 1
+            run = record.of([first])[first]
+            if run.verdict.outcome == "passed" or not _explains(record, first, run, answer):
+                continue
+            fit = _fit(record, answer)
+            if fit is not None and not fit.against:
+                parts = sorted((one, other), key=lambda part: -_failing(part, answer.failed))
+                return dataclasses.replace(fit, answers=tuple(part.answer for part in parts if part.answer))
+        return None
+
+    def _both(self, question: str, one: AnswerRecord, other: AnswerRecord) -> AnswerRecord | None:
+        assert one.answer is not None
+        assert other.answer is not None
+        names = (one.answer.name, other.answer.name)
+        if names not in self._pairs:
+            answer = both(one.answer, other.answer, self._cells[question])
+            self._pairs[names] = AnswerRecord(answer, question, self._run, self._kept) if answer else None
+        return self._pairs[names]
+
+
+def _failing(record: AnswerRecord, tests: Iterable[str]) -> int:
+    return sum(run.verdict.outcome != "passed" for run in record.of(tests).values())
+
+
+def _may_be_part(record: AnswerRecord, test: str, answer: _Answer) -> bool:
+    """Whether a mistake may be one of two: it is written as changes, fails the test, and none that passes."""
+    if record.answer is None or not record.answer.changes:
+        return False
+    return record.of([test])[test].verdict.outcome != "passed" and not _failing(record, answer.passed)
+
+
+def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:
     """How a mistake fits; None where it explains nothing, or says of the numbers what is not so."""
     assert record.answer is not None
-    known = {name: run for name, run in record.of(failed).items() if run.verdict.outcome != "passed"}
-    explained = frozenset(name for name, run in known.items() if explains(failed[name], run, key[name]))
+    known = {name: run for name, run in record.of(answer.failed).items() if run.verdict.outcome != "passed"}
+    explained = frozenset(name for name, run in known.items() if _explains(record, name, run, answer))
     if not explained:
         return None
-    departs = frozenset[str]().union(*(_departures(run, key[name]) for name, run in known.items()))
-    if not numbers_right and not departs & {"value", "fault"}:
-        return None  # it is about something else than the numbers, and its hint may say that they are right
-    passed = record.of(name for name in runs if name not in failed)
-    against = frozenset(
-        name
-        for name, run in passed.items()
-        if run.verdict.outcome != "passed" and runs[name].verdict.outcome == "passed"
-    )
-    off = max(_off(failed[name].calls, known[name].calls) for name in explained)
-    return _Fit(record.answer, explained, against, frozenset(known) - explained, off)
+    if not answer.numbers_right:
+        departs = frozenset[str]().union(*(_all_of(record.departures(name, answer.key[name])) for name in known))
+        if not departs & {"value", "fault"}:
+            return None  # it is about something else than the numbers, and its hint may say that they are right
+    passed = record.of(sorted(answer.passed))
+    against = frozenset(name for name, run in passed.items() if run.verdict.outcome != "passed")
+    off = max(_off(answer.failed[name].calls, known[name].calls) for name in explained)
+    return _Fit((record.answer,), explained, against, frozenset(known) - explained, off)
 
 
-def explains(student: TestRun, known: TestRun, key: TestRun) -> bool:
+def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) -> bool:
     """Whether a known mistake fails a test as the student does: equal answers to the calls that both made, and a
     departure from the answer key that is the same."""
+    student, key = answer.failed[test], answer.key[test]
     calls = list(zip(student.calls, known.calls, strict=False))
     if not calls:
         return False
     keys: list[Call | None] = [*key.calls, *([None] * len(calls))]
     if not all(agree(mine, theirs, right) for (mine, theirs), right in zip(calls, keys, strict=False)):
         return False
-    mine, theirs = _departures(student, key, len(calls)), _departures(known, key, len(calls))
+    mine = _all_of(answer.departures[test][: len(calls)])
+    theirs = _all_of(record.departures(test, key)[: len(calls)])
     if "value" in mine or "fault" in mine:
         return bool(mine & theirs & {"value", "fault"})
     if len(student.calls) != len(known.calls) or not theirs <= mine or bool(theirs) != bool(mine):
@@ -169,19 +260,14 @@ def explains(student: TestRun, known: TestRun, key: TestRun) -> bool:
     return "gradient" not in theirs or all(agree_in_gradients(mine, theirs) for mine, theirs in calls)
 
 
-def _departures(run: TestRun, key: TestRun, most: int | None = None) -> frozenset[str]:
-    pairs = zip(run.calls[:most], key.calls, strict=False)
-    found = (departures(call, right) for call, right in pairs if call.name == right.name)
-    return frozenset().union(*found)
-
-
 def _off(mine: Sequence[Call], theirs: Sequence[Call]) -> float:
     both = zip(mine, theirs, strict=False)
     return max((apart(a.result, b.result) for a, b in both if a.fault is None and b.fault is None), default=0.0)
 
 
-def _fewest(fits: list[_Fit], failed: Collection[str], worth: Mapping[str, float]) -> Named:
+def _fewest(fits: list[_Fit], answer: _Answer, worth: Mapping[str, float]) -> Named:
     """The fewest mistakes that together explain what failed, the one that explains most first."""
+    failed = answer.failed
 
     def points(tests: Iterable[str]) -> float:
         return sum(worth[test] for test in tests)
@@ -203,8 +289,8 @@ def _fewest(fits: list[_Fit], failed: Collection[str], worth: Mapping[str, float
         best = max(open_, key=lambda fit: (round(gain(fit), 6), -points(fit.against | fit.otherwise), -fit.off))
         chosen.append(best)
         left -= best.explained
-    named = [fit.named(test for test in failed if test in fit.explained) for fit in chosen]
+    named = [one for fit in chosen for one in fit.named([test for test in failed if test in fit.explained])]
     if chosen and points(chosen[0].explained) >= FIRST_SHARE * lost:
-        alone = not frozenset(failed) - chosen[0].explained
+        alone = len(named) == 1 and not frozenset(failed) - chosen[0].explained and not answer.others
         return Named(named[0], tuple(named[1:]), named[0].keeps if alone else 0.0)
     return Named(None, tuple(named))

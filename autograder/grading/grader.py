@@ -137,8 +137,8 @@ class SuiteGrader:
         points = {q.name: {test.name: test.points for test in q.tests} for q in self.suite.questions}
         with sitting.watch.stage("carry", whole=True):
             again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
-        with sitting.watch.stage("diagnosis"), contextlib.closing(self._mistakes):
-            named = {name: self._named(client, name, {**seen[name], **again[name]}, points[name]) for name in again}
+        with sitting.watch.stage("diagnosis"):
+            named = self.diagnose(client, {name: {**seen[name], **again[name]} for name in again})
         runs |= {name: charged(seen[name], again[name]) for name in again}
         carried = {name: self._carried(runs[name], charged(again[name]), points[name]) for name in again}
         questions = tuple(
@@ -202,8 +202,18 @@ class SuiteGrader:
             }
         return self._key_runs[question.name, test]
 
-    def _named(self, client: HostClient, question: str, runs: dict[str, TestRun], points: Mapping[str, float]) -> Named:
-        """The mistakes that explain what a question lost; what is charged to one test is explained there alone."""
+    def diagnose(self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]) -> dict[str, Named]:
+        """The mistakes that explain what each question lost.
+
+        Args:
+            runs: by question all its tests, as they ran with right prerequisites.
+        """
+        with contextlib.closing(self._mistakes):
+            return {question: self._named(client, question, its) for question, its in runs.items()}
+
+    def _named(self, client: HostClient, question: str, runs: Mapping[str, TestRun]) -> Named:
+        """The mistakes of one question; what is charged to one test is explained there alone."""
+        points = {test.name: test.points for test in self.questions[question].tests}
         lost = {name for name, run in charged(runs).items() if run.verdict.outcome != "passed"}
         if not lost:
             return Named()
@@ -235,9 +245,13 @@ class SuiteGrader:
         return self._key
 
     def known_answers(self, file: str) -> list[KnownAnswer]:
-        """Those of `mistakes.py` or `alternates.py`."""
-        cells = {cell.id: cell.source for cell in self.key().cells if cell.role == "question"}
-        return load_known_answers(self.assignment.suite / file, cells)
+        """Those of `mistakes.py`, `alternates.py` or `samples.py`."""
+        return load_known_answers(self.assignment.suite / file, self.key_cells)
+
+    @property
+    def key_cells(self) -> dict[str, str]:
+        """The answer key's cell of each question."""
+        return {cell.id: cell.source for cell in self.key().cells if cell.role == "question"}
 
     def with_answer(self, answer: KnownAnswer) -> Submission:
         """The answer key with one answer exchanged for a known one."""
@@ -249,7 +263,7 @@ class SuiteGrader:
             return self._mistakes.run(client, question, answer, tests)
 
         if id(client) not in self._diagnosticians:
-            self._diagnosticians[id(client)] = Diagnostician(self.mistakes, run, self.known_runs)
+            self._diagnosticians[id(client)] = Diagnostician(self.mistakes, self.key_cells, run, self.known_runs)
         return self._diagnosticians[id(client)]
 
     def close(self) -> None:

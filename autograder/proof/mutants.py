@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from autograder.proof.code_mutants import Mutant, code_mutants
 from autograder.proof.equivalent import FILE
@@ -13,6 +13,7 @@ from autograder.proof.trials import Trial, Tried
 from autograder.proof.wrapped import Observed, property_mutants
 
 ENOUGH_KILLED = 0.99
+Tryable = TypeVar("Tryable")
 Fate = Literal["killed", "survived", "equivalent"]
 
 
@@ -43,12 +44,12 @@ def all_mutants(cells: Mapping[str, str], observed: Mapping[str, Sequence[Observ
     ]
 
 
-def sample(mutants: Sequence[Mutant], count: int | None, seed: str) -> list[Mutant]:
-    """So many of them (all where None), drawn with `seed`, in their order."""
-    if count is None or count >= len(mutants):
-        return list(mutants)
-    chosen = random.Random(seed).sample(range(len(mutants)), count)
-    return [mutants[place] for place in sorted(chosen)]
+def sample(all_of_them: Sequence[Tryable], count: int | None, seed: str) -> list[Tryable]:
+    """So many mutants, or other answers (all where None), drawn with `seed`, in their order."""
+    if count is None or count >= len(all_of_them):
+        return list(all_of_them)
+    chosen = random.Random(seed).sample(range(len(all_of_them)), count)
+    return [all_of_them[place] for place in sorted(chosen)]
 
 
 def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:

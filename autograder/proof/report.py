@@ -1,4 +1,4 @@
-"""What `verify` found, to be read: a table for the terminal and for docs/suites.md, a page, JSON."""
+"""What `verify` found, to be read: a table for the terminal, tables for docs/suites.md, a page, JSON."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import dataclasses
 import difflib
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.errors import KitError
 from autograder.outputs.pages import render
 from autograder.proof.code_mutants import Mutant
+from autograder.proof.diagnosed import shares
 from autograder.proof.figures import QuestionFigures
 from autograder.proof.mutants import killed_share
 from autograder.proof.verify import Proof
 from autograder.whole_files import naming, write_whole
 
-BEGIN, END = "<!-- begin of the figures -->", "<!-- end of the figures -->"
 NOT_TRIED = "–"
 HEADINGS = (
     "assignment", "questions", "tests", "mistakes", "lost: median", "most", "dear", "cheap", "caught once",
     "idle tests", "alternates", "mutants", "killed", "equivalent", "best for nothing",
+)  # fmt: skip
+DIAGNOSIS = (
+    "assignment", "samples", "named rightly", "wrongly", "right answers", "with a hint", "mistakes alone",
+    "name themselves", "cost elsewhere", "hint elsewhere",
 )  # fmt: skip
 
 
@@ -50,20 +55,63 @@ def row(proof: Proof) -> tuple[str, ...]:
     )
 
 
-def markdown_table(rows: Iterable[Sequence[str]]) -> str:
-    """Rows under `HEADINGS` as a table of Markdown, numbers to the right."""
-    lines = [HEADINGS, ["---", *["---:"] * (len(HEADINGS) - 1)], *rows]
+def diagnosis_row(proof: Proof) -> tuple[str, ...]:
+    """What one assignment's diagnosis is worth, under `DIAGNOSIS`."""
+    wrong = [one for one in proof.told if one.deserves is not None]
+    right = [one for one in proof.told if one.deserves is None]
+    rightly, wrongly = shares(proof.told)
+    told = (
+        str(len(wrong)),
+        f"{rightly:.0%}",
+        f"{wrongly:.0%}",
+        str(len(right)),
+        str(sum(bool(r.named) for r in right)),
+    )
+    alone = proof.alone
+    charged = (
+        str(len(alone)),
+        str(sum(one.name in one.named for one in alone)),
+        str(sum(bool(one.elsewhere) for one in alone)),
+        str(sum(bool(one.hinted) for one in alone)),
+    )
+    return (
+        proof.assignment,
+        *(told if proof.told else [NOT_TRIED] * len(told)),
+        *(charged if alone else [NOT_TRIED] * len(charged)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresTable:
+    """One table of docs/suites.md: its two marks, its headings, and what makes a row of a proof."""
+
+    begin: str
+    end: str
+    headings: tuple[str, ...]
+    row: Callable[[Proof], tuple[str, ...]]
+
+
+FIGURES = FiguresTable("<!-- begin of the figures -->", "<!-- end of the figures -->", HEADINGS, row)
+TABLES = (
+    FIGURES,
+    FiguresTable("<!-- begin of diagnosis -->", "<!-- end of diagnosis -->", DIAGNOSIS, diagnosis_row),
+)
+
+
+def markdown_table(rows: Iterable[Sequence[str]], headings: Sequence[str] = HEADINGS) -> str:
+    """Rows under their headings as a table of Markdown, numbers to the right."""
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def rows_of(text: str) -> dict[str, tuple[str, ...]]:
-    """The rows of the table between the two marks of a page, by assignment.
+def rows_of(text: str, table: FiguresTable = FIGURES) -> dict[str, tuple[str, ...]]:
+    """The rows of the table between its two marks in a page, by assignment.
 
     Raises:
         ValueError: there are no such marks.
     """
-    table = text[text.index(BEGIN) : text.index(END)]
-    lines = [line.strip("| ").split(" | ") for line in table.split("\n") if line.startswith("|")]
+    text = text[text.index(table.begin) : text.index(table.end)]
+    lines = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
     return {line[0]: tuple(line) for line in lines[2:]}
 
 
@@ -74,27 +122,33 @@ def write_report(path: Path, proofs: Sequence[Proof]) -> None:
 
 
 def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
-    """Put the assignments' rows into the table of the page at `path`; other rows and the words around it stay.
+    """Put the assignments' rows into the tables of the page at `path`; other rows and the words around them stay.
 
-    Where no mutants were tried, the figures of mutants stay too.
+    What was not tried keeps the figures that it has there.
 
     Raises:
-        KitError: the page is not there, or has no place for the table; only a part of an assignment was proven.
+        KitError: the page is not there, or has no place for a table; only a part of an assignment was proven.
     """
     if partly := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
         raise KitError(f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven")
     with naming(path):
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if BEGIN not in text or END not in text:
-        raise KitError(f"{path}: put the lines {BEGIN} and {END} where the table should stand")
-    rows = rows_of(text)
+    for table in TABLES:
+        text = _with_rows(path, text, table, proofs)
+    write_whole(path, text)
+
+
+def _with_rows(path: Path, text: str, table: FiguresTable, proofs: Sequence[Proof]) -> str:
+    if table.begin not in text or table.end not in text:
+        raise KitError(f"{path}: put the lines {table.begin} and {table.end} where the table should stand")
+    rows = rows_of(text, table)
     for proof in proofs:
-        old = rows.get(proof.assignment, row(proof))
-        new = zip(row(proof), old, strict=True)
+        old = rows.get(proof.assignment, table.row(proof))
+        new = zip(table.row(proof), old, strict=True)
         rows[proof.assignment] = tuple(before if now == NOT_TRIED else now for now, before in new)
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    table = markdown_table(rows[name] for name in sorted(rows))
-    write_whole(path, f"{before}{BEGIN}\n{table}\n{after}")
+    before, after = text[: text.index(table.begin)], text[text.index(table.end) :]
+    made = markdown_table((rows[name] for name in sorted(rows)), table.headings)
+    return f"{before}{table.begin}\n{made}\n{after}"
 
 
 def write_page(path: Path, proofs: Sequence[Proof]) -> None:
@@ -133,6 +187,8 @@ def _plain(proof: Proof) -> dict[str, Any]:
     return {
         "assignment": proof.assignment, "isolation": proof.isolation, "max_score": proof.max_score,
         "questions": questions, "problems": list(proof.problems),
+        "samples": [dataclasses.asdict(one) | {"verdict": one.verdict} for one in proof.told],
+        "alone": [dataclasses.asdict(one) for one in proof.alone],
     }  # fmt: skip
 
 

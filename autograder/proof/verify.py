@@ -8,6 +8,8 @@
 * Nearly every mutant of the answer key loses points, and answers without an idea score next to nothing, where mutants
   are asked for.
 * Right answers pass and mistakes are caught with other draws of the inputs too, where draws are asked for.
+* Samples of students' answers get the name they deserve, and known mistakes cost their own question only, where that
+  is asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +25,15 @@ from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.grading.batch import Bench, extras_for
 from autograder.proof.costs import cost_problems, load_costs
+from autograder.proof.diagnosed import (
+    Alone,
+    Told,
+    diagnose_samples,
+    grade_alone,
+    samples_of,
+    shares,
+    unfit_samples,
+)
 from autograder.proof.equivalent import load_equivalent
 from autograder.proof.figures import QuestionFigures, flaky, question_figures
 from autograder.proof.mutants import (
@@ -50,12 +61,16 @@ class Wanted:
         question: only this one; "" for all.
         mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too.
         draws: with how many draws of the random inputs.
+        samples, alone: how many samples to diagnose, and known mistakes to grade as submissions that are right
+            otherwise; None for all.
     """
 
     question: str = ""
     mutants: int | None = 0
     draws: int = 1
     workers: int | None = None
+    samples: int | None = 0
+    alone: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,8 @@ class Proof:
         cells: the answer key's cell of each question.
         figures: of each question that was looked at.
         problems: what is not as it should be.
+        told: what the authors of samples would be told.
+        alone: known mistakes as submissions that are right otherwise.
     """
 
     assignment: str
@@ -74,6 +91,8 @@ class Proof:
     cells: Mapping[str, str]
     figures: tuple[QuestionFigures, ...]
     problems: tuple[str, ...]
+    told: tuple[Told, ...] = ()
+    alone: tuple[Alone, ...] = ()
 
     @property
     def mutants(self) -> list[Judged]:
@@ -86,9 +105,15 @@ class Proof:
             f"{self.assignment}: proven behind {self.isolation} walls; answer key {self.max_score:g} points, "
             f"release 0, {mistakes} mistakes caught, {alternates} alternates pass"
         )
-        return (
-            f"{said}, {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed" if self.mutants else said
-        )
+        if self.mutants:
+            said += f", {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed"
+        if self.told:
+            rightly, wrongly = shares(self.told)
+            said += f", {len(self.told)} samples: {rightly:.0%} named rightly, {wrongly:.0%} wrongly"
+        if self.alone:
+            own = sum(not one.elsewhere and not one.hinted for one in self.alone)
+            said += f", {own} of {len(self.alone)} mistakes alone touch no other question"
+        return said
 
 
 def verify_command(course: Course, names: Sequence[str], wanted: Wanted) -> list[Proof]:
@@ -122,10 +147,34 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
         said = load_costs(assignment.suite)
         figures = question_figures(bench.suite.suite.questions, tried, mutants, said or {})
         problems += [*cost_problems(figures, said, bench.suite.questions), *flaky(tried)]
-        max_score = bench.suite.suite.max_score
+        told, misnamed = _diagnosed(bench, wanted)
+        alone, elsewhere = _alone(bench, wanted)
         return Proof(
-            assignment.name, bench.isolation, max_score, _cells(bench), tuple(figures), tuple(sorted(problems))
+            assignment.name,
+            bench.isolation,
+            bench.suite.suite.max_score,
+            _cells(bench),
+            tuple(figures),
+            tuple(sorted([*problems, *misnamed, *elsewhere])),
+            tuple(told),
+            tuple(alone),
         )
+
+
+def _diagnosed(bench: Bench, wanted: Wanted) -> tuple[list[Told], list[str]]:
+    samples = samples_of(bench)
+    if unfit := list(unfit_samples(samples, bench.suite.mistakes)):
+        return [], unfit
+    chosen = sample(
+        [one for one in samples if wanted.question in ("", one.question)], wanted.samples, bench.assignment.name
+    )
+    return diagnose_samples(bench, chosen) if chosen else ([], [])
+
+
+def _alone(bench: Bench, wanted: Wanted) -> tuple[list[Alone], list[str]]:
+    mistakes = [one for one in bench.suite.mistakes if wanted.question in ("", one.question)]
+    chosen = sample(mistakes, wanted.alone, bench.assignment.name)
+    return grade_alone(bench, chosen) if chosen else ([], [])
 
 
 def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:

@@ -12,7 +12,7 @@ from autograder.suite.compare import (
     call_twice,
 )
 from autograder.suite.marks import forbid, points, uses
-from autograder.suite.register import alternate, mistake
+from autograder.suite.register import alternate, mistake, sample
 from autograder.suite.values import (
     arange,
     config,
@@ -46,6 +46,7 @@ __all__ = [
     "randint",
     "randn",
     "randperm",
+    "sample",
     "tensor",
     "uses",
     "zeros",

@@ -1,8 +1,8 @@
 """Known answers as notebook source, read without running their file.
 
-`mistakes.py` and `alternates.py` hold definitions with a decorator (`register.py`). Here they are found in the file's
-text, and each is made into a cell that a notebook can hold: the answer, the helpers and constants it needs, and the
-question's name bound to it; or the answer key's own cell with some changes.
+`mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`register.py`). Here they are found
+in the file's text, and each is made into a cell that a notebook can hold: the answer, the helpers and constants it
+needs, and the question's name bound to it; or the answer key's own cell with some changes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from autograder.errors import BadSuite
 from autograder.suite.edits import EditError, edited
+from autograder.suite.register import Change
 
-_REGISTERS = ("mistake", "alternate")
+_REGISTERS = ("mistake", "alternate", "sample")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -27,9 +28,11 @@ class KnownAnswer:
     Attributes:
         question: whose answer it is.
         name: the function's own name, which is also the name of the mistake.
-        hint: what a student who made the mistake may read; "" for an alternate.
+        hint: what a student who made the mistake may read; "" for other answers.
         cell: source that defines the question's function as this answer, with all that it needs.
         keeps: the share of the question's points that an answer keeps whose only fault is this; 0 where tests decide.
+        changes: what it changes of the answer key, where that is how it is written.
+        deserves: the mistakes one of which its diagnosis should name first, where it is a sample; else None.
     """
 
     question: str
@@ -37,6 +40,8 @@ class KnownAnswer:
     hint: str
     cell: str
     keeps: float = 0.0
+    changes: tuple[Change, ...] = ()
+    deserves: tuple[str, ...] | None = None
 
     @property
     def is_mistake(self) -> bool:
@@ -50,8 +55,9 @@ class _Entry:
     question: str
     hint: str
     function: str
-    changes: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
     keeps: float
+    deserves: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,22 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
                 raise BadSuite(f"{path}, line {part.line}: a second answer named {part.name}")
             seen.add(part.name)
             cell = _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
-            answers.append(KnownAnswer(entry.question, part.name, entry.hint, cell, entry.keeps))
+            answers.append(
+                KnownAnswer(entry.question, part.name, entry.hint, cell, entry.keeps, entry.changes, entry.deserves)
+            )
     return answers
+
+
+def both(first: KnownAnswer, second: KnownAnswer, key: str) -> KnownAnswer | None:
+    """The answer that makes two mistakes at once; None where they are not both changes of `key`, the answer key's cell
+    of their question, or touch the same place."""
+    if not first.changes or not second.changes:
+        return None
+    try:
+        cell = edited(key, [*first.changes, *second.changes])
+    except EditError:
+        return None
+    return KnownAnswer(first.question, f"{first.name} and {second.name}", f"{first.hint} {second.hint}", cell)
 
 
 def _changed(path: Path, part: _Part, entry: _Entry, key: Mapping[str, str]) -> str:
@@ -203,7 +223,12 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
     keeps = keywords.get("keeps", 0.0)
     if type(keeps) not in (int, float) or not 0 <= keeps < 1:
         raise BadSuite(f"{where}: keeps of {node.name} is a share of the points, from 0 to below 1")
-    return _Entry(question, hint, function, tuple(changes), float(keeps))
+    deserves = keywords.get("deserves")
+    if isinstance(deserves, str):
+        deserves = (deserves,)
+    if (called == "sample") != (isinstance(deserves, tuple) and all(isinstance(name, str) for name in deserves)):
+        raise BadSuite(f"{where}: {node.name} needs deserves=, names of mistakes, if it is a sample, and else not")
+    return _Entry(question, hint, function, tuple(changes), float(keeps), deserves)
 
 
 def _is_change(change: object) -> bool:

@@ -1,6 +1,7 @@
-"""The registers of known answers: `mistakes.py` (wrong ones, with a hint) and `alternates.py` (right ones).
+"""The registers of known answers: `mistakes.py` (wrong ones, with a hint), `alternates.py` (right ones), and
+`samples.py` (answers as students write them, to measure diagnosis by).
 
-Both are read as text (`known.py`) and never run here: the decorators are there for whoever writes and lints these
+All are read as text (`known.py`) and never run here: the decorators are there for whoever writes and lints these
 files. An answer is either a definition of its own, or an empty function with the name of the answer and what it changes
 of the answer key.
 """
@@ -38,4 +39,20 @@ def alternate(
     question: str, *, function: str | None = None, replace: Change | Sequence[Change] = ()
 ) -> Callable[[Definition], Definition]:
     """Register a right answer to `question` that is written differently from the answer key."""
+    return lambda definition: definition
+
+
+def sample(
+    question: str,
+    *,
+    deserves: str | Sequence[str],
+    function: str | None = None,
+    replace: Change | Sequence[Change] = (),
+) -> Callable[[Definition], Definition]:
+    """Register a wrong answer to `question` in a student's own words.
+
+    Args:
+        deserves: the mistakes that are true of it, one of which its diagnosis should name first; () for an answer that
+            no known mistake explains.
+    """
     return lambda definition: definition

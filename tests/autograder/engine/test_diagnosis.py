@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from autograder.errors import StudentError
+from autograder.errors import StudentError, StudentMissing
 from autograder.grading.agreement import agree, apart, departures
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.suite.calls import Call, Cost
-from autograder.suite.known import KnownAnswer
+from autograder.suite.known import KnownAnswer, both
 
 RIGHT, INVERTED, SHIFTED = (torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5]))
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
@@ -44,6 +44,11 @@ def run(test: str, answer: Tensor | str | Call, *, passed: bool) -> TestRun:
 KEY: Answers = {"rows": RIGHT, "refused": "ValueError", "half": RIGHT.half(), "cost": RIGHT}
 
 
+KEY_CELL = "def f(x):\n    return scaled(turned(x))\n"
+CHANGES = {"inverted": (("turned", "kept"),), "unscaled": (("scaled", "left"),), "unturned": (("turned", ""),)}
+"""What mistakes change of the answer key's cell, where they are written so."""
+
+
 def runs_of(answers: Answers) -> dict[str, TestRun]:
     """All tests on answers that are the key's but for these."""
     return {test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY}
@@ -54,8 +59,12 @@ def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
         runs = runs_of(mistakes[answer.name]) if answer else {test: run(test, KEY[test], passed=True) for test in KEY}
         return {test: runs[test] for test in tests}
 
-    known = [KnownAnswer("f", mistake, f"about {mistake}", "f") for mistake in mistakes]
-    return Diagnostician(known, ran, NothingKept()).name("f", runs_of(student), POINTS)  # type: ignore[arg-type]
+    known = [
+        KnownAnswer("f", mistake, f"about {mistake}", "f", keeps=0.5, changes=CHANGES.get(mistake, ()))
+        for mistake in mistakes
+        if " and " not in mistake
+    ]
+    return Diagnostician(known, {"f": KEY_CELL}, ran, NothingKept()).name("f", runs_of(student), POINTS)  # type: ignore[arg-type]
 
 
 MISTAKES: dict[str, Answers] = {
@@ -97,6 +106,50 @@ def test_a_mistake_that_fails_what_the_student_passes_loses_to_one_that_does_not
     found = name({"rows": INVERTED}, milder)
     assert found.first is not None
     assert found.first.mistake == "milder"
+
+
+def three_times(answers: Answers) -> Answers:
+    return {test: 3 * answer for test, answer in answers.items() if isinstance(answer, Tensor)}
+
+
+UNSCALED: Answers = three_times(KEY)
+PAIRS: dict[str, Answers] = {
+    **MISTAKES,
+    "unscaled": UNSCALED,
+    "unturned": {"rows": SHIFTED},
+    "inverted and unscaled": three_times(MISTAKES["inverted"]),
+    "unscaled and unturned": {"rows": torch.tensor([8.0, 8.0], dtype=torch.float64)},
+}
+"""With two that can be made at once with `unscaled`; the two of them touch the same place."""
+
+
+def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
+    found = name(PAIRS["inverted and unscaled"], PAIRS)
+    assert found.first is not None
+    assert (found.first.mistake, [slip.mistake for slip in found.slips]) == ("inverted", ["unscaled"])
+    assert found.first.tests == ("rows", "half", "cost")
+    assert found.keeps == 0
+
+
+def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
+    without = {mistake: answers for mistake, answers in PAIRS.items() if " and " not in mistake}
+    assert name(UNSCALED, without).first is not None  # running a pair would be a KeyError
+
+
+def test_two_changes_of_one_place_are_no_pair() -> None:
+    inverted, unscaled, unturned = (KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items())
+    assert both(inverted, unturned, KEY_CELL) is None
+    made = both(inverted, unscaled, KEY_CELL)
+    assert made is not None
+    assert (made.name, made.cell) == ("inverted and unscaled", "def f(x):\n    return left(kept(x))\n")
+    assert both(inverted, KnownAnswer("f", "own", "", ""), KEY_CELL) is None
+
+
+def test_a_slip_keeps_its_share_only_where_it_explains_all_that_was_lost() -> None:
+    assert name(MISTAKES["inverted"], MISTAKES).keeps == 0.5
+    assert name({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES).keeps == 0
+    hung = Call("f", (), {}, fault=StudentMissing("f"))  # an answer there is none, so that there is nothing to compare
+    assert name({**MISTAKES["inverted"], "refused": hung}, MISTAKES).keeps == 0
 
 
 def test_what_nobody_knows_has_no_name() -> None:

@@ -11,9 +11,10 @@ import pytest
 from autograder.errors import KitError
 from autograder.proof.code_mutants import Mutant
 from autograder.proof.costs import Said, cost_problems
+from autograder.proof.diagnosed import Alone, Told, shares
 from autograder.proof.figures import QuestionFigures, flaky, question_figures
 from autograder.proof.mutants import Judged
-from autograder.proof.report import BEGIN, END, as_json, difference, row, rows_of, write_report
+from autograder.proof.report import TABLES, as_json, diagnosis_row, difference, row, rows_of, write_report
 from autograder.proof.trials import Checked, Kind, Trial, Tried
 from autograder.proof.verify import Proof
 from autograder.suite.collect import SuiteQuestion, SuiteTest
@@ -92,16 +93,45 @@ def test_a_row_of_the_table() -> None:
     assert row(proof()) == ("a1", "1", "3", "3", "25%", "100%", "1", "0", "2", "0", "1", "3", "50.0%", "1", "25%")
 
 
+TOLD = (
+    Told("f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0),
+    Told("f", "both_faults", ("wrong_axis", "no_checks"), ("no_checks",), 3.0),
+    Told("f", "own_idea", (), (), 2.0),
+    Told("f", "no_name_for_it", ("wrong_axis",), (), 2.0),
+    Told("f", "in_a_loop", None, (), 0.0),
+)
+ALONE = (
+    Alone("f", "wrong_axis", ("wrong_axis",), {}, ()),
+    Alone("f", "no_checks", ("wrong_axis",), {"g": 2.0}, ("g",)),
+)
+
+
+def test_a_sample_is_named_rightly_wrongly_or_not_at_all() -> None:
+    assert [one.verdict for one in TOLD] == ["wrong", "right", "right", "unnamed", "right"]
+    assert shares(TOLD) == (0.5, 0.25)
+    assert shares([]) == (1.0, 0.0)
+    row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), told=TOLD, alone=ALONE))
+    assert row_of_a1 == ("a1", "4", "50%", "25%", "1", "0", "2", "1", "1", "1")
+    assert diagnosis_row(proof("a1")) == ("a1", *9 * ("–",))
+
+
 def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     page = tmp_path / "suites.md"
-    page.write_text(f"Before.\n\n{BEGIN}\n{END}\n\nAfter.\n", encoding="utf-8")
+    figures, diagnosis = TABLES
+    marks = f"{figures.begin}\n{figures.end}\n\nBetween.\n\n{diagnosis.begin}\n{diagnosis.end}"
+    page.write_text(f"Before.\n\n{marks}\n\nAfter.\n", encoding="utf-8")
     write_report(page, [proof("a2")])
     write_report(page, [proof("a1")])
     text = page.read_text(encoding="utf-8")
     assert text.startswith("Before.\n\n<!-- begin of the figures -->\n| assignment | questions |")
-    assert text.endswith("\n<!-- end of the figures -->\n\nAfter.\n")
+    assert "\n<!-- end of the figures -->\n\nBetween.\n" in text
+    assert text.endswith("\n<!-- end of diagnosis -->\n\nAfter.\n")
     assert list(rows_of(text)) == ["a1", "a2"]
     assert rows_of(text)["a2"] == row(proof("a2"))
+    told = dataclasses.replace(proof("a2"), told=TOLD, alone=ALONE)
+    write_report(page, [told])
+    write_report(page, [proof("a2")])
+    assert rows_of(page.read_text(encoding="utf-8"), diagnosis)["a2"] == diagnosis_row(told)
     plain = question_figures([QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID)
     write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
     assert rows_of(page.read_text(encoding="utf-8"))["a1"] == row(proof("a1"))

@@ -1,0 +1,184 @@
+"""What students would be told, and what a mistake would cost them: answers that are graded as submissions are.
+
+* `samples.py` of a suite holds answers in students' own words, each with the mistakes that are true of it. It measures
+  diagnosis, which is made by people who know `mistakes.py`: there, every mistake names itself.
+* A known mistake on an otherwise right submission should cost its own question only, and no other should get a hint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from autograder.errors import HostFailed, KitError
+from autograder.grading.batch import Bench
+from autograder.grading.charges import charged
+from autograder.grading.diagnosis import Named
+from autograder.grading.pool import Pool
+from autograder.grading.sitting import Sitting
+from autograder.sandbox.host import HostClient
+from autograder.suite.known import KnownAnswer
+
+FILE = "samples.py"
+ENOUGH_NAMED = 0.9
+"""The share of the samples that get the name they deserve, at least."""
+MOST_MISNAMED = 0.01
+"""The share of the samples that get a name they do not deserve, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the author of one sample would be told.
+
+    Attributes:
+        deserves: as in `KnownAnswer`; None for a right answer.
+        named: the mistakes that were named, the first one first.
+        lost: points.
+    """
+
+    question: str
+    name: str
+    deserves: tuple[str, ...] | None
+    named: tuple[str, ...]
+    lost: float
+
+    @property
+    def verdict(self) -> Literal["right", "unnamed", "wrong"]:
+        """Whether the diagnosis is right, says too little, or says something that is not so."""
+        if set(self.named) - set(self.deserves or ()):
+            return "wrong"
+        return "right" if bool(self.named) == bool(self.deserves) else "unnamed"
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What one known mistake costs an otherwise right submission.
+
+    Attributes:
+        named: the mistakes that its own question names.
+        elsewhere: points that other questions lost.
+        hinted: other questions that name a mistake.
+    """
+
+    question: str
+    name: str
+    named: tuple[str, ...]
+    elsewhere: Mapping[str, float]
+    hinted: tuple[str, ...]
+
+
+def samples_of(bench: Bench) -> list[KnownAnswer]:
+    """The answers of the suite's `samples.py`; none where there is no such file."""
+    return bench.suite.known_answers(FILE)
+
+
+def unfit_samples(samples: Iterable[KnownAnswer], mistakes: Iterable[KnownAnswer]) -> Iterator[str]:
+    """Samples that deserve a name which no mistake of their question has."""
+    known = {(mistake.question, mistake.name) for mistake in mistakes}
+    for sample in samples:
+        for name in sample.deserves or ():
+            if (sample.question, name) not in known:
+                yield f"{FILE}: {sample.name} deserves {name}, which is no mistake of {sample.question}"
+
+
+def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list[Told], list[str]]:
+    """Each sample with what its author would be told, and what went wrong. Only its own question is graded: the rest
+    is the answer key's."""
+
+    def tell(client: HostClient, sample: KnownAnswer) -> Any:
+        grader = bench.suite
+        sitting = Sitting(client, grader.course.limits, grader.suite, grader.with_answer(sample))
+        with contextlib.closing(sitting):
+            runs = sitting.run(grader.questions[sample.question])
+        worth = {test.name: test.points for test in grader.questions[sample.question].tests}
+        lost = sum(worth[name] for name, run in charged(runs).items() if run.verdict.outcome != "passed")
+        named = grader.diagnose(client, {sample.question: runs})[sample.question]
+        return {"named": _names(named), "lost": lost}
+
+    found, problems = _each(bench, samples, tell)
+    told = [Told(one.question, one.name, one.deserves, tuple(raw["named"]), raw["lost"]) for one, raw in found]
+    return told, problems + list(_not_told(told))
+
+
+def _not_told(told: Sequence[Told]) -> Iterator[str]:
+    """What is not as it should be with samples and what is said to them."""
+    for one in told:
+        if one.deserves is None and one.lost:
+            yield f"{FILE}: {one.question}/{one.name} is a right answer, and loses {one.lost:g} points"
+        if one.deserves is not None and not one.lost:
+            yield f"{FILE}: {one.question}/{one.name} is a wrong answer, and loses nothing"
+    rightly, wrongly = shares(told)
+    if rightly < ENOUGH_NAMED or wrongly > MOST_MISNAMED:
+        yield f"{FILE}: {rightly:.0%} are named rightly, {wrongly:.0%} wrongly:"
+        for one in told:
+            if one.verdict != "right":
+                names = " and ".join(one.named) or "nothing"
+                deserved = " or ".join(one.deserves or ()) or "nothing"
+                yield f"{FILE}: {one.question}/{one.name} is told {names}, and deserves {deserved}"
+
+
+def shares(told: Iterable[Told]) -> tuple[float, float]:
+    """Of the wrong answers, the share that is named rightly and the share that is named wrongly; (1, 0) where there are
+    none."""
+    verdicts = [one.verdict for one in told if one.deserves is not None]
+    if not verdicts:
+        return 1.0, 0.0
+    return verdicts.count("right") / len(verdicts), verdicts.count("wrong") / len(verdicts)
+
+
+def grade_alone(bench: Bench, mistakes: Sequence[KnownAnswer]) -> tuple[list[Alone], list[str]]:
+    """Each known mistake as a submission that is right otherwise, and what went wrong."""
+
+    def grade(client: HostClient, mistake: KnownAnswer) -> Any:
+        grader = bench.suite
+        result, _ = grader.grade_submission(client, bench.isolation, grader.with_answer(mistake))
+        own = next(q for q in result.questions if q.name == mistake.question)
+        others = [q for q in result.questions if q is not own]
+        return {
+            "named": _names(Named(own.diagnosis, own.slips)),
+            "elsewhere": {q.name: q.max_score - q.score for q in others if q.score < q.max_score},
+            "hinted": [q.name for q in others if q.diagnosis or q.slips],
+        }
+
+    found, problems = _each(bench, mistakes, grade)
+    alone = [
+        Alone(one.question, one.name, tuple(raw["named"]), raw["elsewhere"], tuple(raw["hinted"])) for one, raw in found
+    ]
+    for one in alone:
+        costs = ", ".join(f"{points:g} of {question}" for question, points in one.elsewhere.items())
+        if costs:
+            problems.append(f"the mistake {one.question}/{one.name} alone costs points elsewhere: {costs}")
+        for question in one.hinted:
+            problems.append(f"the mistake {one.question}/{one.name} alone brings a hint to {question}")
+    return alone, problems
+
+
+def _names(named: Named) -> list[str]:
+    return [one.mistake for one in (*([named.first] if named.first else []), *named.slips)]
+
+
+def _each(
+    bench: Bench, answers: Sequence[KnownAnswer], work: Callable[[HostClient, KnownAnswer], Any]
+) -> tuple[list[tuple[KnownAnswer, Any]], list[str]]:
+    """What `work` makes of each answer, in their order, and problems; on every core."""
+
+    def examine(client: HostClient, answer: KnownAnswer) -> bytes:
+        try:
+            return json.dumps(work(client, answer)).encode()
+        except HostFailed:
+            raise
+        except KitError as error:
+            return json.dumps({"problem": str(error)}).encode()
+
+    made: dict[str, Any] = {}
+    problems = []
+    for ended in Pool(bench, answers, examine).run():
+        raw = {"problem": ended.fault} if ended.answer is None else json.loads(ended.answer)
+        if "problem" in raw:
+            problems.append(f"{ended.job.question}/{ended.job.name}: {raw['problem']}")
+        else:
+            made[ended.job.name] = raw
+    return [(answer, made[answer.name]) for answer in answers if answer.name in made], problems
