@@ -46,11 +46,12 @@ class Told:
     lost: float
 
     @property
-    def verdict(self) -> Literal["right", "unnamed", "wrong"]:
-        """Whether the diagnosis is right, says too little, or says something that is not so."""
-        if set(self.named) - set(self.deserves or ()):
+    def verdict(self) -> Literal["right", "too little", "wrong"]:
+        """Whether the diagnosis names first what it should, misses it, or says something that is not so."""
+        deserved = self.deserves or ()
+        if set(self.named) - set(deserved):
             return "wrong"
-        return "right" if bool(self.named) == bool(self.deserves) else "unnamed"
+        return "right" if self.named[:1] == deserved[:1] else "too little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _not_told(told: Sequence[Told]) -> Iterator[str]:
         for one in told:
             if one.verdict != "right":
                 names = " and ".join(one.named) or "nothing"
-                deserved = " or ".join(one.deserves or ()) or "nothing"
+                deserved = " and ".join(one.deserves or ()) or "nothing"
                 yield f"{FILE}: {one.question}/{one.name} is told {names}, and deserves {deserved}"
 
 

@@ -32,7 +32,7 @@ class KnownAnswer:
         cell: source that defines the question's function as this answer, with all that it needs.
         keeps: the share of the question's points that an answer keeps whose only fault is this; 0 where tests decide.
         changes: what it changes of the answer key, where that is how it is written.
-        deserves: the mistakes one of which its diagnosis should name first, where it is a sample; else None.
+        deserves: for a sample the mistakes that its diagnosis may name, first the one that it should; else None.
     """
 
     question: str

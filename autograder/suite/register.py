@@ -52,7 +52,7 @@ def sample(
     """Register a wrong answer to `question` in a student's own words.
 
     Args:
-        deserves: the mistakes that are true of it, one of which its diagnosis should name first; () for an answer that
-            no known mistake explains.
+        deserves: the mistakes that are true of it, first the one that its diagnosis should name first; () for an answer
+            that no known mistake explains.
     """
     return lambda definition: definition

@@ -95,9 +95,9 @@ def test_a_row_of_the_table() -> None:
 
 TOLD = (
     Told("f", "axis_swapped", ("wrong_axis",), ("wrong_axis", "no_checks"), 3.0),
-    Told("f", "both_faults", ("wrong_axis", "no_checks"), ("no_checks",), 3.0),
+    Told("f", "both_faults", ("wrong_axis", "no_checks"), ("wrong_axis", "no_checks"), 3.0),
     Told("f", "own_idea", (), (), 2.0),
-    Told("f", "no_name_for_it", ("wrong_axis",), (), 2.0),
+    Told("f", "smaller_fault_named", ("wrong_axis", "no_checks"), ("no_checks",), 2.0),
     Told("f", "in_a_loop", None, (), 0.0),
 )
 ALONE = (
@@ -106,8 +106,8 @@ ALONE = (
 )
 
 
-def test_a_sample_is_named_rightly_wrongly_or_not_at_all() -> None:
-    assert [one.verdict for one in TOLD] == ["wrong", "right", "right", "unnamed", "right"]
+def test_a_sample_is_named_rightly_or_wrongly_or_told_too_little() -> None:
+    assert [one.verdict for one in TOLD] == ["wrong", "right", "right", "too little", "right"]
     assert shares(TOLD) == (0.5, 0.25)
     assert shares([]) == (1.0, 0.0)
     row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), told=TOLD, alone=ALONE))

@@ -813,7 +813,8 @@ def weights_without_scale(q, k):
 
 @mistake(
     "attention_weights",
-    hint="Dividing by d is right for vectors that never differ in sign. Measure the spread of q · k.",
+    hint="You divide by d: by d itself, or by its root twice, once in the queries and once in the scores. Measure the "
+    "spread of q · k.",
 )
 def weights_divided_by_d(q, k):
     return softmax(_scores(q, k) / q.shape[-1]).to(q.dtype)
@@ -827,11 +828,6 @@ def weights_scaled_by_the_number_of_keys(q, k):
 @mistake("attention_weights", hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.")
 def weights_scaled_after_softmax(q, k):
     return (softmax(_scores(q, k)) / math.sqrt(q.shape[-1])).to(q.dtype)
-
-
-@mistake("attention_weights", hint="You scale twice, the queries and the scores (or both sides by the full root).")
-def weights_scaled_twice(q, k):
-    return softmax(_scores(q, k) / math.sqrt(q.shape[-1]) / math.sqrt(q.shape[-1]) * 1.0).to(q.dtype)
 
 
 @mistake("attention_weights", hint="Each query distributes over the keys: along which axis do your weights sum to 1?")
@@ -1001,7 +997,8 @@ def attention_without_scale(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="You divide by d. At d = 4 both look plausible; measure the spread of scores at d = 256.",
+    hint="You divide by d: by d itself, or by its root a second time, since the weights of question 6 are scaled "
+    "already. Measure the spread of scores at d = 256.",
 )
 def attention_divided_by_d(q, k, v):
     return _attention(q, k, v, 1 / q.shape[-1])
@@ -1012,12 +1009,6 @@ def attention_divided_by_d(q, k, v):
 )
 def attention_scaled_by_the_values_width(q, k, v):
     return _attention(q, k, v, v.shape[-1] ** -0.5)
-
-
-@mistake("scaled_dot_product_attention", hint="The weights of question 6 are scaled already; you scale once more.")
-def attention_scaled_twice(q, k, v):
-    _check_values(q, k, v)
-    return attention_weights(q / math.sqrt(q.shape[-1]), k) @ v
 
 
 @mistake(

@@ -504,8 +504,18 @@ def uses_the_first_mask_for_all(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_k
     "already.",
 )
 def inserts_a_head_axis_always(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
-    if mask is not None and mask.dim() == 4:
-        mask = mask[:, 0].unsqueeze(1)
+    _check_layer(w_q, w_k, w_v, w_o, num_heads)
+    source = x if x_kv is None else x_kv
+    q, k, v = (split_heads(t @ w, num_heads) for t, w in ((x, w_q), (source, w_k), (source, w_v)))
+    return merge_heads(masked_attention(q, k, v, mask if mask is None else mask.unsqueeze(1))) @ w_o
+
+
+@mistake(
+    "multi_head_attention",
+    hint="All heads of a sentence wear the mask of head 0. A mask of four axes may have one for each.",
+)
+def all_heads_wear_the_first_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    mask = mask[:, :1] if mask is not None and mask.dim() == 4 else mask
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv)
 
 
