@@ -81,6 +81,27 @@ def main() -> None:
 
 
 @main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Make a new course without assignments in FOLDER."""
+    from autograder.authoring.new import new_course
+
+    for line in new_course(folder):
+        click.echo(line)
+
+
+@main.command()
+@click.argument("name", metavar="ASSIGNMENT")
+def new(name: str) -> None:
+    """Write an assignment of one question, with its suite, that builds and is proven as it is."""
+    from autograder.authoring.new import new_assignment
+    from autograder.course import find_course
+
+    for line in new_assignment(find_course(), name):
+        click.echo(line)
+
+
+@main.command()
 @click.argument("names", metavar="[ASSIGNMENT]...", nargs=-1)
 @click.option(
     "--check", is_flag=True, help="Change nothing: fail where a built notebook is stale, leaks or does not run."
@@ -204,7 +225,7 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     from autograder.intake.demo import write_demo_class
 
     course = find_course()
-    folder = to or course.root / "submitted"
+    folder = to or course.submitted
     if if_empty and any(folder.glob(f"*/{assignment}")):
         click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
         return
@@ -243,7 +264,7 @@ def grade(
     from autograder.grading.run import GradeRequest, grade_command
 
     course = find_course()
-    folder = out or course.root / "results"
+    folder = out or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force, device)
     summary = grade_command(request, quiet=as_json)
     if as_json:
@@ -321,7 +342,7 @@ def regrade(
     from autograder.outputs.text import one_line
 
     course = find_course()
-    folder = results or course.root / "results"
+    folder = results or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
     comparison = grade_aside(request)
     for line in comparison.lines():
@@ -346,7 +367,7 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
     from autograder.outputs.similarity import similarity_command
 
     course = find_course()
-    for line in similarity_command(course, course.assignment(assignment), paths, course.root / "results"):
+    for line in similarity_command(course, course.assignment(assignment), paths, course.results):
         click.echo(line)
 
 
@@ -359,7 +380,7 @@ def report(assignment: str, results: Path | None) -> None:
     from autograder.outputs.commands import report_command
 
     course = find_course()
-    for line in report_command(course, course.assignment(assignment), results or course.root / "results"):
+    for line in report_command(course, course.assignment(assignment), results or course.results):
         click.echo(line)
 
 
@@ -391,7 +412,7 @@ def export(
     from autograder.outputs.commands import ExportRequest, export_command
 
     course = find_course()
-    folder = results or course.root / "results"
+    folder = results or course.results
     request = ExportRequest(course, course.assignment(assignment), folder, format_, to, roster, column, provisional)
     for line in export_command(request):
         click.echo(line)
@@ -407,7 +428,7 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     from autograder.outputs.commands import totals_command
 
     course = find_course()
-    for line in totals_command(course, results or course.root / "results", to, provisional=provisional):
+    for line in totals_command(course, results or course.results, to, provisional=provisional):
         click.echo(line)
 
 

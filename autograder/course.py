@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
+from autograder.folders import GRADEBOOK, Folder
 from autograder.times import known_zone
 
 COURSE_FILE = "course.toml"
@@ -122,6 +123,7 @@ class Totals:
     """How the assignments make one mark."""
 
     drop_lowest: Annotated[int, Between(0, 1000)] = 0
+    assignment_points: Annotated[float, Between(0, 1_000_000)] = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +151,22 @@ class Assignment:
     @property
     def source(self) -> Path:
         """The source notebook: text form where there is one, else `.ipynb`."""
-        text = self.root / "source" / self.name / f"{self.name}.py"
+        text = self.root / Folder.SOURCE.path / self.name / f"{self.name}.py"
         notebook = text.with_suffix(".ipynb")
         return notebook if notebook.exists() and not text.exists() else text
 
     @property
     def release(self) -> Path:
-        return self.root / "assignments" / self.name / f"{self.name}.ipynb"
+        return self.root / Folder.RELEASES.path / self.name / f"{self.name}.ipynb"
 
     @property
     def solution(self) -> Path:
-        return self.root / "solutions" / self.name / f"{self.name}.ipynb"
+        return self.root / Folder.SOLUTIONS.path / self.name / f"{self.name}.ipynb"
 
     @property
     def suite(self) -> Path:
         """Folder of the hidden suite."""
-        return self.root / "tests" / "hidden" / self.name
+        return self.root / Folder.TESTS.path / "hidden" / self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +182,54 @@ class Course:
     gradescope: Gradescope = field(default_factory=Gradescope)
     due: DueTimes = field(default_factory=DueTimes)
 
+    @property
+    def sources(self) -> Path:
+        return self.root / Folder.SOURCE.path
+
+    @property
+    def solutions(self) -> Path:
+        return self.root / Folder.SOLUTIONS.path
+
+    @property
+    def suites(self) -> Path:
+        """Folder of the hidden suites, each in a folder of its own."""
+        return self.root / Folder.TESTS.path / "hidden"
+
+    @property
+    def submitted(self) -> Path:
+        return self.root / Folder.SUBMITTED.path
+
+    @property
+    def results(self) -> Path:
+        return self.root / Folder.RESULTS.path
+
+    @property
+    def autograded(self) -> Path:
+        """The notebooks that a person grades, as nbgrader keeps them."""
+        return self.root / Folder.AUTOGRADED.path
+
+    @property
+    def feedback(self) -> Path:
+        return self.root / Folder.FEEDBACK.path
+
+    @property
+    def kept(self) -> Path:
+        """What the kit remembers between two runs."""
+        return self.root / Folder.KEPT.path
+
+    @property
+    def gradebook(self) -> Path:
+        """nbgrader's database."""
+        return self.root / GRADEBOOK
+
+    @property
+    def hidden(self) -> list[Path]:
+        """Folders that no worker may see. The kit's package may lie beside them and is no secret."""
+        return [self.root / folder.path for folder in Folder if folder.hidden]
+
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""
-        found = (Assignment(folder.name, self.root) for folder in sorted((self.root / "source").glob("*")))
+        found = (Assignment(folder.name, self.root) for folder in sorted(self.sources.glob("*")))
         return [assignment for assignment in found if assignment.source.exists()]
 
     def assignment(self, name: str) -> Assignment:
@@ -196,7 +243,7 @@ class Course:
             if assignment.name == name:
                 return assignment
         names = ", ".join(a.name for a in there) or "none: source/ is empty"
-        raise UnknownAssignment(f"no assignment {name!r} in {self.root / 'source'}; there are: {names}")
+        raise UnknownAssignment(f"no assignment {name!r} in {self.sources}; there are: {names}")
 
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),

@@ -216,7 +216,7 @@ class Kit:
             suite = "# CANARY-TESTS\nimport torch\n\nfrom autograder.suite import points\n\n\n" + "\n\n".join(tests)
             put(course / f"tests/hidden/questions/test_{name}.py", suite)
         put(course / "source/questions/questions.py", "\n".join(cells))
-        put(course / "course.toml", '[course]\nname = "Two questions"\n')
+        put(course / "course.toml", '[course]\nname = "Two questions"\n[totals]\nassignment_points = 0\n')
         put(course / "gradebook.db", "CANARY-GRADEBOOK")
         shutil.copy(REPOSITORY / "tests/hidden/pytest.ini", course / "tests/hidden/pytest.ini")
         command = [sys.executable, "-m", "autograder", "build", "questions"]

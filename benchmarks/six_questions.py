@@ -125,7 +125,7 @@ def write_kit_course(root: Path) -> None:
     source, suite = root / "source" / "questions", root / "tests" / "hidden" / "questions"
     for folder in (source, suite):
         folder.mkdir(parents=True)
-    (root / "course.toml").write_text('[course]\nname = "Six questions"\n')
+    (root / "course.toml").write_text('[course]\nname = "Six questions"\n[totals]\nassignment_points = 0\n')
     marks = "points(worth): worth\n    uses(*questions): builds on\n    forbid(*names): may not call"
     (suite.parent / "pytest.ini").write_text(f"[pytest]\nmarkers =\n    {marks}\n")
     (source / "questions.py").write_text("\n".join(cells))

@@ -15,7 +15,7 @@ from typing import Any
 from autograder.authoring import regions
 from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
 from autograder.authoring.source import SourceCell, SourceNotebook, expect_text, read_source
-from autograder.course import Assignment, Course
+from autograder.course import COURSE_FILE, Assignment, Course
 from autograder.errors import BadSource, BadSuite
 from autograder.whole_files import naming, write_whole
 
@@ -26,6 +26,10 @@ _NOTEBOOK_METADATA = {
     "language_info": {"name": "python"},
 }
 _SHIPPED_LINK = re.compile(r"\]\(((?:figures|data)/[^)\s]+)|src=[\"']((?:figures|data)/[^\"']+)")
+
+
+_DUST = 1e-6
+"""What adding up fractions of points may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,14 @@ def _check_points(course: Course, assignment: Assignment, notebook: SourceNotebo
     if unknown:
         there = ", ".join(notebook.questions)
         raise BadSuite(f"{suite}: tests for {', '.join(unknown)}, which the notebook does not ask; it asks {there}")
+    tested = sum(question.points for question in asked.values())
+    written = sum(cell.points for cell in notebook.of_kind("written"))
+    wanted = course.totals.assignment_points
+    if wanted and abs(tested + written - wanted) > _DUST:
+        raise BadSuite(
+            f"{suite}: {tested:g} points of tests and {written:g} of written answers make {tested + written:g}, not "
+            f"{wanted:g}: change @points, or assignment_points under [totals] in {COURSE_FILE} (0: any sum)"
+        )
 
 
 def _with_bans(notebook: SourceNotebook, asked: Mapping[str, Asked]) -> SourceNotebook:

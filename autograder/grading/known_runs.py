@@ -46,7 +46,7 @@ class KnownRuns:
     """The records of one suite on this machine."""
 
     def __init__(self, course: Course, assignment: Assignment, inputs_sha256: str) -> None:
-        self._suite_folder = course.root / ".autograder" / "known" / assignment.name
+        self._suite_folder = course.kept / "known" / assignment.name
         self._inputs_sha256 = inputs_sha256
 
     @functools.cached_property

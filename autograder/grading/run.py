@@ -110,7 +110,7 @@ def grade_command(request: GradeRequest, *, quiet: bool = False) -> GradeSummary
     if request.device != "cpu":
         _fit_for_a_device(request)
     suite = course_sha256(request.course, assignment)
-    with only_writer(request.course.root / ".autograder" / "locks", folder, assignment.name):
+    with only_writer(request.course.kept / "locks", folder, assignment.name):
         # those that a forced run did not come to any more look current, and are not
         due = {entry.student for entry in read_timing(folder, assignment.name) if entry.older}
         todo = [one for one in found if request.force or one.student in due or not _is_current(request, suite, one)]

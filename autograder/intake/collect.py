@@ -55,7 +55,7 @@ def collect(course: Course, assignment: Assignment, source: Path, origin: Origin
         NothingToGrade: no file follows the origin's naming; says what was expected and what is there.
         KitError: the archive cannot be read, or holds far too much.
     """
-    submitted = course.root / "submitted"
+    submitted = course.submitted
     submitted.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".collecting-", dir=submitted) as scratch:
         upload = open_upload(source, Path(scratch), course.limits.notebook_mb << 20)
@@ -66,7 +66,7 @@ class _Collection:
     """One download, on its way to `submitted/`."""
 
     def __init__(self, course: Course, assignment: Assignment, origin: Origin, upload: Upload) -> None:
-        self._submitted, self._assignment, self._origin = course.root / "submitted", assignment.name, origin
+        self._submitted, self._assignment, self._origin = course.submitted, assignment.name, origin
         self._upload, self._roster = upload, read_roster(course.root)
         self._owners = whose(origin, upload.files, assignment.name, course.about.timezone)
         self._known = known_people(self._submitted, assignment.name, origin)

@@ -26,7 +26,7 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
         KitError: a path does not exist, or two notebooks belong to one student.
     """
     found: dict[str, FoundSubmission] = {}
-    asked = [Path(path) for path in paths] or [course.root / "submitted"]
+    asked = [Path(path) for path in paths] or [course.submitted]
     for path in asked:
         for submission in _found_in(course, assignment.name, path, given=bool(paths)):
             other = found.setdefault(submission.student, submission)
@@ -70,7 +70,7 @@ def _single(assignment: str, path: Path) -> FoundSubmission:
 
 def _in_folder(course: Course, assignment: str, folder: Path) -> Iterator[FoundSubmission]:
     expected = f"{assignment}{SUFFIX}"
-    in_submitted = folder.parent.parent == (course.root / "submitted").absolute()
+    in_submitted = folder.parent.parent == course.submitted.absolute()
     if folder.name == assignment and ((folder / expected).exists() or in_submitted):
         yield _of_student(assignment, folder)
         return

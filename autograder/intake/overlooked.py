@@ -30,7 +30,7 @@ def overlooked(
 
     Other assignments' notebooks, and what lies beside or below a notebook that was found, are none.
     """
-    asked = [Path(path).absolute() for path in paths] or [course.root / "submitted"]
+    asked = [Path(path).absolute() for path in paths] or [course.submitted]
     others = {other.name for other in course.assignments()} - {assignment.name}
     taken = {one.path for one in found}
     settled = {path.parent for path in taken if path.parent.name == assignment.name and os.path.lexists(path)}

@@ -80,7 +80,7 @@ def write_autograded(
         show_problem(notebooks[student], problem)
     for student, notebook in notebooks.items():
         show_guides(notebook, guides)
-        folder = course.root / "autograded" / path_name(student) / assignment.name
+        folder = course.autograded / path_name(student) / assignment.name
         write_whole(folder / f"{assignment.name}.ipynb", json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
         _copy_beside(course, assignment, student, folder)
     return len(notebooks)
@@ -91,7 +91,7 @@ def _copy_beside(course: Course, assignment: Assignment, student: str, folder: P
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
             shutil.copytree(pictures, folder / name, dirs_exist_ok=True)
-    stamp = course.root / "submitted" / path_name(student) / assignment.name / _TIMESTAMP
+    stamp = course.submitted / path_name(student) / assignment.name / _TIMESTAMP
     if stamp.is_file() and not stamp.is_symlink():
         shutil.copyfile(stamp, folder / _TIMESTAMP)
     else:

@@ -154,7 +154,7 @@ def record_problem(course: Course, release: Path, assignment: str, student: str,
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
-    url = db_url or default_db_url(course.root)
+    url = db_url or default_db_url(course)
     try:
         with alembic_on_path():
             gradebook = Gradebook(url, course_id(course.about.name))
@@ -167,8 +167,9 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
         raise
 
 
-def default_db_url(root: Path) -> str:
-    return f"sqlite:///{root / 'gradebook.db'}"
+def default_db_url(course: Course) -> str:
+    """The address of the course's gradebook, as SQLAlchemy and nbgrader write it."""
+    return f"sqlite:///{course.gradebook}"
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequenc
 def _db_url(course: Course) -> str:
     """The database of the running command (its `--db`), else the course's own."""
     app: Any = Application.instance() if Application.initialized() else None
-    url = default_db_url(course.root)
+    url = default_db_url(course)
     while app is not None:
         if getattr(app, "coursedir", None) is not None:
             url = str(app.coursedir.db_url)

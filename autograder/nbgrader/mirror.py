@@ -12,18 +12,21 @@ import os
 import shutil
 from pathlib import Path
 
-FOLDER = Path("build") / "nbgrader"
+from autograder.course import Course
+from autograder.folders import Folder
+
+FOLDER = Path(Folder.BUILD.path) / "nbgrader"
 _STAND_IN = "attention_kit_stand_in"
 _SHIPPED = ("figures", "data")
 
 
-def mirror(root: Path) -> None:
+def mirror(course: Course) -> None:
     """Bring the mirror up to date: quick, and without effect where nothing changed."""
-    top = root / FOLDER
+    top = course.root / FOLDER
     top.mkdir(parents=True, exist_ok=True)
     for entry in sorted(top.iterdir()):
-        _adopt_or_remove(entry, root / "source" / entry.name)
-    for folder in sorted((root / "source").glob("[!._]*")):
+        _adopt_or_remove(entry, course.sources / entry.name)
+    for folder in sorted(course.sources.glob("[!._]*")):
         if (folder / f"{folder.name}.py").is_file():
             _stand_in(folder, top / folder.name)
         elif any(folder.glob("*.ipynb")):

@@ -74,16 +74,16 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
         else:  # a page of an earlier version would show a score that no longer holds
             _replace_feedback(course, results, assignment.name, mark.student, None)
     if pages:
-        yield f"{pages} feedback pages in {course.root / 'feedback'}"
-    collected = read_collected(course.root / "submitted", assignment.name)
+        yield f"{pages} feedback pages in {course.feedback}"
+    collected = read_collected(course.submitted, assignment.name)
     old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result])
-    report = write_report(results, assignment.name, marks, timing, collected, course.root / "feedback", old)
+    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old)
     yield f"class report: {report.resolve().as_uri()}"
 
 
 def _replace_feedback(course: Course, results: Path, assignment: str, student: str, page: str | None) -> None:
     """Write a page, or remove it; another that was there is kept in the history."""
-    path = feedback_path(course.root / "feedback", assignment, student)
+    path = feedback_path(course.feedback, assignment, student)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
     keep_replaced(results, assignment, path, content, f"feedback/{path_name(student)}.html")
     if content is None:
@@ -152,7 +152,7 @@ def _content(request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Tim
         return csv_of_tests(marks), []
     if format_.endswith("-feedback"):
         platform = format_.removesuffix("-feedback")
-        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.root / "feedback", platform)
+        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.feedback, platform)
         return packed, [f"without a name that {platform} knows: {_named(unknown)}"] if unknown else []
     said = _unfinished(marks, provisional)
     if format_ == "csv":
@@ -222,13 +222,13 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
             f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed",
             file=sys.stderr,
         )
-    own = results.resolve() == (course.root / "results").resolve()
+    own = results.resolve() == course.results.resolve()
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
 
 
 def _stale(course: Course, assignment: Assignment, results: Path, graded: Sequence[Result]) -> dict[str, str]:
     """Whose result grading would replace, and why; says so."""
-    own = results.resolve() == (course.root / "results").resolve()
+    own = results.resolve() == course.results.resolve()
     found = stale(course, assignment, graded, own_submissions=own)
     for reason in dict.fromkeys(found.values()):
         students = [student for student, why in found.items() if why == reason]
@@ -243,7 +243,7 @@ def _stale(course: Course, assignment: Assignment, results: Path, graded: Sequen
 def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
     from autograder.nbgrader.manual_grades import read_manual_grades
 
-    gradebook = course.root / "gradebook.db"
+    gradebook = course.gradebook
     return read_manual_grades(gradebook, assignment.name) if gradebook.is_file() else None
 
 
@@ -289,7 +289,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> Iterator
             f"{_named(other)}; run `autograder grade {assignment.name}` first",
             file=sys.stderr,
         )
-    gradebook = request.to or course.root / "gradebook.db"
+    gradebook = request.to or course.gradebook
     db_url = f"sqlite:///{gradebook.absolute()}"
     with gradebook_file(gradebook):
         fill_gradebook(course, assignment, graded, times, problems, submissions, db_url=db_url)
@@ -299,11 +299,11 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> Iterator
     yield f"{len(graded)} results of {assignment.name} in {gradebook}"
     if request.to is None:
         written = write_autograded(course, assignment, graded, submissions, problems)
-        yield f"{written} notebooks to grade by hand in {course.root / 'autograded'}: open them in the formgrader"
+        yield f"{written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 
 def _handed_in(course: Course, assignment: Assignment, student: str) -> datetime | None:
-    folder = course.root / "submitted" / path_name(student) / assignment.name
+    folder = course.submitted / path_name(student) / assignment.name
     try:
         return submitted_at(folder, course.about.timezone)
     except ValueError as error:

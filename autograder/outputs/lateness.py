@@ -45,7 +45,7 @@ def class_lateness(course: Course, assignment: str, students: Collection[str]) -
         return None
     names = list(dates) if course.late.late_days else [assignment]
     until = names[: names.index(assignment) + 1]
-    arrivals = {name: read_collected(course.root / "submitted", name).students for name in until}
+    arrivals = {name: read_collected(course.submitted, name).students for name in until}
     roster = read_roster(course.root)
     found = {}
     for student in students:
@@ -56,7 +56,7 @@ def class_lateness(course: Course, assignment: str, students: Collection[str]) -
             longer = dates[name].longer.get(student) or dates[name].longer.get(person.id if person else "")
             in_order.append(
                 lateness(
-                    course.root / "submitted" / path_name(student) / name,
+                    course.submitted / path_name(student) / name,
                     dates[name].due,
                     longer,
                     zone=course.about.timezone,
@@ -71,7 +71,7 @@ def class_lateness(course: Course, assignment: str, students: Collection[str]) -
 
 def _in_gradebook(course: Course) -> dict[str, Deadline]:
     """nbgrader keeps times in UTC and without a zone."""
-    if not (course.root / "gradebook.db").is_file():
+    if not course.gradebook.is_file():
         return {}
     from autograder.nbgrader.gradebook import open_gradebook
 

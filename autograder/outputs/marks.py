@@ -114,7 +114,7 @@ def class_marks(
     Raises:
         KitError: the class list has a mistake.
     """
-    submitted = course.root / "submitted"
+    submitted = course.submitted
     collected = read_collected(submitted, assignment.name)
     written = written_points(assignment)
     there = {path.parts[-3] for path in submitted.glob(f"[!.]*/{assignment.name}/*.ipynb")}

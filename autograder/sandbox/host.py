@@ -29,19 +29,6 @@ _HOST_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "host.py"
 _START_SECONDS = 120.0
 _MAX_MESSAGE = 1 << 16
 
-HIDDEN_FOLDERS = (
-    "tests",
-    "solutions",
-    "source",
-    "submitted",
-    "results",
-    "autograded",
-    "feedback",
-    ".autograder",
-    ".git",
-)
-"""Folders of the course that no worker may see. The kit's package lies beside them and is no secret."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerGrant:
@@ -199,7 +186,7 @@ class HostProcess:
             "warm_up": str(self._warm_up.path),
             "scratch": str(self._compiled.path) if self._compiled else "",
             "tier": tier,
-            "hidden": [path for folder in HIDDEN_FOLDERS for path in every_path(course.root / folder)],
+            "hidden": [path for folder in course.hidden for path in every_path(folder)],
             "extras": list(extras),
         }
         descriptors = [sock.fileno() for sock in theirs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import secrets
@@ -14,7 +15,8 @@ from typing import Any
 
 from autograder.course import Course
 from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
-from autograder.sandbox.host import HIDDEN_FOLDERS, HostProcess
+from autograder.folders import GRADEBOOK
+from autograder.sandbox.host import HostProcess
 from autograder.sandbox.leftovers import hold, remove_abandoned
 from autograder.sandbox.reach import every_path
 
@@ -23,8 +25,6 @@ STRICT = ("namespaces", "landlock")
 ISOLATIONS = ("auto", "strict", "none", *TIERS)
 """What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier by name."""
 
-_FILES = ("tests/hidden/.canary-*", "tests/hidden/*/test_*.py", "solutions/*/*.ipynb", "source/*/*", "gradebook.db")
-"""Files that no worker may read: of those that match, one is tried. What the canary holds is new each time."""
 _PROBE = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
 _PROBE_SECONDS = 20.0
 
@@ -103,7 +103,7 @@ def _wanted(isolation: str) -> tuple[str, ...]:
 
 def probe(course: Course, host: HostProcess) -> list[Wall]:
     """Fork a worker that tries what a hostile submission would try, and report each wall."""
-    with _canary(course.root / "tests" / "hidden"):
+    with _canary(course.suites):
         found = _ask(course, host, _targets(course))
     return [Wall(name, not got, detail) for name, got, detail in found]
 
@@ -129,11 +129,17 @@ def _canary(folder: Path) -> Iterator[None]:
 
 def _targets(course: Course) -> dict[str, Any]:
     """What the probe goes for: the course's folders, by every path that leads to them, and a file of each kind."""
-    folders = [course.root / name for name in HIDDEN_FOLDERS if (course.root / name).is_dir()]
-    files = [next(course.root.glob(pattern), None) for pattern in _FILES]
+    folders = [folder for folder in course.hidden if folder.is_dir()]
+    kinds = (
+        course.suites.glob(".canary-*"),  # what it holds is new each time
+        course.suites.glob("*/test_*.py"),
+        course.solutions.glob("*/*.ipynb"),
+        course.sources.glob("*/*"),
+        course.root.glob(GRADEBOOK),
+    )
     return {
         "folders": [path for folder in folders for path in every_path(folder)],
-        "files": [path for file in files if file for path in every_path(file)],
+        "files": [path for files in kinds for file in itertools.islice(files, 1) for path in every_path(file)],
         "grader": os.getpid(),
     }
 

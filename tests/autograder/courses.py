@@ -14,7 +14,8 @@ HIDDEN_INI = Path(__file__).resolve().parents[1] / "hidden" / "pytest.ini"
 
 
 def write_assignment(root: Path, name: str, source: str, suite: Mapping[str, str], settings: str) -> None:
-    """Write source and hidden suite of an assignment, the kit's own pytest.ini for suites, and a course.toml."""
+    """Write source and hidden suite of an assignment, the kit's own pytest.ini for suites, and a course.toml, in which
+    an assignment may have any number of points."""
     (root / "source" / name).mkdir(parents=True)
     (root / "source" / name / f"{name}.py").write_text(source, encoding="utf-8")
     folder = root / "tests" / "hidden" / name
@@ -22,7 +23,7 @@ def write_assignment(root: Path, name: str, source: str, suite: Mapping[str, str
     (folder.parent / "pytest.ini").write_text(HIDDEN_INI.read_text(encoding="utf-8"), encoding="utf-8")
     for file, text in suite.items():
         (folder / file).write_text(text, encoding="utf-8")
-    (root / "course.toml").write_text(settings, encoding="utf-8")
+    (root / "course.toml").write_text(f"{settings}\n[totals]\nassignment_points = 0\n", encoding="utf-8")
 
 
 def built_course(root: Path, write: Callable[[Path], None]) -> Course:

@@ -167,7 +167,7 @@ def write_vault(root: Path, hidden_ini: Path) -> None:
         ".autograder/known/vault/canary": "CANARY-KNOWN",
         "results/vault/neighbour.json": f'{{"score": {FULL}, "x": "CANARY-RESULT"}}',
         "submitted/neighbour/vault/vault.ipynb": json.dumps(neighbour),
-        "course.toml": LIMITS,
+        "course.toml": LIMITS + "[totals]\nassignment_points = 0\n",
     }
     for name, text in files.items():
         path = root / name

@@ -33,7 +33,9 @@ def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", os.environ["PATH"])
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
     shutil.copy(empty_gradebook, root)
-    (root / "course.toml").write_text('[course]\nname = "Tiny Course"\n', encoding="utf-8")
+    (root / "course.toml").write_text(
+        '[course]\nname = "Tiny Course"\n[totals]\nassignment_points = 0\n', encoding="utf-8"
+    )
     suite = root / "tests" / "hidden" / "tiny"
     suite.mkdir(parents=True)
     for question in ("double", "half"):

@@ -75,25 +75,25 @@ def test_a_text_source_gives_the_bytes_of_the_build(tiny: TinyCourse, monkeypatc
 
 def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: TinyCourse) -> None:
     text_course(tiny)
-    mirror(tiny.root)
-    mirror(tiny.root)
+    mirror(tiny.course)
+    mirror(tiny.course)
     files = sorted(path.relative_to("build/nbgrader").as_posix() for path in Path("build/nbgrader").rglob("*.*"))
     assert files == ["tiny/figures/a.svg", "tiny/tiny.ipynb"]
     assert "2 * x" not in Path("build/nbgrader/tiny/tiny.ipynb").read_text(encoding="utf-8")
     assert nbformat.read("build/nbgrader/tiny/tiny.ipynb", as_version=4).cells[0].source.startswith("This notebook")
 
     Path("source/tiny/figures/a.svg").unlink()
-    mirror(tiny.root)
+    mirror(tiny.course)
     assert not Path("build/nbgrader/tiny/figures/a.svg").exists()
     Path("source/tiny/tiny.py").unlink()
-    mirror(tiny.root)
+    mirror(tiny.course)
     assert not Path("build/nbgrader/tiny").exists()
 
 
 def test_a_jupyter_source_is_linked_and_a_new_one_is_moved_into_source(tiny: TinyCourse) -> None:
     write(tiny.root / "source" / "native" / "native.ipynb", notebook([]))
     write(tiny.root / "build" / "nbgrader" / "made" / "made.ipynb", notebook([]))  # by the formgrader
-    mirror(tiny.root)
+    mirror(tiny.course)
     assert Path("build/nbgrader/native").resolve() == tiny.root.resolve() / "source" / "native"
     assert Path("source/made/made.ipynb").is_file()
     assert Path("build/nbgrader/made").resolve() == tiny.root.resolve() / "source" / "made"

@@ -1,0 +1,41 @@
+"""centered: every row around its own mean."""
+
+from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor, zeros
+
+
+@points(30)
+def test_each_row_loses_its_own_mean(student):
+    """Two rows whose means, 3 and 2, can be worked out by hand."""
+    x = tensor([[1.0, 2.0, 6.0], [0.0, 4.0, 2.0]])
+    assert_close(student.centered(x), tensor([[-2.0, -1.0, 3.0], [-2.0, 2.0, 0.0]]))
+
+
+@points(25)
+def test_leading_dimensions_are_kept(student, reference):
+    """As many rows as columns, and two leading dimensions."""
+    x = randn(2, 4, 4)
+    assert_close(student.centered(x), reference.centered(x))
+
+
+@points(20)
+def test_gradients_flow_through_the_mean(student, reference):
+    """The mean depends on the input too."""
+    x = randn(3, 5, grad=True)
+    own = x.detach().clone().requires_grad_()
+    weight = randn(3, 5)
+    (student.centered(x) * weight).sum().backward()
+    (reference.centered(own) * weight).sum().backward()
+    assert_close(x.grad, own.grad)
+
+
+@points(10)
+def test_the_input_is_left_alone(student, reference):
+    """Called twice, the same answer."""
+    x = randn(3, 5)
+    assert_close(call_twice(student.centered, x), reference.centered(x))
+
+
+@points(5)
+def test_rows_without_numbers_are_refused(student):
+    """A row of length 0 has no mean: ValueError, and the message names the length."""
+    assert_refused(student.centered, zeros(2, 0), sizes=(0,))

@@ -1,0 +1,82 @@
+"""nbgrader's settings for a course of the kit. docs/nbgrader.md says what is replaced and why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from autograder.course import Course, load_course
+from autograder.folders import Folder
+from autograder.nbgrader.mirror import FOLDER, mirror
+from autograder.nbgrader.names import course_id
+
+
+def configure(c: Any, root: Path) -> None:
+    """Make nbgrader work on the course in `root`, and bring the mirror of its sources up to date.
+
+    Args:
+        c: the configuration that nbgrader's `get_config()` gives.
+    """
+    if shutil.which("alembic") is None:  # nbgrader runs it by name when it makes a database
+        os.environ["PATH"] = os.environ.get("PATH", "") + os.pathsep + str(Path(sys.executable).parent)
+    course = load_course(root)
+    mirror(course)
+    _folders(c, course)
+    _steps(c)
+
+
+def _folders(c: Any, course: Course) -> None:
+    """nbgrader's sources are a mirror of source/, which nbgrader cannot read itself."""
+    c.CourseDirectory.root = str(course.root)
+    c.CourseDirectory.course_id = course_id(course.about.name)
+    c.CourseDirectory.source_directory = str(FOLDER)
+    c.CourseDirectory.release_directory = Folder.RELEASES.path
+    c.CourseDirectory.solution_directory = Folder.SOLUTIONS.path
+    c.CourseDirectory.submitted_directory = Folder.SUBMITTED.path
+    c.CourseDirectory.autograded_directory = Folder.AUTOGRADED.path
+    c.CourseDirectory.feedback_directory = Folder.FEEDBACK.path
+    c.CourseDirectory.db_url = f"sqlite:///{course.gradebook}"
+
+
+def _steps(c: Any) -> None:
+    # What students get: built by `autograder build`, or by nbgrader's own steps where there is no hidden suite.
+    c.GenerateAssignment.preprocessors = ["autograder.nbgrader.source.MakeRelease"]
+    c.GenerateAssignment.exporter_class = "autograder.nbgrader.source.BuiltExporter"
+    c.GenerateAssignment.force = True  # the release is committed, and so always there
+    c.GenerateSolution.preprocessors = ["autograder.nbgrader.source.MakeSolution"]
+    c.GenerateSolution.exporter_class = "autograder.nbgrader.source.BuiltExporter"
+    c.GenerateSolution.force = True
+
+    # Grading: the submission is made whole, graded through the sandbox, and its scores are saved at once.
+    c.Autograde.pre_convert_hook = "autograder.nbgrader.hooks.before_autograde"
+    c.Autograde.exporter_class = "autograder.nbgrader.repair.SubmissionExporter"
+    c.Autograde.sanitize_preprocessors = [
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.Autograde.autograde_preprocessors = [
+        "autograder.nbgrader.grading.GradeInSandbox",
+        "autograder.nbgrader.grading.ExecuteWithoutSuite",
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbgrader.preprocessors.LimitOutput",
+        "autograder.nbgrader.grading.SaveScores",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.AssignLatePenalties.plugin_class = "autograder.nbgrader.late.CourseLatePolicy"  # [late] in course.toml
+
+    # Feedback and export.
+    c.GenerateFeedback.preprocessors = [
+        "autograder.nbgrader.feedback.HideFromStudents",
+        "autograder.nbgrader.feedback.UpToDatePenalty",
+        "autograder.nbgrader.feedback.GradesAtOnce",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]
+    c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback.FeedbackExporter"
+    c.HTMLExporter.filters = {"markdown2html": "autograder.nbgrader.feedback.markdown_to_html"}
+    c.ExportApp.plugin_class = "autograder.nbgrader.export.SafeCsvExport"
