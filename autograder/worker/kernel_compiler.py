@@ -40,7 +40,7 @@ class Compiler:
         self._known: dict[Any, KernelFault | None] = {}
         target = GPUTarget(*_TARGET)
         self._backend = make_backend(target)
-        self._options = self._backend.parse_options({"arch": "sm80"})
+        self._options = self._backend.parse_options({"arch": "sm80", "enable_fp_fusion": True})
         members = {name: getattr(triton.language, name, None) for name in vars(triton.language.tensor)}
         self.members = {
             getattr(triton.language.tensor, name): function

@@ -1,12 +1,16 @@
 """Triton's language and a kernel's text, as the interpreter sees them: exchanged once, and as a GPU would read them."""
 
 import ast
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import triton
 from triton.runtime import interpreter
+
+from autograder.worker.kernel_tape import Recorder
 
 
 class Language:
@@ -16,11 +20,19 @@ class Language:
     the latter stay exchanged. Here they are found once, and stand exchanged while a launch lasts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         language = types.FunctionType((lambda: None).__code__, {"tl": triton.language, "core": triton.language.core})
         scope = interpreter._patch_lang(language)
-        self._changes = [(owner, name, before, getattr(owner, name)) for owner, name, before in scope._changes]
+        self._changes = [
+            (owner, name, before, recorder.followed(owner, name, vars(owner)[name]))
+            for owner, name, before in scope._changes
+        ]
         scope.restore()
+        block_pointer = getattr(triton.language.core, "_block_ptr", None)  # Triton 3.8 has it, and gives its methods
+        for name in ("advance", "load", "store") if block_pointer else ():  # nothing to work with in the interpreter
+            method = getattr(block_pointer, name)
+            before = vars(block_pointer).get(name, interpreter._MISSING)
+            self._changes.append((block_pointer, name, before, _with_semantic(method)))
         self._depth = 0
         self._dtypes: dict[str, Any] = {}
         self._np_dtype = interpreter._get_np_dtype
@@ -28,6 +40,9 @@ class Language:
         interpreter._patch_lang = self._exchange
         interpreter.FunctionRewriter.ast_transformer = _AsCompiled()
         interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
+        if hasattr(interpreter, "BlockPointerHandle"):  # from Triton 3.8 on they are made of other operations
+            interpreter.BlockPointerHandle.materialize_pointers = _pointers_of_a_block
+        interpreter.TensorHandle.__init__ = _make_handle
         interpreter.InterpretedFunction.__call__ = lambda kernel, *args, **kwargs: self._call(kernel, args, kwargs)
 
     def _exchange(self, _: Any) -> "Language":
@@ -65,6 +80,46 @@ class Language:
         if known is None:
             known = self._dtypes[name] = self._np_dtype(kind)
         return known
+
+
+def _with_semantic(method: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **named: method(*given, **{"_semantic": interpreter.interpreter_semantic, **named})
+
+
+def _make_handle(handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict[str, Any] | None = None) -> None:
+    """A tile, as Triton's own makes it and checks it; some twenty are made for the smallest program."""
+    handle.data, handle.dtype, handle.attr = data, dtype, {} if attr is None else attr
+    pointer = isinstance(dtype, triton.language.pointer_type)
+    if not pointer and data.itemsize > 1 and data.itemsize * 8 > dtype.primitive_bitwidth:
+        raise ValueError(f"{data.dtype} holds no {dtype}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _tile(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """How far each element of a tile lies behind its first, if one place further along an axis is so many bytes."""
+    places = np.indices(shape, dtype=np.int64)
+    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1)
+    return far.view(np.uint64)
+
+
+@functools.lru_cache(maxsize=1024)
+def _within(shape: tuple[int, ...], axis: int, first: int, end: int) -> np.ndarray[Any, Any]:
+    """Which elements of a tile that begins at `first` of an axis lie on it, when it ends before `end`."""
+    places = first + np.indices(shape, dtype=np.int64)[axis]
+    return (places >= 0) & (places < end)
+
+
+def _pointers_of_a_block(block: Any, boundary_check: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+    """The addresses of a block pointer's elements, and which of them stand within the axes that are checked."""
+    size, shape = block.base.get_element_ty().primitive_bitwidth // 8, tuple(block.block_shape)
+    firsts = [int(offset.data.item()) for offset in block.offsets]
+    steps = [size * int(stride.data.item()) for stride in block.strides]
+    start = int(block.base.data.item()) + sum(first * step for first, step in zip(firsts, steps, strict=True))
+    addresses = _tile(shape, tuple(steps)) + np.uint64(start % (1 << 64))
+    inside = _within(shape, 0, 0, shape[0])
+    for axis in boundary_check:
+        inside = inside & _within(shape, axis, firsts[axis], int(block.shape[axis].data.item()))
+    return interpreter.TensorHandle(addresses, block.base.dtype.scalar), inside
 
 
 class _AsCompiled(interpreter.ASTTransformer):  # type: ignore[misc]  # Triton has no types

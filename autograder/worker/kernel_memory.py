@@ -5,7 +5,6 @@ orders programs, nor the lanes of one program: what depends on an order is a fau
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ class Region:
         )
         self.valid = np.zeros(self.extent, dtype=bool)
         self.in_shape(self.valid)[...] = True
-        self.whole = bool(self.valid.all())
+        self.whole, self.bytes = bool(self.valid.all()), self.extent * self.size
         self.counts: dict[str, _Array] = {}  # by verb, where a trace asks for them
 
     def in_shape(self, values: _Array) -> _Array:
@@ -161,27 +160,37 @@ class Memory:
         """
         self._clock += 1
         lanes = self._lanes_of(addresses.shape)
-        everything = bool(on.all())
+        everything = bool(np.logical_and.reduce(on, axis=None))
         given = (addresses.reshape(-1) if everything else addresses[on]).view(np.int64)
+        written = values
         if not everything:
             lanes = lanes[on.reshape(-1)]
-        found = np.empty_like(given)
-        touched = []
-        for region, mine in self._by_region(given, verb):
-            offsets = self._offsets(region, given[mine], verb)
-            if values is not None:
-                written = values.reshape(-1) if everything else values[on]
-                self._check_store(region, offsets, lanes[mine], written[mine])
+            written = values[on] if values is not None else None
+        elif values is not None:
+            written = values.reshape(-1)
+        found, touched = given, []
+        for region, mine, ends in self._by_region(given, verb):
+            if mine is None:
+                offsets = self._offsets(region, given, ends, verb)
+                self._check(region, offsets, lanes, verb, written)
+                found = given + (region.address - region.base)
             else:
-                self._check_load(region, offsets, lanes[mine], verb)
-            self._count(region, offsets, verb)
-            found[mine] = region.address + offsets * region.size
+                offsets = self._offsets(region, given[mine], ends, verb)
+                self._check(region, offsets, lanes[mine], verb, None if written is None else written[mine])
+                found = np.where(mine, given + (region.address - region.base), found)
             touched.append((region, offsets))
         if everything:
             return found.view(np.uint64).reshape(addresses.shape), touched
         real = np.zeros(addresses.shape, dtype=np.uint64)
         real[on] = found.view(np.uint64)
         return real, touched
+
+    def _check(self, region: Region, offsets: _Array, lanes: _Array, verb: str, written: _Array | None) -> None:
+        if written is not None:
+            self._check_store(region, offsets, lanes, written)
+        else:
+            self._check_load(region, offsets, lanes, verb)
+        self._count(region, offsets, verb)
 
     def _lanes_of(self, shape: tuple[int, ...]) -> _Array:
         """A number a lane. Equal numbers of two accesses are the same lane: tiles of one shape, seen at one place."""
@@ -192,26 +201,35 @@ class Memory:
             lanes = self._lanes[shape] = np.arange(int(np.prod(shape)), dtype=np.int64) + (kind << _LANE)
         return lanes
 
-    def _by_region(self, given: _Array, verb: str) -> Iterator[tuple[Region, Any]]:
-        """Each tensor that is touched, and which of the addresses are its own."""
+    def _by_region(self, given: _Array, verb: str) -> list[tuple[Region, _Array | None, tuple[int, int]]]:
+        """Each tensor that is touched, which of the addresses are its own (None: all), and the first and the last."""
         if not given.size:
-            return
+            return []
         half = 1 << (_SPAN - 1)
-        first, last = ((int(end) + half) >> _SPAN for end in (given.min(), given.max()))
-        numbers = None if first == last else (given + half) >> _SPAN
-        for number in [first] if numbers is None else np.unique(numbers).tolist():
-            region = self.regions.get(number)
-            if region is None:
-                raise KernelFault(f"{self._who()} {verb} an address that belongs to no tensor")
-            yield region, slice(None) if numbers is None else numbers == number
+        ends = _ends(given)
+        first, last = ends[0] + half >> _SPAN, ends[1] + half >> _SPAN
+        if first == last:
+            return [(self._region(first, verb), None, ends)]
+        numbers = (given + half) >> _SPAN
+        touched = [(self._region(number, verb), numbers == number) for number in np.unique(numbers).tolist()]
+        return [(region, mine, _ends(given[mine])) for region, mine in touched]
 
-    def _offsets(self, region: Region, given: _Array, verb: str) -> _Array:
+    def _region(self, number: int, verb: str) -> Region:
+        region = self.regions.get(number)
+        if region is None:
+            raise KernelFault(f"{self._who()} {verb} an address that belongs to no tensor")
+        return region
+
+    def _offsets(self, region: Region, given: _Array, ends: tuple[int, int], verb: str) -> _Array:
         """How many elements after the first each address lies; all must be elements."""
-        offsets: _Array = (given - region.base) // region.size
-        beside = (given - region.base) % region.size
+        far = given - region.base
+        offsets: _Array = far >> region.size.bit_length() - 1  # an element has 1, 2, 4 or 8 bytes
+        beside = far & region.size - 1
+        between = np.logical_or.reduce(beside)
+        if region.whole and not between and ends[0] >= region.base and ends[1] - region.base < region.bytes:
+            return offsets
         inside = (offsets >= 0) & (offsets < region.extent)
-        if not region.whole:
-            inside[inside] = region.valid[offsets[inside]]
+        inside[inside] = region.valid[offsets[inside]]
         wrong = ~inside | (beside != 0)
         if not wrong.any():
             return offsets
@@ -281,7 +299,7 @@ class Memory:
                 )
         at[where] = self._clock
         by[where] = lanes
-        if (lost := by[where] != lanes).any():  # two lanes of this store, one element
+        if lanes.size > 1 and (lost := by[where] != lanes).any():  # two lanes of this store, one element
             last = dict(zip(lanes.tolist(), bits.tolist(), strict=True))
             lost &= bits != np.array([last[lane] for lane in by[where].tolist()], dtype=bits.dtype)
             if lost.any():
@@ -317,6 +335,13 @@ class Memory:
                 f"{self._who()} {verb} {_place(region, offsets, foreign)}, which another program has "
                 "written: programs run in any order, so the result would be a matter of luck"
             )
+
+
+def _ends(addresses: _Array) -> tuple[int, int]:
+    """The first and the last."""
+    if addresses.size == 1:
+        return (only := int(addresses[0])), only
+    return int(np.minimum.reduce(addresses)), int(np.maximum.reduce(addresses))
 
 
 def _place(region: Region, offsets: _Array, which: _Array) -> str:

@@ -7,6 +7,7 @@ same text stands in the notebook that needs it (`build` copies it), so it uses n
 """
 
 import contextlib
+import dataclasses
 import inspect
 import operator
 import random
@@ -23,8 +24,9 @@ from autograder.worker.kernel_autotune import Autotuned
 from autograder.worker.kernel_compiler import Compiler
 from autograder.worker.kernel_language import Language
 from autograder.worker.kernel_memory import KernelFault, Memory, program_in_words
+from autograder.worker.kernel_tape import Recorder
 
-_KNOWN = ((3, 6), (3, 9))
+_TESTED = ((3, 6), (3, 9))
 _POISON = {"f": float("nan"), "b": True}
 
 
@@ -78,13 +80,17 @@ class Strict:
         self._order: list[tuple[int, ...]] = []
         self._axes = 1
         builder = interpreter.interpreter_builder
-        self._original = {name: getattr(builder, name) for name in _HOOKED}
-        for name in _HOOKED:
+        self._original = {name: getattr(builder, name) for name in _HOOKED if hasattr(builder, name)}
+        for name in self._original:
             setattr(builder, name, getattr(self, "_" + name))
+        # overflow is computed beside each operation, and told to an assertion that nobody has switched on
+        builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+        self._recorder = Recorder(builder)
+        interpreter.interpreter_builder = interpreter.interpreter_semantic.builder = self._recorder
         self._convert = interpreter._implicit_cvt
         interpreter._implicit_cvt = self._implicit_cvt
         self._compiler = Compiler()
-        Language()
+        Language(self._recorder)
         self._wrap_executor(interpreter.GridExecutor)
         self._wrap_kernels(interpreter.InterpretedFunction)
         self._wrap_autotuner(autotuner.Autotuner)
@@ -110,6 +116,8 @@ class Strict:
             return args, keywords
 
         def launch(grid: Any, *args: Any, **kwargs: Any) -> Any:
+            self._recorder.begin()
+            grid.fn = self._recorder.over(grid.fn)
             try:
                 with np.errstate(all="ignore"):  # a GPU does not warn of infinities
                     call(grid, *args, **kwargs)
@@ -163,6 +171,7 @@ class Strict:
         region = self.memory.region_of(argument)
         if region is not None and hasattr(argument, "data_ptr"):
             converted.handle.data = np.array([region.base], dtype=np.uint64)
+        self._recorder.know(converted)
         return converted
 
     def _set_grid_dim(self, *sizes: Any) -> None:
@@ -199,12 +208,16 @@ class Strict:
         return self._original["create_masked_store"](real, value, mask, *rest, **options)
 
     def _create_tensor_pointer_load(self, pointer: Any, boundary_check: Any, *rest: Any) -> Any:
-        with _naming_unchecked_axes(pointer, boundary_check):
+        try:
             return self._original["create_tensor_pointer_load"](pointer, boundary_check, *rest)
+        except KernelFault as fault:
+            raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
     def _create_tensor_pointer_store(self, pointer: Any, value: Any, boundary_check: Any, *rest: Any) -> Any:
-        with _naming_unchecked_axes(pointer, boundary_check):
+        try:
             return self._original["create_tensor_pointer_store"](pointer, value, boundary_check, *rest)
+        except KernelFault as fault:
+            raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
     def _create_atomic_rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         real, _ = self._touch(pointers, mask, "adds to")
@@ -268,17 +281,12 @@ def _as_handle(mask: Any) -> Any:
     return mask
 
 
-@contextlib.contextmanager
-def _naming_unchecked_axes(pointer: Any, boundary_check: Any) -> Iterator[None]:
+def _naming_unchecked_axes(fault: KernelFault, pointer: Any, boundary_check: Any) -> KernelFault:
     """A fault of a block pointer says which of its axes nothing checks."""
-    try:
-        yield
-    except KernelFault as fault:
-        axes = [str(axis) for axis in range(len(pointer.block_shape)) if axis not in boundary_check]
-        if not axes:
-            raise
-        unchecked = f"boundary_check of this block pointer leaves out axis {' and '.join(axes)}"
-        raise KernelFault(f"{fault}; {unchecked}") from None
+    axes = [str(axis) for axis in range(len(pointer.block_shape)) if axis not in boundary_check]
+    if not axes:
+        return fault
+    return KernelFault(f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(axes)}")
 
 
 def _interpreted() -> bool:
@@ -289,19 +297,50 @@ def install() -> Strict:
     """The strict interpreter of this process.
 
     Raises:
-        UnknownTriton: this Triton is not one that it knows.
+        UnknownTriton: this Triton has another interpreter than the versions that ours was tested with: an older one,
+            or a newer one in which a small kernel does not do what it should.
     """
     known = getattr(interpreter, "attention_kit_strict", None)
     if known is None:
         version = tuple(int(part) for part in triton.__version__.split(".")[:2])
-        if not _KNOWN[0] <= version <= _KNOWN[1]:
-            raise UnknownTriton(
-                f"the strict interpreter knows Triton 3.6 to 3.9, and this is {triton.__version__}: "
-                "pip install triton==3.7.1"
-            )
-        known = Strict()
+        if version < _TESTED[0]:
+            raise _unknown()
+        try:
+            known = Strict()
+            if version > _TESTED[1]:
+                _probe(known)
+        except Exception as error:
+            raise _unknown(f", in which it fails ({type(error).__name__}: {error})") from error
         interpreter.attention_kit_strict = known
     return known
+
+
+def _unknown(why: str = "") -> UnknownTriton:
+    return UnknownTriton(
+        f"the strict interpreter knows Triton 3.6 to 3.9, and this is {triton.__version__}{why}: "
+        "pip install triton==3.7.1"
+    )
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _probe_kernel(x_ptr, y_ptr, n, block: triton.language.constexpr):  # type: ignore[no-untyped-def]
+    """Each program adds its row's sum to its row."""
+    at = triton.language.program_id(0) * n + triton.language.arange(0, block)
+    inside = triton.language.arange(0, block) < n
+    x = triton.language.load(x_ptr + at, mask=inside, other=0.0)
+    triton.language.store(y_ptr + at, x + triton.language.sum(x, 0), mask=inside)
+
+
+def _probe(strict: Strict) -> None:
+    """A kernel that is right is right, is counted, and is refused where it goes too far."""
+    x, y = torch.arange(6.0), torch.zeros(6)
+    with strict.record({}) as seen:
+        _probe_kernel[(2,)](x, y, 3, block=4)
+    if y.tolist() != [3.0, 4.0, 5.0, 15.0, 16.0, 17.0] or (seen.programs, dict(seen.loads)) != (2, {"x": 6}):
+        raise RuntimeError("a small kernel is not what it should be")
+    with contextlib.suppress(KernelFault):
+        _probe_kernel[(2,)](x, y, 4, block=4)
+        raise RuntimeError("an address past the end is not refused")
 
 
 def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Any, Recording]:
