@@ -5,9 +5,11 @@ Nothing heavy is imported before it is needed: `--help` answers at once.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +18,7 @@ import click
 from autograder import __version__
 from autograder.errors import KitError
 from autograder.explain import explained
+from autograder.sandbox.tiers import ISOLATIONS
 
 if TYPE_CHECKING:
     from autograder.grading.run import GradeRequest, GradeSummary
@@ -37,7 +40,6 @@ EXPORTS = (
     "moodle-feedback",
     "ilias-feedback",
 )
-ISOLATIONS = ("auto", "strict", "none", "namespaces", "landlock", "uid", "no-open")
 
 
 class Commands(click.Group):
@@ -72,6 +74,25 @@ class CountOrAll(click.ParamType["int | None"]):
         if not str(value).isdecimal():
             self.fail(f"{value!r} is neither a number nor `all`", param, ctx)
         return int(value)
+
+
+def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
+    """The arguments and options that `grade` and `regrade` share."""
+    shared = (
+        click.argument("assignment"),
+        click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path)),
+        click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core)."),
+        click.option(
+            "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
+        ),
+        click.option(
+            "--device",
+            type=click.Choice(DEVICES),
+            default="cpu",
+            help="Where kernels run: in the interpreter (cpu), or there and on a GPU (cuda).",
+        ),
+    )
+    return functools.reduce(lambda made, add: add(made), reversed(shared), command)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -234,19 +255,8 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 
 
 @main.command()
-@click.argument("assignment")
-@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@what_and_how
 @click.option("--out", type=click.Path(path_type=Path), help="Where results go (default: results/ of the course).")
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-@click.option(
-    "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
-)
-@click.option(
-    "--device",
-    type=click.Choice(DEVICES),
-    default="cpu",
-    help="Where kernels run: in the interpreter (cpu), or there and on a GPU (cuda).",
-)
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
 def grade(
@@ -269,14 +279,14 @@ def grade(
     summary = grade_command(request, quiet=as_json)
     if as_json:
         click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
-        for line in _not_graded(summary):
+        for line in not_graded(summary):
             click.echo(line, err=True)
     else:
         _tell(summary, request)
     sys.exit(1 if summary.problems or summary.overlooked else 0)
 
 
-def _not_graded(summary: GradeSummary) -> list[str]:
+def not_graded(summary: GradeSummary) -> list[str]:
     """A line for each submission that has no new result, and for what was not taken for a submission."""
     from autograder.outputs.text import one_line
 
@@ -299,7 +309,7 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(terminal_table(summary.results))
-    for line in _not_graded(summary):
+    for line in not_graded(summary):
         click.echo(line)
     for timed in summary.speeds:
         click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
@@ -316,14 +326,10 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
 
 @main.command()
-@click.argument("assignment")
-@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@what_and_how
 @click.option(
     "--results", type=click.Path(path_type=Path), help="Where the results that count lie (default: results/)."
 )
-@click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core).")
-@click.option("--isolation", type=click.Choice(ISOLATIONS), default="auto", help="As of `grade`.")
-@click.option("--device", type=click.Choice(DEVICES), default="cpu", help="As of `grade`.")
 @click.option("--apply", is_flag=True, help="Make the new results those that count; the old ones are kept by date.")
 def regrade(
     assignment: str,

@@ -60,13 +60,12 @@ def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
     return _Matching(cells, release).run()
 
 
-def cell_of(submission: Submission, question: str, function: str = "") -> Cell | None:
+def cell_of(submission: Submission, question: str) -> Cell | None:
     """The cell that answers a question: its own, or else the last cell that defines its function."""
     own = next((cell for cell in submission.cells if cell.id == question), None)
-    name = function or question
-    if own is not None and name in defined_names(own.source):
+    if own is not None and question in defined_names(own.source):
         return own
-    return next((cell for cell in reversed(submission.cells) if name in defined_names(cell.source)), own)
+    return next((cell for cell in reversed(submission.cells) if question in defined_names(cell.source)), own)
 
 
 class _Matching:

@@ -12,7 +12,6 @@ from autograder.outputs.pages import render
 from autograder.outputs.store import path_name
 from autograder.points import is_full, shown
 from autograder.prerequisites import prerequisites
-from autograder.whole_files import write_whole
 
 WHAT_HAPPENED: dict[Outcome, str] = {
     "passed": "passed",
@@ -89,19 +88,6 @@ def feedback_page(
 def feedback_path(folder: Path, assignment: str, student: str) -> Path:
     """Where nbgrader puts its own page: <folder>/<student>/<assignment>/<assignment>.html."""
     return folder / path_name(student) / assignment / f"{assignment}.html"
-
-
-def write_feedback(
-    folder: Path,
-    result: Result,
-    uses: Mapping[str, Sequence[str]] | None = None,
-    speed: str = "",
-    mark: Mark | None = None,
-) -> Path:
-    """Write the student's page and return where it lies."""
-    path = feedback_path(folder, result.assignment, result.student)
-    write_whole(path, feedback_page(result, uses, speed, mark))
-    return path
 
 
 def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autograder.model import Graded, QuestionResult, Result
-from autograder.outputs.text import one_line, shorten
+from autograder.model import QuestionResult, Result
+from autograder.outputs.text import one_line
 from autograder.points import is_full, shown
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def mark(question: QuestionResult) -> str:
     return "~" if question.score > 0 else "✗"
 
 
-def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -> RenderableType:
+def terminal_table(results: Sequence[Result]) -> RenderableType:
     """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
 
-    `problems` are the submissions without a result. Every text is a rich Text, so that no name is read as markup.
+    Every text is a rich Text, so that no name is read as markup.
     """
     from rich.console import Group
     from rich.text import Text
@@ -45,11 +45,6 @@ def terminal_table(results: Sequence[Result], problems: Sequence[Graded] = ()) -
     unwalled = sum(result.walls == "none" for result in results)
     if unwalled:
         parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
-    for problem in problems[:LONGEST_TABLE]:
-        reason = shorten(one_line(problem.problem), 200)
-        parts.append(Text(f"not graded: {one_line(problem.student)}: {reason}", style="red"))
-    if len(problems) > LONGEST_TABLE:
-        parts.append(Text(f"not graded: {len(problems) - LONGEST_TABLE} more", style="red"))
     return Group(*parts)
 
 

@@ -180,11 +180,6 @@ def enforce(program: bytes) -> None:
     syscall("seccomp", 1, 0, ctypes.c_void_p(ctypes.addressof(holder)))
 
 
-def known_machine() -> bool:
-    """Whether the kit has the call numbers of this processor."""
-    return MACHINE in _AUDIT_ARCH and bool(SYSCALLS)
-
-
 def _low(argument: int) -> int:
     """Offset of an argument's low word in what the filter sees."""
     return 16 + 8 * argument

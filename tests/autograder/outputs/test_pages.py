@@ -10,7 +10,7 @@ import pytest
 
 from autograder.intake.collected import Collected
 from autograder.model import Diagnosis, ManualGrades, ManualScore
-from autograder.outputs.feedback import carried_note, feedback_page, write_feedback
+from autograder.outputs.feedback import carried_note, feedback_page, feedback_path
 from autograder.outputs.late import Lateness
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import prose
@@ -19,6 +19,7 @@ from autograder.outputs.statistics import histogram, question_statistics, shares
 from autograder.outputs.store import Timed
 from autograder.outputs.text import clean
 from autograder.prerequisites import prerequisites
+from autograder.whole_files import write_whole
 
 VOID = {"meta", "br", "rect", "link", "img", "input"}
 
@@ -138,10 +139,8 @@ def test_prerequisites_of_prerequisites_count():
     assert prerequisites("norm", uses) == []
 
 
-def test_feedback_lies_where_nbgrader_looks(tmp_path, plain):
-    path = write_feedback(tmp_path, plain)
-    assert path == tmp_path / "ada" / "attention" / "attention.html"
-    assert path.read_text(encoding="utf-8") == feedback_page(plain)
+def test_feedback_lies_where_nbgrader_looks(tmp_path):
+    assert feedback_path(tmp_path, "attention", "ada") == tmp_path / "ada" / "attention" / "attention.html"
 
 
 def test_no_submission_has_no_questions_to_show(plain):
@@ -218,7 +217,7 @@ def test_every_question_has_a_column_with_its_number(plain):
 def test_the_report_leads_to_the_pages(tmp_path, plain):
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_of(plain), mark_of(odd)]
-    write_feedback(tmp_path / "feedback", odd)
+    write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
     path = write_report(tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback")
     assert path == tmp_path / "results" / "attention.html"
     links = set(re.findall(r'href="(\.\.[^"]+)"', path.read_text(encoding="utf-8")))
