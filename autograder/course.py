@@ -31,6 +31,7 @@ class Between:
     """Whether `least` itself is allowed."""
 
     def allows(self, value: float) -> bool:
+        """Whether the value lies between the ends."""
         return self.least <= value <= self.most and (self.least_too or value != self.least)
 
     def __str__(self) -> str:
@@ -46,6 +47,7 @@ class OneOf:
     words: tuple[str, ...]
 
     def allows(self, value: str) -> bool:
+        """Whether the value is one of the words."""
         return value in self.words
 
     def __str__(self) -> str:
@@ -59,6 +61,7 @@ class OneLine:
     longest: int
 
     def allows(self, value: str) -> bool:
+        """Whether the value is one printable line, not blank, and not too long."""
         return bool(value.strip()) and value.isprintable() and len(value) <= self.longest
 
     def __str__(self) -> str:
@@ -70,6 +73,7 @@ class ZoneName:
     """A time zone of the IANA database, or "" for none."""
 
     def allows(self, value: str) -> bool:
+        """Whether the value is empty or names a zone that this machine knows."""
         return not value or known_zone(value) is not None
 
     def __str__(self) -> str:
@@ -157,10 +161,12 @@ class Assignment:
 
     @property
     def release(self) -> Path:
+        """The notebook that students get."""
         return self.root / Folder.RELEASES.path / self.name / f"{self.name}.ipynb"
 
     @property
     def solution(self) -> Path:
+        """The answer key, a notebook."""
         return self.root / Folder.SOLUTIONS.path / self.name / f"{self.name}.ipynb"
 
     @property
@@ -184,10 +190,12 @@ class Course:
 
     @property
     def sources(self) -> Path:
+        """Folder of the source notebooks, each in a folder of its own."""
         return self.root / Folder.SOURCE.path
 
     @property
     def solutions(self) -> Path:
+        """Folder of the answer keys."""
         return self.root / Folder.SOLUTIONS.path
 
     @property
@@ -197,10 +205,12 @@ class Course:
 
     @property
     def submitted(self) -> Path:
+        """Folder of what was handed in, as <student>/<assignment>/."""
         return self.root / Folder.SUBMITTED.path
 
     @property
     def results(self) -> Path:
+        """Folder of the results, unless a command is told another."""
         return self.root / Folder.RESULTS.path
 
     @property
@@ -210,6 +220,7 @@ class Course:
 
     @property
     def feedback(self) -> Path:
+        """Folder of the pages for students."""
         return self.root / Folder.FEEDBACK.path
 
     @property

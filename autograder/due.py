@@ -24,6 +24,7 @@ class DueTimes:
     extensions: Mapping[str, Mapping[str, timedelta | datetime]] = field(default_factory=dict)
 
     def extension(self, assignment: str, student: str) -> timedelta | datetime | None:
+        """A student's extension for an assignment: by how long, or until when; None for none."""
         return self.extensions.get(assignment, {}).get(student)
 
 

@@ -53,6 +53,7 @@ class SourceCell:
 
     @property
     def is_code(self) -> bool:
+        """Whether it is a code cell."""
         return self.kind in CODE_TAGS
 
 
@@ -64,6 +65,7 @@ class SourceNotebook:
     cells: tuple[SourceCell, ...]
 
     def of_kind(self, kind: Kind) -> tuple[SourceCell, ...]:
+        """Its cells of one kind, in their order."""
         return tuple(cell for cell in self.cells if cell.kind == kind)
 
     @property

@@ -81,6 +81,7 @@ class Bench:
 
     @property
     def clients(self) -> Sequence[HostClient]:
+        """The connections to the host, one for each grader."""
         return self.host.clients
 
     def renew(self) -> None:

@@ -79,6 +79,7 @@ class SuiteGrader:
 
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
+        """The suite's questions by name."""
         return {question.name: question for question in self.suite.questions}
 
     def grade(self, client: HostClient, isolation: str, found: FoundSubmission) -> Graded:
@@ -267,6 +268,7 @@ class SuiteGrader:
         return self._diagnosticians[id(client)]
 
     def close(self) -> None:
+        """End the suite's pytest session."""
         self.suite.close()
 
     def __enter__(self) -> SuiteGrader:
@@ -306,6 +308,7 @@ class MistakeRunner:
         return self._sitting.run(grader.questions[question], tests, keep_worker=True, keep_calls=True)
 
     def close(self) -> None:
+        """End the worker that is open, if one is."""
         if self._sitting is not None:
             self._sitting.close()
             self._sitting = None

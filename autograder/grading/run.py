@@ -85,6 +85,8 @@ class Progress:
         return self
 
     def step(self, graded: Graded) -> None:
+        """Count one submission and show whose it was."""
+
         from rich.markup import escape
 
         score = f"{graded.result.score:g}" if graded.result else "not graded"

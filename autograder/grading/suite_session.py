@@ -78,6 +78,7 @@ class SuiteSession:
 
     @property
     def max_score(self) -> float:
+        """The points of all tests together."""
         return sum(question.points for question in self.questions)
 
     def run(self, question: str, test: str) -> BaseException | None:
@@ -110,6 +111,7 @@ class SuiteSession:
         return suite_fault(raised, test, self.assignment.suite)
 
     def close(self) -> None:
+        """End the session by the hooks that pytest ends one with."""
         if self._session is not None:
             self._config.hook.pytest_sessionfinish(session=self._session, exitstatus=0)
             self._session = None

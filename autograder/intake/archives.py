@@ -67,6 +67,7 @@ class Incoming:
 
     @property
     def name(self) -> str:
+        """The file's own name, without folders."""
         return (self.inside or self.parts)[-1]
 
     @property

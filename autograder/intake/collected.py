@@ -66,6 +66,7 @@ class Collected:
     said: tuple[str, ...] = ()
 
     def to_json(self) -> str:
+        """The text of the record."""
         return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
 
 

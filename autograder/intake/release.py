@@ -38,6 +38,7 @@ class ReleaseCell:
 
     @cached_property
     def look(self) -> Looked:
+        """The cell's text, looked at once."""
         return Looked(self.source)
 
 
@@ -50,10 +51,12 @@ class Release:
 
     @cached_property
     def by_id(self) -> dict[str, ReleaseCell]:
+        """Its cells by grade_id."""
         return {cell.id: cell for cell in self.cells}
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:
+        """The question cells, in their order."""
         return tuple(cell for cell in self.cells if cell.role == "question")
 
     @cached_property

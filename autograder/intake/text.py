@@ -44,18 +44,22 @@ class Looked:
 
     @cached_property
     def plain(self) -> str:
+        """As `plain`."""
         return plain(self.source)
 
     @cached_property
     def lines(self) -> frozenset[str]:
+        """As `code_lines`."""
         return code_lines(self.source)
 
     @cached_property
     def functions(self) -> frozenset[str]:
+        """As `defined_functions`."""
         return defined_functions(self.source)
 
     @cached_property
     def names(self) -> frozenset[str]:
+        """As `defined_names`."""
         return defined_names(self.source)
 
     @cached_property

@@ -70,6 +70,8 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
 
 
 class MakeRelease(_Make):
+    """`nbgrader generate_assignment`."""
+
     nbgraders_steps = (
         preprocessors.IncludeHeaderFooter,
         preprocessors.InstantiateTests,
@@ -91,6 +93,8 @@ class MakeRelease(_Make):
 
 
 class MakeSolution(_Make):
+    """`nbgrader generate_solution`."""
+
     nbgraders_steps = (
         preprocessors.IncludeHeaderFooter,
         preprocessors.LockCells,

@@ -47,6 +47,7 @@ class Timed:
     older: str = ""
 
     def to_dict(self) -> dict[str, object]:
+        """Its entry in the timing file; what is not there is left out."""
         entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
         speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
         return entry | ({"speeds": speeds} if speeds else {}) | ({"older": self.older} if self.older else {})
@@ -226,6 +227,7 @@ class TimingFile:
         self.write(to_disk=settled)
 
     def write(self, *, to_disk: bool = True) -> None:
+        """Write the file whole."""
         parts = ",\n".join(self._texts[student] for student in sorted(self._texts))
         listed = f"[\n{parts}\n ]" if parts else "[]"
         text = f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'

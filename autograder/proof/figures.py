@@ -58,10 +58,12 @@ class QuestionFigures:
 
     @property
     def median_lost(self) -> float:
+        """What its mistakes lose of its points: the median, as a share."""
         return statistics.median([mistake.lost for mistake in self.mistakes] or [0.0])
 
     @property
     def most_lost(self) -> float:
+        """What its dearest mistake loses of its points, as a share."""
         return max([mistake.lost for mistake in self.mistakes] or [0.0])
 
     def exceptions(self, kind: str) -> int:

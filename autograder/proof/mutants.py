@@ -53,6 +53,7 @@ def sample(all_of_them: Sequence[Tryable], count: int | None, seed: str) -> list
 
 
 def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
+    """The mutants as answers to be tried."""
     return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
 
 

@@ -78,10 +78,12 @@ class Tried:
 
     @property
     def failed(self) -> frozenset[str]:
+        """Names of the tests that did not pass."""
         return frozenset(test.name for test in self.tests if test.outcome != "passed")
 
 
 def known_trial(answer: KnownAnswer) -> Trial:
+    """A known answer as one to be tried."""
     kind: Kind = "mistake" if answer.is_mistake else "alternate"
     return Trial(kind, answer.question, answer.name, answer.cell, keeps=answer.keeps)
 

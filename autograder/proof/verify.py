@@ -96,6 +96,7 @@ class Proof:
 
     @property
     def mutants(self) -> list[Judged]:
+        """Every mutant that was tried, of all questions."""
         return [mutant for question in self.figures for mutant in question.mutants]
 
     def __str__(self) -> str:

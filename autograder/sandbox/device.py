@@ -77,6 +77,7 @@ class DeviceBench:
 
     @property
     def client(self) -> HostClient:
+        """The one connection to the host of the device."""
         return self.host.clients[0]
 
 

@@ -121,6 +121,7 @@ class HostClient:
         return self.fault
 
     def close(self) -> None:
+        """Close the connection; the host ends when the last one is closed."""
         self._control.close()
 
     def _receive(self) -> dict[str, Any]:

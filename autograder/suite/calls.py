@@ -117,6 +117,7 @@ class CallLog:
         self.asked = True
 
     def parameter_names(self, function: str) -> list[str]:
+        """Names of the parameters of a function, or of a method as "Class.method"; none where they are not known."""
         known: Any = self.signatures
         for part in function.split("."):
             known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)

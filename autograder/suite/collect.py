@@ -36,6 +36,7 @@ class SuiteQuestion:
 
     @property
     def points(self) -> float:
+        """The sum of its tests' points."""
         return sum(test.points for test in self.tests)
 
 
@@ -132,6 +133,7 @@ class ImportProblems:
     def pytest_exception_interact(
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: pytest.CollectReport
     ) -> None:
+        """A hook of pytest: called for each file that does not import."""
         if call.excinfo is None:
             return
         error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps what an import raises

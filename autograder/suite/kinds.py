@@ -26,6 +26,7 @@ def kind_of(value: Any) -> str:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
+    """ "float64" rather than "torch.float64"."""
     return str(dtype).removeprefix("torch.")
 
 

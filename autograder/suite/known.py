@@ -45,6 +45,7 @@ class KnownAnswer:
 
     @property
     def is_mistake(self) -> bool:
+        """A mistake has a hint, an alternate none."""
         return bool(self.hint)
 
 

@@ -38,6 +38,7 @@ bench_key = pytest.StashKey[Bench]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """A hook of pytest: a session has a bench, empty until a grader fills it."""
     config.stash.setdefault(bench_key, Bench())
 
 
@@ -52,6 +53,7 @@ def seed(name: str, draw: int = 0) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A hook of pytest: each test has its own draws and its own log of calls."""
     bench = item.config.stash[bench_key]
     seed(f"{item.path.stem}::{item.name}", bench.draw)
     start_log(bench.reference)

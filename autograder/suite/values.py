@@ -31,22 +31,27 @@ def randperm(n: int) -> Tensor:
 
 
 def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """[*shape], float64 where no dtype is named."""
     return torch.zeros(*shape, dtype=dtype)
 
 
 def ones(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """[*shape], float64 where no dtype is named."""
     return torch.ones(*shape, dtype=dtype)
 
 
 def full(shape: Sequence[int], value: float, dtype: torch.dtype = torch.float64) -> Tensor:
+    """[*shape], every element `value`; float64 where no dtype is named."""
     return torch.full(tuple(shape), value, dtype=dtype)
 
 
 def eye(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """[n, n], ones on the diagonal; float64 where no dtype is named."""
     return torch.eye(n, dtype=dtype)
 
 
 def arange(*bounds: float, dtype: torch.dtype = torch.float64) -> Tensor:
+    """As `torch.arange`; float64 where no dtype is named."""
     return torch.arange(*bounds, dtype=dtype)
 
 

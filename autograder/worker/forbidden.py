@@ -31,6 +31,7 @@ class Ban(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def refuse(self, name: str) -> None:
+        """Note the call and raise ForbiddenCall."""
         self.called = name
         raise ForbiddenCall(f"this question is about writing what {name} does: it may not be called here")
 

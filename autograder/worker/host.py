@@ -347,6 +347,7 @@ def _refuse(controls: list[socket.socket], error: Exception) -> NoReturn:
 
 
 def main() -> None:
+    """Load the libraries, build what can be built once, and answer requests until nobody is connected."""
     gc.disable()  # nothing that is imported is ever freed
     controls = [socket.socket(fileno=descriptor) for descriptor in json.loads(sys.argv[1])]
     config = json.loads(controls[0].recv(1 << 16))

@@ -41,6 +41,7 @@ def _checked(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: Any) -> int:
+    """Make a system call by name. Raises: OSError."""
     if name not in SYSCALLS:
         raise OSError(errno.ENOSYS, f"{name}: not known on {MACHINE}")
     words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
@@ -48,11 +49,13 @@ def syscall(name: str, *arguments: Any) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
+    """As prctl(2). Raises: OSError."""
     words = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(_libc.prctl(ctypes.c_int(option), *words), f"prctl({option})")
 
 
 def no_new_privileges() -> None:
+    """Nothing that this process executes gives it more rights: seccomp and Landlock ask for it."""
     prctl(38, 1)
 
 
@@ -109,14 +112,17 @@ def use_huge_pages() -> None:
 
 
 def unshare(flags: int) -> None:
+    """As unshare(2). Raises: OSError."""
     _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
 
 
 def setns(descriptor: int, kind: int) -> None:
+    """As setns(2). Raises: OSError."""
     _checked(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """As mount(2). Raises: OSError."""
     result = _libc.mount(
         (source or "none").encode(),
         target.encode(),
@@ -128,10 +134,12 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 
 
 def detach(target: str) -> None:
+    """Unmount as soon as nobody uses it any more. Raises: OSError."""
     _checked(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
+    """As pivot_root(2). Raises: OSError."""
     syscall("pivot_root", ctypes.c_char_p(new.encode()), ctypes.c_char_p(old.encode()))
 
 
@@ -205,5 +213,6 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def enter_landlock(rules: int) -> None:
+    """Put a ruleset in force, for good. Raises: OSError."""
     no_new_privileges()
     syscall("landlock_restrict_self", rules, 0)
