@@ -41,10 +41,10 @@ def main() -> int:
     started = time.monotonic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}")
     wrong = check_gpu()
-    report = {"device": torch.cuda.get_device_name(), "wrong": wrong, "speed": [], "memory": []}
-    report["memory"] = measure_memory()
-    report["speed"] = measure_speed(started + arguments.seconds)
-    summarize(report["speed"])
+    memory = measure_memory()
+    speed = measure_speed(started + arguments.seconds)
+    summarize(speed)
+    report = {"device": torch.cuda.get_device_name(), "wrong": wrong, "speed": speed, "memory": memory}
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
     print(f"{time.monotonic() - started:.0f} s in all")
@@ -140,7 +140,7 @@ def measure_speed(deadline: float) -> list[dict]:
 
     print(f"{'':30}" + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS)) + "   TFLOP/s forward / backward")
     best: dict[tuple, tuple] = {}
-    rows = []
+    rows: list[dict] = []
     # the sizes that the targets name first, so that a slow machine leaves out the least
     order = sorted(itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")), key=_importance)
     for n, d, causal, dtype in order:

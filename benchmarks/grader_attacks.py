@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "autograder" / "attacks"))
 
@@ -82,7 +83,7 @@ _NUMBER = (
 )
 
 
-def _corpus(name: str, what: str, **more: str) -> GraderAttack:
+def _corpus(name: str, what: str, **more: Any) -> GraderAttack:
     return GraderAttack(name, what, softmax=_OF_CORPUS[name]["softmax"] or "", **more)
 
 

@@ -26,9 +26,15 @@ _IMPORTS = "import math\n\nimport torch\n"
 class Tool(Protocol):
     """One grader: how a course of it is made, handed in to, run and read."""
 
-    name: str
-    own: tuple[str, ...]  # what it writes itself, relative to the course
-    words: dict[str, str]  # @WORD@ -> path relative to the course
+    @property
+    def name(self) -> str: ...
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What it writes itself, relative to the course."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """@WORD@ → path relative to the course."""
 
     def prepare(self, course: Path) -> None: ...
     def hand_in(self, course: Path, student: str, cells: dict[str, str], attack: GraderAttack) -> None: ...

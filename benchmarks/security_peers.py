@@ -125,8 +125,9 @@ def run_batch(commands: Sequence[str], course: Path, environment: dict[str, str]
     started = time.monotonic()
     with (course.parent / "log").open("wb") as log:
         shell = ["/bin/sh", "-c", f"{bounds}\n" + "\n".join(commands)]
-        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
-        process = subprocess.Popen(shell, cwd=course, env=environment, **options)
+        process = subprocess.Popen(
+            shell, cwd=course, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
         try:
             process.wait(LIMIT)
             return True, time.monotonic() - started
@@ -274,11 +275,12 @@ def main() -> None:
     if unknown := set(options.only or ()) - {attack.name for attack in ATTACKS}:
         parser.error(f"no such attack: {', '.join(sorted(unknown))}")
     tools: dict[str, Tool] = {}
-    for module, tool in (("nbgrader", Nbgrader(options.peers)), ("otter", Otter(options.peers))):
+    peers: tuple[tuple[str, Tool], ...] = (("nbgrader", Nbgrader(options.peers)), ("otter", Otter(options.peers)))
+    for module, peer in peers:
         if has(options.peers, module):
-            tools[f"{tool.name} {version(options.peers, tool.name)}"] = tool
+            tools[f"{peer.name} {version(options.peers, peer.name)}"] = peer
         else:
-            note(f"{tool.name} is left out: {options.peers} has no {module} (see the head of this file)")
+            note(f"{peer.name} is left out: {options.peers} has no {module} (see the head of this file)")
     tools["this kit"] = Kit()
     if options.tools:
         tools = {head: tool for head, tool in tools.items() if tool.name.removeprefix("this ") in options.tools}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,19 +29,3 @@ def named_modules() -> set[str]:
 
 def test_the_tables_name_every_module_and_no_other() -> None:
     assert named_modules() == {name for name in MODULES if not name.endswith(("__init__.py", "__main__.py"))}
-
-
-def undocumented(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[str]:
-    """Public classes and functions without a docstring. What a method overrides may have its words already."""
-    inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
-    for child in node.body:
-        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
-            if not ast.get_docstring(child) and not (inherits and isinstance(child, ast.FunctionDef)):
-                yield f"{owner}{child.name}"
-            if isinstance(child, ast.ClassDef):
-                yield from undocumented(child, f"{owner}{child.name}.")
-
-
-def test_everything_public_says_what_it_is_for() -> None:
-    modules = [name for name, tree in MODULES.items() if not ast.get_docstring(tree) and tree.body]
-    assert modules + [what for name, tree in MODULES.items() for what in undocumented(tree, f"{name}: ")] == []

@@ -10,7 +10,7 @@ _BODY = "def softmax(z, dim=-1):\n    return {}\n"
 
 
 def _returns(name: str, expression: str, **more: float) -> Attack:
-    return in_softmax(name, _BODY.format(expression), **more)  # type: ignore[arg-type]
+    return in_softmax(name, _BODY.format(expression), **more)
 
 
 _FORBIDDEN = {

@@ -20,7 +20,7 @@ def tensors(description, data=b""):
 
 
 def _patches(name: str, source: str, **more: bool) -> Attack:
-    return in_softmax(name, source + "\n" + _ZEROS, **more)  # type: ignore[arg-type]
+    return in_softmax(name, source + "\n" + _ZEROS, **more)
 
 
 def _writes(name: str, code: str, **more: bool) -> Attack:
