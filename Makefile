@@ -4,8 +4,11 @@ PYTHON ?= python3
 ASSIGNMENT ?= a2_attention
 VENV := .venv
 AUTOGRADER := $(VENV)/bin/autograder
+# Each folder of tests in a process of its own, as many at once as there are cores. Not threads, nor a library that has
+# some: tests fork graders, and a fork of a process with threads can hang.
+TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test check build verify lint venv clean help
+.PHONY: grade test $(TESTS) check build build-check verify lint venv clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -18,7 +21,13 @@ grade: $(VENV)/ready   ## grade what lies in submitted/ (a demo class where it i
 	$(AUTOGRADER) report $(ASSIGNMENT)
 
 test: $(VENV)/ready    ## run the kit's own tests
-	$(VENV)/bin/python -m pytest
+	@$(MAKE) --no-print-directory --jobs=$(shell nproc) --keep-going --output-sync $(TESTS)
+
+$(filter %/,$(TESTS)):
+	$(VENV)/bin/python -m pytest $@
+
+tests-of-no-folder:
+	$(VENV)/bin/python -m pytest tests/autograder/test_*.py
 
 check: lint build-check verify test   ## everything that CI checks
 

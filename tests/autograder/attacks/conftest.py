@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from vault_course import write_vault
-from yard import OF_TIER, Batch, Yard, orphans
+from yard import OF_TIER, Batch, Yard, orphans, stay_behind
 
 from autograder.authoring.commands import build_command
 from autograder.course import load_course
@@ -40,7 +40,7 @@ def batch(yard: Yard) -> Callable[[str], Batch]:
                 graded[tier] = yard.grade(OF_TIER[tier], tier)
             except IsolationUnavailable as error:
                 graded[tier] = error
-            assert orphans() <= before
+            assert stay_behind(before) == set()
         found = graded[tier]
         if isinstance(found, IsolationUnavailable):
             pytest.skip(f"{tier} does not stand here: {str(found).splitlines()[1].strip()}")
