@@ -58,7 +58,7 @@ class Worker:
 
     def __init__(self, client: HostClient, limits: Limits, until: float = math.inf) -> None:
         self.until = until
-        self._client, self._cpu_seconds = client, limits.cpu_seconds
+        self._client, self._limits = client, limits
         grant = client.fork_worker(limits)
         self._number, self._sock, self._pidfd = grant.pid, grant.sock, grant.pidfd
         self._schedule = _open_schedule(_pid_here(grant.pidfd))
@@ -127,6 +127,17 @@ class Worker:
         header = {"op": "load", "cells": [list(cell) for cell in cells], "forbid": list(forbidden)}
         return self.stream(header, {}, seconds, what)
 
+    def turn_to(self, forbidden: Sequence[str]) -> bool:
+        """Go on with another question of the same submission. False where the worker is dead, or does not answer."""
+        if not self.alive:
+            return False
+        self.stand_ins = StandIns({}, self._limits)
+        header = {"op": "turn", "forbid": list(forbidden)}
+        try:
+            return self.request(header, {}, self._limits.call_seconds, "the next question").header.get("ok") is True
+        except (StudentTimeout, StudentCrashed):
+            return False
+
     def _left(self, seconds: float) -> float:
         """The time for one answer: its own limit, or what is left of the submission's."""
         return min(seconds, max(self.until - time.monotonic(), 0.05))
@@ -181,7 +192,7 @@ class Worker:
         if not ended:
             return  # it closed the socket and lived on
         end = self._client.end_of(self._number)
-        if end.signal == signal.SIGKILL and end.cpu_seconds < self._cpu_seconds:
+        if end.signal == signal.SIGKILL and end.cpu_seconds < self._limits.cpu_seconds:
             raise self._client.failed("a worker was killed: did the machine run out of memory?", WorkerKilled)
 
     def kill(self) -> None:

@@ -21,7 +21,13 @@ class Ban(TorchFunctionMode):
         super().__init__()
         self.called: str | None = None
         self._by_name = {_plain(name.rsplit(".", 1)[-1]): name for name in names}
+        self._replaced: list[tuple[Any, str, Any]] = []
         self._patch_classes(names)
+
+    def lift(self) -> None:
+        """Put back what was replaced."""
+        for owner, name, value in reversed(self._replaced):
+            setattr(owner, name, value)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last name
@@ -42,9 +48,13 @@ class Ban(TorchFunctionMode):
             owner = _loaded(owner_name)
             found = getattr(owner, last, None)
             if isinstance(found, type) and issubclass(found, torch.nn.Module):
-                found.forward = _refusing(self, name)
+                self._replace(found, "forward", name)
             elif found is not None and not owner_name.startswith("torch"):
-                setattr(owner, last, _refusing(self, name))
+                self._replace(owner, last, name)
+
+    def _replace(self, owner: Any, attribute: str, forbidden: str) -> None:
+        self._replaced.append((owner, attribute, getattr(owner, attribute)))
+        setattr(owner, attribute, _refusing(self, forbidden))
 
 
 def _loaded(name: str) -> Any:

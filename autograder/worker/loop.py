@@ -75,6 +75,16 @@ class Loop:
             self._reply({"ok": error is None, "error": error})
         fresh_seeds()
 
+    def _do_turn(self, frame: Frame) -> None:
+        """Turn to another question: no object of the one before is held, and what it forbade is allowed again."""
+        if self._ban is not None:
+            self._ban.lift()
+        self._ban = Ban(frame.header["forbid"]) if frame.header["forbid"] else None
+        self._objects.clear()
+        self._links.clear()
+        fresh_seeds()
+        self._reply({"ok": True})
+
     def _do_stand_in(self, frame: Frame) -> None:
         for name, methods in frame.header["names"].items():
             if methods is None:
