@@ -243,13 +243,14 @@ def collect(assignment: str, source: Path, origin: str) -> None:
 def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
     from autograder.course import find_course
-    from autograder.intake.demo import write_demo_class
 
     course = find_course()
     folder = to or course.submitted
     if if_empty and any(folder.glob(f"*/{assignment}")):
         click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
         return
+    from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
+
     written = write_demo_class(course, course.assignment(assignment), folder)
     click.echo(f"{len(written)} demo submissions of {assignment} in {folder}")
 

@@ -17,6 +17,7 @@ def suite_sha256(folder: Path) -> str:
 def files_sha256(folder: Path, *patterns: str, without: str = "") -> str:
     """Hash of the names and contents of the files that a pattern finds, but for those of one name."""
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in patterns for path in folder.glob(pattern) if path.name != without}):
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.name != without and path.is_file()}
+    for path in sorted(found):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

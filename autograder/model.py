@@ -285,6 +285,7 @@ class Graded:
         untried: whether the run or the machine, and not the submission, is why there is no result: an older result
             stays then, and the next run grades the submission.
         speeds: where it was graded with a device, and the function that its suite times passed.
+        text: the result file's text, where another process has written it already.
     """
 
     student: str
@@ -294,6 +295,7 @@ class Graded:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     untried: bool = False
     speeds: tuple[Speed, ...] = ()
+    text: str = ""
 
 
 def _result(raw: dict[str, Any]) -> Result:

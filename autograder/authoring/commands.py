@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build_record import remember_build, summary_of_last_build
 from autograder.authoring.check import check_assignment
 from autograder.authoring.release import release
 from autograder.authoring.source import read_source
@@ -78,14 +79,18 @@ def _fitting(assignment: Assignment) -> dict[str, Asked]:
 
 
 def _build(course: Course, assignment: Assignment) -> str:
+    if (summary := summary_of_last_build(course, assignment)) is not None:
+        return f"{assignment.name}: up to date ({summary})"
     built = build_assignment(course, assignment, _fitting(assignment))
     changed = write_build(assignment, built)
     what = f"{len(changed)} file{'s' * (len(changed) != 1)} changed" if changed else "up to date"
+    remember_build(course, assignment, _summary(built))
     return f"{assignment.name}: {what} ({_summary(built)})"
 
 
 def _check(course: Course, assignment: Assignment) -> str:
     built = check_assignment(course, assignment, _fitting(assignment))
+    remember_build(course, assignment, _summary(built))  # the files are those that a build would make
     return f"{assignment.name}: sound ({_summary(built)})"
 
 

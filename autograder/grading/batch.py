@@ -203,17 +203,18 @@ def _out_of_time(limits: Limits) -> str:
 
 
 def _to_wire(graded: Graded) -> bytes:
-    result = graded.result.to_json() if graded.result else None
+    """A line with what stands beside the result, and the result's own text."""
     speeds = [dataclasses.asdict(speed) for speed in graded.speeds]
-    parts = [result, graded.problem, graded.seconds, graded.untried, speeds]
-    return json.dumps(parts).encode("utf-8", "surrogatepass")
+    beside = json.dumps([graded.problem, graded.seconds, graded.untried, speeds])
+    return f"{beside}\n{graded.result.to_json() if graded.result else ''}".encode("utf-8", "surrogatepass")
 
 
 def _from_wire(found: FoundSubmission, message: bytes) -> Graded:
-    raw, problem, seconds, untried, speeds = json.loads(message)
-    result = Result.from_json(raw) if raw else None
+    beside, _, text = message.decode("utf-8", "surrogatepass").partition("\n")
+    problem, seconds, untried, speeds = json.loads(beside)
+    result = Result.from_json(text) if text else None
     timed = tuple(Speed(**speed) for speed in speeds)
-    return Graded(found.student, found.path, result, problem, seconds, untried, timed)
+    return Graded(found.student, found.path, result, problem, seconds, untried, timed, text)
 
 
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:

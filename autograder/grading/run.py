@@ -188,9 +188,9 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], *, quiet: boo
     try:
         with contextlib.closing(batch), Progress(len(todo), shown=not quiet and sys.stderr.isatty()) as progress:
             for graded in batch:
-                timing.note([graded], settled=graded.result is None)
+                timing.note([graded], settled=graded.result is None, more=True)
                 if graded.result is not None:
-                    write_result(request.results, graded.result)
+                    write_result(request.results, graded.result, graded.text)
                     weaker = graded.result.walls if graded.result.walls != "strict" else weaker
                 elif not graded.untried:
                     forget_result(request.results, request.assignment.name, graded.student)

@@ -31,6 +31,8 @@ from autograder.whole_files import clear_parts, write_whole
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
+_MOST_WRITES = 100
+"""How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
@@ -77,11 +79,11 @@ def result_path(folder: Path, assignment: str, student: str) -> Path:
     return folder / assignment / f"{path_name(student)}.json"
 
 
-def write_result(folder: Path, result: Result) -> Path:
+def write_result(folder: Path, result: Result, text: str = "") -> Path:
     """Write the result; an interrupted write leaves the old file, or none. Another result that it replaces is kept in
-    the history."""
+    the history. `text` is its JSON, where that is there already."""
     path = result_path(folder, result.assignment, result.student)
-    text = result.to_json()
+    text = text or result.to_json()
     keep_replaced(folder, result.assignment, path, text.encode("utf-8", "backslashreplace"), path.name)
     write_whole(path, text)
     return path
@@ -185,7 +187,9 @@ def timing_path(folder: Path, assignment: str) -> Path:
 
 
 class TimingFile:
-    """The timing file during a run: times and problems are noted as they come, and stand on disk at once.
+    """The timing file during a run: times and problems are noted as they come, and stand on disk at once, or in a large
+    class after a hundredth of it. A run that is killed in between loses those times; older results that it replaced
+    meanwhile stay marked as such, and are graded once more.
 
     Submissions that are not part of the run keep theirs.
     """
@@ -195,19 +199,23 @@ class TimingFile:
         self._entries: dict[str, Timed] = {}
         self._texts: dict[str, str] = {}
         self._unsettled = ""
+        self._unwritten = 0
         for entry in read_timing(folder, assignment):
             self._put(entry)
 
     def expect(self, students: Iterable[str]) -> None:
         """Say of older results that they are to be replaced: where the run ends before, the next one knows."""
-        for student in students:
-            if self._has_result(student):
-                self._keep(student, "it was to be graded again, and the run ended first")
+        older = [student for student in students if self._has_result(student)]
+        for student in older:
+            self._keep(student, "it was to be graded again, and the run ended first")
+        if older:
+            self._write(to_disk=False)
 
-    def note(self, graded: Sequence[Graded], *, settled: bool = True) -> None:
+    def note(self, graded: Sequence[Graded], *, settled: bool = True, more: bool = False) -> None:
         """Take in what came of submissions, and write the file.
 
         Args:
+            more: whether others will be noted: the file need not be written each time.
             settled: whether their results are written. Where they are just about to be, an older one stays marked as
                 such until the next is noted: a run that is killed in between has neither lost the times nor taken the
                 older result for the new one.
@@ -224,10 +232,12 @@ class TimingFile:
             problem = one.problem if one.result is None else ""
             older = known.older if known and not settled else ""
             self._put(Timed(one.student, seconds, problem, one.speeds, older))
-        self.write(to_disk=settled)
+        self._unwritten += len(graded)
+        if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
+            self._write(to_disk=not more)
 
-    def write(self, *, to_disk: bool = True) -> None:
-        """Write the file whole."""
+    def _write(self, *, to_disk: bool) -> None:
+        self._unwritten = 0
         parts = ",\n".join(self._texts[student] for student in sorted(self._texts))
         listed = f"[\n{parts}\n ]" if parts else "[]"
         text = f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'

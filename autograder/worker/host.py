@@ -210,6 +210,7 @@ class Host:
 
     def serve(self) -> None:
         """Answer spawn requests until every client is gone."""
+        self._set_environment()
         poller = select.poll()
         by_descriptor = {control.fileno(): control for control in self._controls}
         for descriptor in by_descriptor:
@@ -226,6 +227,15 @@ class Host:
                     continue
                 self._answer(by_descriptor[descriptor], json.loads(message), descriptors)
             self._reap()
+
+    def _set_environment(self) -> None:
+        """What workers find in theirs: set once, since each of them is a fork of this process."""
+        home = self._scratch if self._tier == "namespaces" or self._device else "/"
+        os.environ.clear()
+        os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", OMP_NUM_THREADS="1",
+                          MPLBACKEND="Agg", MPLCONFIGDIR=home,
+                          **_triton_environment(self._device or "cpu", home if self._device else ""))  # fmt: skip
+        tempfile.tempdir = None
 
     def _answer(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
         """A new worker, how one ended, or an end to all that were forked for this client."""
@@ -288,12 +298,6 @@ class Host:
                 rules, first_closed = first_closed, first_closed + 1
             os.closerange(first_closed, 1 << 20)
             connection = socket.socket(fileno=_WORKER_SOCKET)
-            home = self._scratch if self._tier == "namespaces" or self._device else "/"
-            os.environ.clear()
-            os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", OMP_NUM_THREADS="1",
-                              MPLBACKEND="Agg", MPLCONFIGDIR=home,
-                              **_triton_environment(self._device or "cpu", home if self._device else ""))  # fmt: skip
-            tempfile.tempdir = None
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             user = self._walls.FIRST_USER + self._forked % self._walls.USERS
             ground = dataclasses.replace(self._ground, landlock=rules, user=user)

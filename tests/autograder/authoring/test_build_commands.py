@@ -8,7 +8,7 @@ import sys
 import pytest
 from tiny_course import HEADER, write_assignment
 
-from autograder.authoring import check
+from autograder.authoring import check, commands
 from autograder.authoring.build import Asked
 from autograder.authoring.commands import build_command, questions_asked, release_command
 from autograder.errors import BadSource, KitError, UnknownAssignment
@@ -35,6 +35,25 @@ def test_points_come_from_the_suite(tiny):
 def test_building_says_what_changed(course):
     assert build_command(course, ["tiny"], check=False) == ["tiny: 4 files changed (2 questions, 10.5 points)"]
     assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
+
+
+def test_where_nothing_changed_nothing_is_collected_or_built(course, monkeypatch):
+    build_command(course, ["tiny"], check=False)
+    monkeypatch.setattr(commands, "build_assignment", None)
+    assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
+
+
+@pytest.mark.parametrize("part", ["source", "release", "solution", "suite"])
+def test_whatever_changed_since_the_last_build_it_is_made_again(course, tiny, monkeypatch, part):
+    build_command(course, ["tiny"], check=False)
+    changed = tiny.suite / "test_half.py" if part == "suite" else getattr(tiny, part)
+    changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    built = []
+    honest = commands.build_assignment
+    monkeypatch.setattr(commands, "build_assignment", lambda *given: built.append(given) or honest(*given))
+    (said,) = build_command(course, ["tiny"], check=False)
+    assert len(built) == 1
+    assert said.startswith("tiny: 1 file changed" if part in ("release", "solution") else "tiny: up to date")
 
 
 def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(two):

@@ -151,3 +151,17 @@ def test_a_broken_timing_file_stops_nothing(tmp_path, plain):
     assert store.read_timing(tmp_path, "attention") == []
     store.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
     assert [entry.student for entry in store.read_timing(tmp_path, "attention")] == ["ada"]
+
+
+def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for_each(tmp_path, plain, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        store, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
+    )
+    timing = store.TimingFile(tmp_path, "attention")
+    class_ = [Graded(f"s{number:03}", Path("a.ipynb"), plain, "", {"tests": 1.0}) for number in range(250)]
+    for one in class_:
+        timing.note([one], settled=False, more=True)
+    assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
+    timing.note(class_)
+    assert written[-1] == 250

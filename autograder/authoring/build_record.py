@@ -1,0 +1,48 @@
+"""What the last build of an assignment was made from, and what it made: where nothing changed there is nothing to do,
+and nothing heavy to load for it.
+
+    <course>/.autograder/built/<assignment>.json
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from autograder.course import Assignment, Course
+from autograder.fingerprint import files_sha256
+from autograder.whole_files import write_whole
+
+_KIT = Path(__file__).resolve().parents[1]
+_LIBRARIES = ("jupytext", "nbformat", "pytest")
+
+
+def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
+    """What was said of the last build; None where it has to be made again."""
+    try:
+        record = json.loads(_path(course, assignment).read_text(encoding="utf-8"))
+        return str(record["summary"]) if record["sha256"] == _sha256(assignment) else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def remember_build(course: Course, assignment: Assignment, summary: str) -> None:
+    """Keep it for the next time; where that cannot be written, the next time takes as long as this one."""
+    with contextlib.suppress(OSError):
+        text = json.dumps({"sha256": _sha256(assignment), "summary": summary})
+        write_whole(_path(course, assignment), text, to_disk=False)
+
+
+def _path(course: Course, assignment: Assignment) -> Path:
+    return course.root / ".autograder" / "built" / f"{assignment.name}.json"
+
+
+def _sha256(assignment: Assignment) -> str:
+    folders = [path.parent for path in (assignment.source, assignment.release, assignment.solution)]
+    parts = [files_sha256(folder, "**/*") for folder in (*folders, assignment.suite)]
+    parts += [files_sha256(_KIT, "**/*.py"), sys.version, *map(metadata.version, _LIBRARIES)]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
