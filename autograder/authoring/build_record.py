@@ -38,7 +38,7 @@ def remember_build(course: Course, assignment: Assignment, summary: str) -> None
 
 
 def _path(course: Course, assignment: Assignment) -> Path:
-    return course.root / ".autograder" / "built" / f"{assignment.name}.json"
+    return course.kept / "built" / f"{assignment.name}.json"
 
 
 def _sha256(assignment: Assignment) -> str:

@@ -10,6 +10,7 @@ import dataclasses
 import gc
 import itertools
 import json
+import math
 import os
 import re
 import time
@@ -39,12 +40,15 @@ EXTRAS = {
 }
 """What the host can load besides torch, and how a notebook looks that makes torch load it: a second or two each."""
 
+GRADERS_A_HOST = 8
+"""A host forks one worker after the other; so many graders it serves without letting them wait for each other."""
+
 
 class Bench:
-    """A proven host and a loaded suite: what grading needs, started once.
+    """Proven hosts and a loaded suite: what grading needs, started once.
 
-    A context manager. `clients` is how many processes will ask the host for workers. With a `device`, kernels run there
-    too, in workers of a second host.
+    A context manager. `clients` is how many processes will ask for workers. With a `device`, kernels run there too, in
+    workers of a host of its own.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class Bench:
     ) -> None:
         self.device: DeviceBench | None = None
         self.course, self.assignment = course, assignment
-        self.host: HostProcess = launch_host(course, isolation, clients, extras)
+        self.hosts = self._launch(isolation, clients, extras)
         try:
             gc.disable()  # nothing that is imported is ever freed
             with interrupts_put_off():  # torch swallows one while it loads
@@ -70,7 +74,7 @@ class Bench:
             self.suite: SuiteGrader = SuiteGrader(course, assignment)
             gc.enable()
             gc.freeze()
-            self.host = prove_host(course, isolation, self.host)
+            self._prove(isolation)
             if device is not None:
                 self.device = open_device(course, isolation, device)
                 self.suite.use_device(self.device)
@@ -80,9 +84,27 @@ class Bench:
         self.isolation = graded_behind(self.host.tier, device)
 
     @property
+    def host(self) -> HostProcess:
+        """The first of them: what is true of its walls is true of all."""
+        return self.hosts[0]
+
+    @property
     def clients(self) -> Sequence[HostClient]:
-        """The connections to the host, one for each grader."""
-        return self.host.clients
+        """The connections to the hosts, one for each grader."""
+        return [client for host in self.hosts for client in host.clients]
+
+    def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
+        count = math.ceil(clients / GRADERS_A_HOST)
+        shares = [clients // count + (number < clients % count) for number in range(count)]
+        return [launch_host(self.course, isolation, share, extras) for share in shares]
+
+    def _prove(self, isolation: str) -> None:
+        """The first host takes the best walls that stand, and the others take the same."""
+        for number, host in enumerate(self.hosts):
+            asked = self.host.tier if number else isolation
+            if number and host.tier != asked:
+                host.close()
+            self.hosts[number] = prove_host(self.course, asked, host)
 
     def renew(self) -> None:
         """Start the hosts anew behind the same walls: one has failed.
@@ -92,7 +114,8 @@ class Bench:
         """
         self._close_hosts()
         tier, extras = self.host.tier, self.host.extras
-        self.host = prove_host(self.course, tier, launch_host(self.course, tier, len(self.clients), extras))
+        self.hosts = self._launch(tier, len(self.clients), extras)
+        self._prove(tier)
         if self.device is not None:
             self.device = open_device(self.course, tier, self.device.device)
             self.suite.use_device(self.device)
@@ -107,7 +130,8 @@ class Bench:
         self._close_hosts()
 
     def _close_hosts(self) -> None:
-        self.host.close()
+        for host in self.hosts:
+            host.close()
         if self.device is not None:
             self.device.host.close()
 

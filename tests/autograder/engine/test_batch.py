@@ -44,9 +44,12 @@ def files(tmp_path: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (tmp_path / "results" / "small").glob("*")}
 
 
-def test_one_worker_and_two_give_the_same_bytes(course: Course, folder: Path, tmp_path: Path) -> None:
+def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
+    course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grade_command(request(course, folder, tmp_path, workers=1), quiet=True)
     one = files(tmp_path)
+    monkeypatch.setattr("autograder.grading.batch.GRADERS_A_HOST", 1)
     summary = grade_command(request(course, folder, tmp_path, workers=2, force=True), quiet=True)
     assert files(tmp_path) == one
     assert sorted(one) == ["student-001.json", "student-002.json"]

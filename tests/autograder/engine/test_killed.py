@@ -107,6 +107,20 @@ def test_who_is_killed_once_changes_no_result(
     assert len(list(tmp_path.glob("struck-*"))) == 1
 
 
+def test_where_there_are_several_hosts_the_death_of_one_changes_no_result_either(
+    bench: Bench,
+    class_of_two: list[FoundSubmission],
+    strike: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    undisturbed = graded(bench, class_of_two)
+    monkeypatch.setattr("autograder.grading.batch.GRADERS_A_HOST", 1)
+    with Bench(bench.course, bench.assignment, clients=2) as two:
+        assert [len(host.clients) for host in two.hosts] == [1, 1]
+        strike("host", times=1)
+        assert results(graded(two, class_of_two)) == results(undisturbed)
+
+
 @pytest.mark.parametrize(
     ("victim", "said"),
     [
