@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXTRAS = {
     "matplotlib": re.compile(r"matplotlib"),
-    "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.compile|torch\.func\b|flex_attention"),
+    "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.func\b|flex_attention"),
     "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
     "triton": re.compile(r"triton"),
 }

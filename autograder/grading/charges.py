@@ -18,6 +18,8 @@ def charged(runs: Mapping[str, TestRun], again: Mapping[str, TestRun] | None = N
       the question passed in which that function answered, with stand-ins or without.
     * A wrong value on ordinary arguments, which the first test of a question has, shows in the tests after it too,
       whatever their claim is: their hints are left out.
+    * An error has the cause that a test's hint names only where ordinary arguments do not raise one: where the first
+      test did not pass, errors stand without hints.
     """
     return _hinted(_seen_to_answer(_charged_once(runs), (again or {}).values()))
 
@@ -48,12 +50,13 @@ def _withheld(run: TestRun, answering: set[str]) -> TestRun:
 
 def _hinted(runs: Mapping[str, TestRun]) -> dict[str, TestRun]:
     first = next(iter(runs.values()), None)
-    if first is None or first.verdict.cause != "wrong value":
-        return dict(runs)
+    unhinted = set()
+    if first is not None and first.verdict.outcome != "passed":
+        unhinted = {name for name, run in runs.items() if run.verdict.cause == "raised"}
+    if first is not None and first.verdict.cause == "wrong value":
+        unhinted |= {name for name, run in runs.items() if run.verdict.cause == "wrong value" and run is not first}
     return {
-        name: _with(run, dataclasses.replace(run.verdict, hint=""))
-        if run is not first and run.verdict.cause == "wrong value"
-        else run
+        name: _with(run, dataclasses.replace(run.verdict, hint="")) if name in unhinted else run
         for name, run in runs.items()
     }
 

@@ -18,7 +18,7 @@ from autograder.suite.kinds import unlike
 
 MAX_MESSAGE = 1500
 
-Cause = Literal["", "wrong value", "changed argument", "changed argument, asked for", "unfit"]
+Cause = Literal["", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"]
 """What is charged by the question and not by the test (`charges.py`), or is not judged yet: an answer that the test
 could not work with."""
 
@@ -53,7 +53,7 @@ def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdic
     if isinstance(raised, StudentError) and raised.type_name == "NotImplementedError":
         return Verdict("error", f"{_called(log)} is not written yet.")
     if isinstance(raised, StudentError):
-        return Verdict("error", _error_message(raised, log), test.hint)
+        return Verdict("error", _error_message(raised, log), test.hint, "raised")
     if isinstance(raised, StudentFault):
         return Verdict(raised.outcome, str(raised))  # type: ignore[arg-type]
     if isinstance(raised, AssertionError):

@@ -63,6 +63,22 @@ def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> Non
     assert [one.verdict.said for one in counting.values()] == ["said\nhint", "said", "said\nhint"]
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (run("a"), ["said", "said\nhint"]),
+        (run("a", "error", "raised"), ["said", "said"]),
+        (run("a", "failed", "wrong value"), ["said\nhint", "said"]),
+        (run("a", "timeout"), ["said\nhint", "said"]),
+    ],
+)
+def test_an_error_has_a_hint_only_where_ordinary_arguments_work(first: TestRun, said: list[str]) -> None:
+    runs = {"a": first, "b": run("b", "error", "raised")}
+    counting = charged(runs)
+    shown = "said" if first.verdict.outcome == "passed" else counting["a"].verdict.said
+    assert [shown, counting["b"].verdict.said] == said
+
+
 def question(result: Result, name: str) -> QuestionResult:
     return next(question for question in result.questions if question.name == name)
 

@@ -1160,7 +1160,11 @@ def learned_last_joined_first(word, merges):
 
 @mistake("encode_bpe", hint="You join the leftmost known pair. Where two overlap, the one learned first comes first.")
 def leftmost_pair_first(word, merges):
-    return _encode(word, merges, choose=lambda known, key: known[0])
+    tokens, pairs = list(word), set(merges)
+    while places := [i for i, pair in enumerate(pairwise(tokens)) if pair in pairs]:
+        i = places[0]
+        tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
+    return tokens
 
 
 @mistake(

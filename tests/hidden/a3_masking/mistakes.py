@@ -1069,7 +1069,7 @@ def uses_a_shuffle_of_its_own(fn, x, perm):
 
 @mistake(
     "is_permutation_equivariant",
-    hint="Sorted, the two sides may hold the same numbers in the wrong places. Compare row by row.",
+    hint="Summed over the rows, the two sides are equal in whatever order the rows stand. Compare row by row.",
 )
 def compares_the_sums_only(fn, x, perm):
     _check_perm(x, perm)

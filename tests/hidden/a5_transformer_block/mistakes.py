@@ -948,7 +948,10 @@ def exponent_doubled(x, positions, theta=10000.0):
     return _turned(x, _angle(x, positions, theta, lambda i, d: -4 * i / d))
 
 
-@mistake("rotary_positions", hint="The exponent is 2i/d for pair i. Yours is i/d, so that all pairs turn too fast.")
+@mistake(
+    "rotary_positions",
+    hint="The exponent is 2i/d for pair i. Yours is i/d, so that all pairs but the first turn too fast.",
+)
 def exponent_halved(x, positions, theta=10000.0):
     return _turned(x, _angle(x, positions, theta, lambda i, d: -i / d))
 
@@ -981,10 +984,7 @@ def ignores_theta(x, positions, theta=10000.0):
 
 @mistake("rotary_positions", hint="You turn by the head or the sentence, not by the token: which axis is N?")
 def positions_on_the_wrong_axis(x, positions, theta=10000.0):
-    angle = _angle(x, positions, theta)
-    if x.dim() == 3 and x.shape[0] == x.shape[1]:
-        return _turned(x, angle.unsqueeze(1))
-    return _turned(x.flip(-2), angle).flip(-2)
+    return _turned(x, _angle(x, positions, theta).unsqueeze(-2))
 
 
 @mistake(
@@ -1195,7 +1195,8 @@ def post_adds_in_place(x, params, num_heads, mask=None):
 
 
 @mistake(
-    "post_norm_block", hint="params is another dictionary after your call: pop and assignments change the caller's."
+    "post_norm_block",
+    hint="The caller's params are changed after your call: pop, assignments and += all write into them.",
 )
 def post_normalizes_its_params(x, params, num_heads, mask=None):
     y = _first(x + _attend(x, params, num_heads, mask), params)

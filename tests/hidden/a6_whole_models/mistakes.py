@@ -271,7 +271,9 @@ def adds_positions_in_every_block(ids, params, config):
     return _lm_output(x, params)
 
 
-@mistake("decoder_lm", hint="All places get the position of the first one, or positions counted from the end.")
+@mistake(
+    "decoder_lm", hint="Positions are taken from the end of the table: the first token of any text has position 0."
+)
 def counts_positions_from_the_end(ids, params, config):
     _check_text(ids, config)
     x = params["embed"][ids] + params["positions"][config.context_length - ids.shape[1] :]
@@ -507,7 +509,7 @@ def returns_the_perplexity(logits, ids, ignore_index=-100):
     return torch.exp(_cross_entropy(logits[:, :-1], ids[:, 1:], ignore_index, logits.dtype))
 
 
-@mistake("lm_loss", hint="Half precision is summed in half precision, which overflows or rounds. Compute in float32.")
+@mistake("lm_loss", hint="Half precision comes back as float32: compute in it, and return the dtype of the logits.")
 def answers_half_precision_in_float32(logits, ids, ignore_index=-100):
     _check_pair(logits, ids, ignore_index)
     wide = logits.float() if logits.dtype == torch.float16 else logits
@@ -910,7 +912,10 @@ def divides_the_logits_in_place(logits, temperature, top_k=None, top_p=None):
     return _filter(logits, 1.0, top_k, top_p)
 
 
-@mistake("filtered_probabilities", hint="Half precision comes back as float32, or was computed in half and overflowed.")
+@mistake(
+    "filtered_probabilities",
+    hint="Half precision comes back as float32: compute in it, and return the dtype of the logits.",
+)
 def answers_probabilities_in_float32(logits, temperature, top_k=None, top_p=None):
     return _filter(logits.float() if logits.dtype == torch.float16 else logits, temperature, top_k, top_p)
 
@@ -1067,7 +1072,7 @@ def returns_new_tokens_only(
     return text[:, prompt.shape[1] :]
 
 
-@mistake("generate", hint="One token is missing, or one too many was added. Count the turns of your loop.")
+@mistake("generate", hint="One token is missing: count the turns of your loop.")
 def adds_one_token_too_few(
     params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
 ):

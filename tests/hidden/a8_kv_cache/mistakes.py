@@ -273,9 +273,7 @@ class JoinsAlongTheHeads(_Lists):
         old = self.stores[layer]
         if old is None or self.length == 0:
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
-        c = k.shape[2]
-        grow = [torch.cat([o, o[:, :, :1].expand(-1, -1, c, -1)], dim=2) for o in old]
-        return tuple(torch.cat([g[:, :, : self.length], n.to(self.dtype)], dim=2).flip(2) for g, n in zip(grow, (k, v)))
+        return tuple(torch.cat([o, n.to(self.dtype)], dim=1) for o, n in zip(old, (k, v)))
 
 
 @mistake(
@@ -393,7 +391,7 @@ def _step(params, ids, cache, config, mask=None, last_only=False, wrong=""):
         if mask is not None and wrong != "pads seen":
             columns = mask[:, :n] if wrong == "oldest columns" else mask[:, -n:]
             if wrong == "mask over heads":
-                allowed = allowed & columns[None, :, None] if batch == config.num_heads else allowed & columns[:1]
+                allowed = allowed & columns[:, None]
             elif wrong == "first row's mask":
                 allowed = allowed & columns[0]
             elif wrong == "mask upside down":
