@@ -121,14 +121,15 @@ class _Fit:
     Attributes:
         explained, against, otherwise: the tests that it explains; that it fails and the student passes; that both fail,
             each in its own way.
-        off: how far the answers lie apart, in roundings.
+        off: how far the answers lie apart, in roundings, and before that in how many ways the student's departs from
+            the answer key and the mistake's does not.
     """
 
     answers: tuple[KnownAnswer, ...]
     explained: frozenset[str]
     against: frozenset[str]
     otherwise: frozenset[str]
-    off: float
+    off: tuple[int, float]
 
     def named(self, tests: Collection[str]) -> list[Diagnosis]:
         return [Diagnosis(answer.name, answer.hint, tuple(tests), answer.keeps) for answer in self.answers]
@@ -237,8 +238,11 @@ def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:
             return None  # it is about something else than the numbers, and its hint may say that they are right
     passed = record.of(sorted(answer.passed))
     against = frozenset(name for name, run in passed.items() if run.verdict.outcome != "passed")
+    other_ways = sum(
+        len(_all_of(answer.departures[name]) - _all_of(record.departures(name, answer.key[name]))) for name in explained
+    )
     off = max(_off(answer.failed[name].calls, known[name].calls) for name in explained)
-    return _Fit((record.answer,), explained, against, frozenset(known) - explained, off)
+    return _Fit((record.answer,), explained, against, frozenset(known) - explained, (other_ways, off))
 
 
 def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) -> bool:
@@ -255,9 +259,15 @@ def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) 
     theirs = _all_of(record.departures(test, key)[: len(calls)])
     if "value" in mine or "fault" in mine:
         return bool(mine & theirs & {"value", "fault"})
-    if len(student.calls) != len(known.calls) or not theirs <= mine or bool(theirs) != bool(mine):
+    if len(student.calls) != len(known.calls) or not _kind_of_cost(theirs) <= mine or bool(theirs) != bool(mine):
         return False
     return "gradient" not in theirs or all(agree_in_gradients(mine, theirs) for mine, theirs in calls)
+
+
+def _kind_of_cost(departs: frozenset[str]) -> frozenset[str]:
+    """What tells one way of costing too much from another: how many operations only where nothing else is larger,
+    since checks that somebody leaves out make up for some."""
+    return departs - {"cost of operations"} or departs
 
 
 def _off(mine: Sequence[Call], theirs: Sequence[Call]) -> float:
@@ -286,7 +296,7 @@ def _fewest(fits: list[_Fit], answer: _Answer, worth: Mapping[str, float]) -> Na
             open_ = [fit for fit in open_ if not fit.against and not fit.otherwise & left]
         if not open_:
             break
-        best = max(open_, key=lambda fit: (round(gain(fit), 6), -points(fit.against | fit.otherwise), -fit.off))
+        best = min(open_, key=lambda fit: (-round(gain(fit), 6), points(fit.against | fit.otherwise), fit.off))
         chosen.append(best)
         left -= best.explained
     named = [one for fit in chosen for one in fit.named([test for test in failed if test in fit.explained])]

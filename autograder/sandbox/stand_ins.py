@@ -49,6 +49,8 @@ class WorkerObject:
         if name.startswith("_"):
             raise AttributeError(name)
         frame = self._ask({"op": "get", "handle": self._number, "attribute": name}, {})
+        if frame.header.get("ok") is not True:
+            raise AttributeError(name)  # a function may ask whether there is one
         if frame.header.get("method") is not True:
             return self._value(frame)
         return lambda *arguments, **keywords: self._call({"attribute": name}, arguments, keywords)

@@ -410,6 +410,11 @@ def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Wor
     assert student.use_helper(student.Box(5)).item() == 2 * (10 + 11)
 
 
+def test_a_stand_in_may_ask_whether_an_object_of_the_students_has_something(student: Student, worker: Worker) -> None:
+    stand_in(worker, helper=lambda box: box.w * getattr(box, "window", 3) + hasattr(box, "w"))
+    assert student.use_helper(student.Box(5)).item() == 2 * (5 * 3 + 1)
+
+
 def test_a_stand_in_refuses_where_the_students_object_fails(student: Student, worker: Worker) -> None:
     stand_in(worker, helper=lambda box: box.nothing)
     with pytest.raises(StudentError, match="cannot be right"):

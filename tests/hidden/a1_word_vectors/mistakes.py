@@ -169,7 +169,7 @@ def vocabulary_ends_at_the_largest_id(ids, vocab_size):
     return (ids[..., None] == torch.arange(int(ids.max()) + 1)).float()
 
 
-@mistake("one_hot", hint="Ids count from 0: word 0 has the first column.")
+@mistake("one_hot", hint="Ids count from 0: word 0 has the first column.", keeps=0.5)
 def columns_count_from_one(ids, vocab_size):
     _check_ids(ids, vocab_size)
     return (ids[..., None] == torch.arange(1, vocab_size + 1)).float()
@@ -382,7 +382,7 @@ def worst_words_first(table, query, k, exclude=()):
     return _best(-cosine_similarity(table, query), k, exclude)
 
 
-@mistake("nearest", hint="The right words, from the worst to the best. The nearest should come first.")
+@mistake("nearest", hint="The right words, from the worst to the best. The nearest should come first.", keeps=0.5)
 def best_word_last(table, query, k, exclude=()):
     _check_nearest(table, query, k, exclude)
     return _best(cosine_similarity(table, query), k, exclude).flip(0)
@@ -487,7 +487,11 @@ def excludes_from_the_end(table, query, k, exclude=()):
 # --- analogy
 
 
-@mistake("analogy", hint="Check the target by hand with a = (1, 0), b = (5, 1), c = (1, 1): which word has the minus?")
+@mistake(
+    "analogy",
+    hint="Check the target by hand with a = (1, 0), b = (5, 1), c = (1, 1): which word has the minus?",
+    keeps=0.5,
+)
 def exchanges_a_and_b(table, a, b, c):
     _check_analogy(table, a, b, c)
     return int(nearest(table, table[a] - table[b] + table[c], 1, exclude=(a, b, c))[0])
@@ -590,14 +594,15 @@ def _right_softmax(z, dim):
     "without any change?",
 )
 def no_maximum_subtracted(z, dim=-1):
-    return _shares(torch.exp(_wide(z)), dim).to(z.dtype)
+    powers = torch.exp(_wide(z))
+    return (powers / powers.sum(dim=dim, keepdim=True)).to(z.dtype)
 
 
 @mistake("softmax", hint="One maximum for everything: a row far below it underflows to 0/0. Each row needs its own.")
 def one_maximum_for_all_rows(z, dim=-1):
     wide = _wide(z)
-    top = wide.max()
-    return _shares(torch.exp(wide - torch.where(top == -math.inf, torch.zeros_like(top), top)), dim).to(z.dtype)
+    powers = torch.exp(wide - wide.max())
+    return (powers / powers.sum(dim=dim, keepdim=True)).to(z.dtype)
 
 
 @mistake(
@@ -661,7 +666,7 @@ def divides_the_scores_themselves(z, dim=-1):
     return (wide / wide.sum(dim=dim, keepdim=True)).to(z.dtype)
 
 
-@mistake("softmax", hint="Your base is 2. The formula says e.")
+@mistake("softmax", hint="Your base is 2. The formula says e.", keeps=0.5)
 def base_two(z, dim=-1):
     wide = _wide(z)
     return _shares(torch.exp2(wide - _safe_top(wide, dim)), dim).to(z.dtype)
@@ -770,6 +775,7 @@ def scores_are_cosines(center, context_table):
 @mistake(
     "skip_gram_probabilities",
     hint="The scaled dot product belongs to attention. Skip-gram takes the dot product as it is.",
+    keeps=0.5,
 )
 def divides_by_the_root_of_d(center, context_table):
     _check_center(center, context_table)
@@ -809,6 +815,7 @@ def scores_are_distances(center, context_table):
     "skip_gram_probabilities",
     hint="Logarithms of probabilities come out. Here the probabilities themselves are asked for; the "
     "logarithm is section 7.",
+    keeps=0.5,
 )
 def returns_log_probabilities(center, context_table):
     _check_center(center, context_table)
@@ -829,7 +836,7 @@ def _right_loss(center_ids, context_ids, center_table, context_table):
     return _surprise(_wide(center_table[center_ids] @ context_table.T), context_ids).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="Pass the same batch three times: your loss triples. Sum or mean?")
+@mistake("skip_gram_loss", hint="Pass the same batch three times: your loss triples. Sum or mean?", keeps=0.5)
 def sums_over_the_pairs(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, center_table, context_table) * len(center_ids)
 
@@ -881,7 +888,9 @@ def logarithm_of_an_overflowing_sum(center_ids, context_ids, center_table, conte
     return (scores.exp().sum(dim=1).log() - right).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="Your loss is negative: minimizing it makes the pairs of the text less probable.")
+@mistake(
+    "skip_gram_loss", hint="Your loss is negative: minimizing it makes the pairs of the text less probable.", keeps=0.5
+)
 def the_sign_is_lost(center_ids, context_ids, center_table, context_table):
     return -_right_loss(center_ids, context_ids, center_table, context_table)
 
@@ -955,7 +964,7 @@ def loss_stays_wide(center_ids, context_ids, center_table, context_table):
     return _surprise(_wide(center_table[center_ids] @ context_table.T), context_ids).mean()
 
 
-@mistake("skip_gram_loss", hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.")
+@mistake("skip_gram_loss", hint="Logarithms to base 2 measure bits. The course uses the natural logarithm.", keeps=0.5)
 def measured_in_bits(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, center_table, context_table) / math.log(2)
 
@@ -1106,7 +1115,7 @@ def uses_up_the_counts(words, num_merges):
     return merges
 
 
-@mistake("train_bpe", hint="One merge too many: how long is the list when num_merges is 1?")
+@mistake("train_bpe", hint="One merge too many: how long is the list when num_merges is 1?", keeps=0.5)
 def one_merge_too_many(words, num_merges):
     return _train(words, num_merges + 1 if num_merges >= 0 else num_merges)
 
@@ -1280,7 +1289,7 @@ def embeds_only_the_first_sentence(table, ids):
     return table[ids[0].expand(ids.shape) if ids.dim() > 1 else ids]
 
 
-@mistake("embed", hint="Some models multiply embeddings by √D. Here a row comes out as it is.")
+@mistake("embed", hint="Some models multiply embeddings by √D. Here a row comes out as it is.", keeps=0.5)
 def scales_by_the_root_of_d(table, ids):
     _check_ids(ids, table.shape[0])
     return table[ids] * table.shape[1] ** 0.5
@@ -1376,7 +1385,7 @@ def quiet_is_nearly_perpendicular(table, word):
     return _loud(v, along, across, dots), dots[dots > 0].min() / (2 * v.norm()) * (along + 3 * across)
 
 
-@mistake("break_the_equivalence", hint="The order is (loud, quiet).")
+@mistake("break_the_equivalence", hint="The order is (loud, quiet).", keeps=0.5)
 def quiet_comes_first(table, word):
     v, along, across, dots = _evidence(table, word)
     return _quiet(v, dots), _loud(v, along, across, dots)

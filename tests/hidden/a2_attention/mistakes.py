@@ -46,7 +46,11 @@ def forgets_the_recurrent_term(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + b))
 
 
-@mistake("rnn_encode", hint="Set x and h0 to zero: the states should still know one argument. Which one is never used?")
+@mistake(
+    "rnn_encode",
+    hint="Set x and h0 to zero: the states should still know one argument. Which one is never used?",
+    keeps=0.5,
+)
 def forgets_the_bias(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h))
 
@@ -56,12 +60,14 @@ def bias_outside_tanh(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h) + b)
 
 
-@mistake("rnn_encode", hint="Weights are [in, out] here and multiply from the right. Nothing needs a transpose.")
+@mistake(
+    "rnn_encode", hint="Weights are [in, out] here and multiply from the right. Nothing needs a transpose.", keeps=0.5
+)
 def recurrent_weight_transposed(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h.T + b))
 
 
-@mistake("rnn_encode", hint="Row t of `states` is the state after reading word t. Is h0 in your list?")
+@mistake("rnn_encode", hint="Row t of `states` is the state after reading word t. Is h0 in your list?", keeps=0.5)
 def states_before_reading(x, w_x, w_h, b, h0):
     states, last = _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h + b))
     return torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1), last
@@ -78,7 +84,7 @@ def returns_the_first_state_as_last(x, w_x, w_h, b, h0):
     return states, states[:, 0]
 
 
-@mistake("rnn_encode", hint="The states come back as [T, B, H]. On which axis did you stack the steps?")
+@mistake("rnn_encode", hint="The states come back as [T, B, H]. On which axis did you stack the steps?", keeps=0.5)
 def stacks_positions_first(x, w_x, w_h, b, h0):
     states, last = _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h + b))
     return states.transpose(0, 1), last
@@ -351,7 +357,7 @@ def weights_of_the_first_sentence(scores, states):
     return _mix(weights, states), weights
 
 
-@mistake("attend", hint="Two results in the other order: the contract says (context, weights).")
+@mistake("attend", hint="Two results in the other order: the contract says (context, weights).", keeps=0.5)
 def returns_weights_first(scores, states):
     _check_attend(scores, states)
     weights = softmax(scores)
@@ -539,7 +545,11 @@ def leaves_the_old_state_out(states, s0, targets, params):
     )
 
 
-@mistake("seq2seq_decode", hint="One argument of the step is never used: set everything else to zero to see which.")
+@mistake(
+    "seq2seq_decode",
+    hint="One argument of the step is never used: set everything else to zero to see which.",
+    keeps=0.5,
+)
 def leaves_the_bias_out(states, s0, targets, params):
     return _decode(
         states, s0, targets, params, step=lambda y, c, s, p: torch.tanh(y @ p["w_y"] + c @ p["w_c"] + s @ p["w_s"])
@@ -563,7 +573,7 @@ def ignores_s0(states, s0, targets, params):
     return _decode(states, torch.zeros_like(s0), targets, params)
 
 
-@mistake("seq2seq_decode", hint="`hidden` begins with s0 and lacks the last state. It holds s_1 … s_Ty.")
+@mistake("seq2seq_decode", hint="`hidden` begins with s0 and lacks the last state. It holds s_1 … s_Ty.", keeps=0.5)
 def hidden_starts_with_s0(states, s0, targets, params):
     hidden, weights = _decode(states, s0, targets, params)
     return torch.cat([s0.unsqueeze(1), hidden[:, :-1]], dim=1), weights
@@ -648,6 +658,7 @@ def _single(q, k, v, scale):
 @mistake(
     "single_query_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
+    keeps=0.5,
 )
 def single_without_scale(q, k, v):
     return _single(q, k, v, 1.0)
@@ -656,6 +667,7 @@ def single_without_scale(q, k, v):
 @mistake(
     "single_query_attention",
     hint="Your scores become too small as d grows. Measure their spread: it is the root of d, not d.",
+    keeps=0.5,
 )
 def single_divides_by_d(q, k, v):
     return _single(q, k, v, 1 / q.shape[0])
@@ -805,7 +817,9 @@ def _scores(q, k):
 
 
 @mistake(
-    "attention_weights", hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?"
+    "attention_weights",
+    hint="For d = 64 the scores of random vectors are about 8 in size. What brings them back to 1?",
+    keeps=0.5,
 )
 def weights_without_scale(q, k):
     return softmax(_scores(q, k)).to(q.dtype)
@@ -815,6 +829,7 @@ def weights_without_scale(q, k):
     "attention_weights",
     hint="You divide by d: by d itself, or by its root twice, once in the queries and once in the scores. Measure the "
     "spread of q · k.",
+    keeps=0.5,
 )
 def weights_divided_by_d(q, k):
     return softmax(_scores(q, k) / q.shape[-1]).to(q.dtype)
@@ -990,6 +1005,7 @@ def _attention(q, k, v, scale, dim=-1):
 @mistake(
     "scaled_dot_product_attention",
     hint="For d = 64 the scores of random vectors are about 8 in size. Where is the scale?",
+    keeps=0.5,
 )
 def attention_without_scale(q, k, v):
     return _attention(q, k, v, 1.0)
@@ -999,6 +1015,7 @@ def attention_without_scale(q, k, v):
     "scaled_dot_product_attention",
     hint="You divide by d: by d itself, or by its root a second time, since the weights of question 6 are scaled "
     "already. Measure the spread of scores at d = 256.",
+    keeps=0.5,
 )
 def attention_divided_by_d(q, k, v):
     return _attention(q, k, v, 1 / q.shape[-1])
@@ -1193,7 +1210,9 @@ def returns_the_formula(d, num_samples, seed):
     return math.sqrt(d)
 
 
-@mistake("score_std", hint="Your result is near d: that is the variance. The standard deviation is its root.")
+@mistake(
+    "score_std", hint="Your result is near d: that is the variance. The standard deviation is its root.", keeps=0.5
+)
 def returns_the_variance(d, num_samples, seed):
     q, k = _draw_pairs(d, num_samples, seed)
     return (q * k).sum(-1).var().item()
@@ -1321,7 +1340,7 @@ def adds_the_outer_product(z):
     return (torch.diag(p) + torch.outer(p, p)).norm().item()
 
 
-@mistake("softmax_gradient_norm", hint="The root of the sum of squares is missing.")
+@mistake("softmax_gradient_norm", hint="The root of the sum of squares is missing.", keeps=0.5)
 def forgets_the_root(z):
     _check_row(z)
     p = softmax(z)
@@ -1414,7 +1433,7 @@ def _pairs(state, states):
     return torch.cat([state.unsqueeze(1).expand(-1, states.shape[1], -1), states], dim=-1)
 
 
-@mistake("linear_scores", hint="The pair is [state; states_i]: the first S weights belong to the state.")
+@mistake("linear_scores", hint="The pair is [state; states_i]: the first S weights belong to the state.", keeps=0.5)
 def states_stand_first(state, states, w, b):
     _check_linear(state, states, w)
     width = states.shape[-1]
@@ -1430,7 +1449,7 @@ def only_the_encoder_states(state, states, w, b):
     return states @ w[state.shape[-1] :] + b
 
 
-@mistake("linear_scores", hint="The bias is missing. It would change no weight, but it changes the scores.")
+@mistake("linear_scores", hint="The bias is missing. It would change no weight, but it changes the scores.", keeps=0.5)
 def linear_without_bias(state, states, w, b):
     _check_linear(state, states, w)
     return _pairs(state, states) @ w
@@ -1532,7 +1551,7 @@ def first_sentence_only(score, state_a, state_b, states):
     return _largest((a - b)[0]), _largest((softmax(a) - softmax(b))[0])
 
 
-@mistake("query_effect", hint="The two numbers are in the other order: first the scores, then the weights.")
+@mistake("query_effect", hint="The two numbers are in the other order: first the scores, then the weights.", keeps=0.5)
 def effects_in_the_other_order(score, state_a, state_b, states):
     a, b = _both(score, state_a, state_b, states)
     return _largest(softmax(a) - softmax(b)), _largest(a - b)

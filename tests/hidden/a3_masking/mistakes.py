@@ -19,7 +19,9 @@ def _simple_weights(x):
 
 
 @mistake(
-    "simple_self_attention", hint="The first form has no projections and no scale either: compare row 2 with paper."
+    "simple_self_attention",
+    hint="The first form has no projections and no scale either: compare row 2 with paper.",
+    keeps=0.5,
 )
 def divides_by_root_d(x):
     wide = widen(x)
@@ -114,7 +116,9 @@ def _attend(q, k, v, scale, dim=-1):
     return (softmax(scores, dim=dim) @ widen(v)).to(q.dtype)
 
 
-@mistake("self_attention", hint="Print the standard deviation of the scores for d_k = 64. What keeps it near 1?")
+@mistake(
+    "self_attention", hint="Print the standard deviation of the scores for d_k = 64. What keeps it near 1?", keeps=0.5
+)
 def no_scale(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, 1.0)
@@ -132,7 +136,9 @@ def scales_by_the_width_of_the_values(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_v.shape[1] ** -0.5)
 
 
-@mistake("self_attention", hint="For d_k = 4 it looks plausible. Measure the spread of the scores at d_k = 256.")
+@mistake(
+    "self_attention", hint="For d_k = 4 it looks plausible. Measure the spread of the scores at d_k = 256.", keeps=0.5
+)
 def divides_by_d_k(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, 1 / w_q.shape[1])
@@ -240,7 +246,9 @@ def values_and_keys_are_the_same(x_q, x_kv, w_q, w_k, w_v):
 
 
 @mistake(
-    "cross_attention", hint="The scale keeps the spread of a dot product near 1: how many terms does that product have?"
+    "cross_attention",
+    hint="The scale keeps the spread of a dot product near 1: how many terms does that product have?",
+    keeps=0.5,
 )
 def cross_attention_without_scale(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
@@ -301,13 +309,13 @@ def aligned_to_the_top_left(n_q, n_k=None):
     return torch.ones(*_mask_sizes(n_q, n_k)).tril().bool()
 
 
-@mistake("causal_mask", hint="Can token i look at itself? Row 0 of a square mask must not be empty.")
+@mistake("causal_mask", hint="Can token i look at itself? Row 0 of a square mask must not be empty.", keeps=0.5)
 def nobody_sees_itself(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).tril(n_k - n_q - 1).bool()
 
 
-@mistake("causal_mask", hint="Token 0 must not see token 1, which it is about to predict.")
+@mistake("causal_mask", hint="Token 0 must not see token 1, which it is about to predict.", keeps=0.5)
 def sees_one_step_ahead(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).tril(n_k - n_q + 1).bool()
@@ -396,13 +404,13 @@ def true_is_padding(lengths, n):
     return torch.arange(n) >= lengths[:, None, None]
 
 
-@mistake("padding_mask", hint="A sequence of length 3 has the keys 0, 1 and 2. Is key 3 real?")
+@mistake("padding_mask", hint="A sequence of length 3 has the keys 0, 1 and 2. Is key 3 real?", keeps=0.5)
 def one_key_too_many(lengths, n):
     _check_lengths(lengths, n)
     return torch.arange(n) <= lengths[:, None, None]
 
 
-@mistake("padding_mask", hint="A sequence of length 3 has three real keys. Count yours.")
+@mistake("padding_mask", hint="A sequence of length 3 has three real keys. Count yours.", keeps=0.5)
 def one_key_too_few(lengths, n):
     _check_lengths(lengths, n)
     return torch.arange(1, n + 1) < lengths[:, None, None]
@@ -770,7 +778,9 @@ def _mix(weights, q, v):
     return (weights @ widen(v)).to(q.dtype)
 
 
-@mistake("masked_attention", hint="Print the spread of your scores at d = 64: what does the formula divide by?")
+@mistake(
+    "masked_attention", hint="Print the spread of your scores at d = 64: what does the formula divide by?", keeps=0.5
+)
 def masked_attention_without_scale(q, k, v, mask=None):
     scores = _checked_scores(q, k, v, scale=1.0)
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else mask), q, v)
@@ -922,7 +932,7 @@ def speeds_rise(n, d):
     return _table(n, d, lambda even: -even / d)
 
 
-@mistake("sinusoidal_positions", hint="Even columns are sines. What should position 0 look like?")
+@mistake("sinusoidal_positions", hint="Even columns are sines. What should position 0 look like?", keeps=0.5)
 def sine_and_cosine_swapped(n, d):
     return _table(n, d, lambda even: even / d, first=torch.cos, second=torch.sin)
 
@@ -956,13 +966,15 @@ def odd_width_ends_in_zero(n, d):
     return table
 
 
-@mistake("sinusoidal_positions", hint="Positions count from 0. What is your first row?")
+@mistake("sinusoidal_positions", hint="Positions count from 0. What is your first row?", keeps=0.5)
 def positions_from_one(n, d):
     return _table(n, d, lambda even: even / d, start=1)
 
 
 @mistake(
-    "sinusoidal_positions", hint="The slowest hand takes about 10000 · 2π positions for one turn. What is your base?"
+    "sinusoidal_positions",
+    hint="The slowest hand takes about 10000 · 2π positions for one turn. What is your base?",
+    keeps=0.5,
 )
 def base_of_one_thousand(n, d):
     return _table(n, d, lambda even: even / d, base=1000.0)

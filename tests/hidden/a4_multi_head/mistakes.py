@@ -84,7 +84,7 @@ def splits_into_float32(x, num_heads):
     return wide.reshape(x.shape[0], x.shape[1], num_heads, d_head).transpose(1, 2)
 
 
-@mistake("split_heads", hint="The heads are in reverse: head 0 owns the first columns.")
+@mistake("split_heads", hint="The heads are in reverse: head 0 owns the first columns.", keeps=0.5)
 def counts_the_heads_from_the_end(x, num_heads):
     return x.reshape(x.shape[0], x.shape[1], num_heads, _head_size(x, num_heads)).transpose(1, 2).flip(1)
 
@@ -145,7 +145,7 @@ def stacks_the_heads_as_tokens(x):
     return x.reshape(x.shape[0], x.shape[1] * x.shape[2], x.shape[3])
 
 
-@mistake("merge_heads", hint="The heads are joined in reverse order: head 0 fills the first columns.")
+@mistake("merge_heads", hint="The heads are joined in reverse order: head 0 fills the first columns.", keeps=0.5)
 def joins_the_heads_in_reverse(x):
     return x.flip(1).transpose(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
@@ -191,12 +191,12 @@ def cuts_into_heads_first(x, w_qkv, num_heads):
     return parts[0], parts[1], parts[2]
 
 
-@mistake("fused_qkv", hint="Keys and queries are exchanged. Compare with three separate projections.")
+@mistake("fused_qkv", hint="Keys and queries are exchanged. Compare with three separate projections.", keeps=0.5)
 def reads_keys_first(x, w_qkv, num_heads):
     return _thirds(x, w_qkv, num_heads, (1, 0, 2))
 
 
-@mistake("fused_qkv", hint="Keys and values are exchanged. Compare with three separate projections.")
+@mistake("fused_qkv", hint="Keys and values are exchanged. Compare with three separate projections.", keeps=0.5)
 def reads_values_before_keys(x, w_qkv, num_heads):
     return _thirds(x, w_qkv, num_heads, (0, 2, 1))
 
@@ -310,6 +310,7 @@ def scales_by_the_model_width(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 @mistake(
     "multi_head_attention",
     hint="You divide by the root of H*d, all columns together. How many terms does the dot product of one head have?",
+    keeps=0.5,
 )
 def scales_by_all_columns(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
@@ -318,7 +319,9 @@ def scales_by_all_columns(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
 
 
-@mistake("multi_head_attention", hint="The scores are not scaled: what keeps their spread near 1 when d grows?")
+@mistake(
+    "multi_head_attention", hint="The scores are not scaled: what keeps their spread near 1 when d grows?", keeps=0.5
+)
 def does_not_scale(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
         return _attend_scaled(q, k, v, mask, 1.0)
@@ -874,7 +877,7 @@ def groups_scaled_by_the_value_size(q, k, v, mask=None):
     return _attend_scaled(q, k, v, _head_axis(mask), math.sqrt(v.shape[-1]))
 
 
-@mistake("grouped_query_attention", hint="The scores are not scaled by the root of the head size.")
+@mistake("grouped_query_attention", hint="The scores are not scaled by the root of the head size.", keeps=0.5)
 def groups_without_a_scale(q, k, v, mask=None):
     k, v = _shared(q, k, v)
     return _attend_scaled(q, k, v, _head_axis(mask), 1.0)
@@ -939,7 +942,7 @@ def _flops(b, n, d_model, num_heads, d_head, **changed):
     return counts | {"total": sum(counts.values())}
 
 
-@mistake("attention_flops", hint="A multiply-add is one operation in your count. In this course it is two.")
+@mistake("attention_flops", hint="A multiply-add is one operation in your count. In this course it is two.", keeps=0.5)
 def counts_a_multiply_add_once(b, n, d_model, num_heads, d_head):
     return {key: value // 2 for key, value in _flops(b, n, d_model, num_heads, d_head).items()}
 
@@ -1026,7 +1029,7 @@ def _check_bytes(n, num_heads, bytes_per_element):
         raise ValueError(f"sizes must be at least 1, got {n}, {num_heads}, {bytes_per_element}")
 
 
-@mistake("attention_matrix_bytes", hint="Those are elements. How many bytes does each take?")
+@mistake("attention_matrix_bytes", hint="Those are elements. How many bytes does each take?", keeps=0.5)
 def counts_elements(n, num_heads, bytes_per_element):
     _check_bytes(n, num_heads, bytes_per_element)
     return num_heads * n * n
@@ -1165,13 +1168,17 @@ def tries_wide_elements_only(n, num_heads, claimed):
     return _search(n, num_heads, claimed, sizes=(4, 8))
 
 
-@mistake("explain_memory_figure", hint="You return divisions by 1000; the number of divisions by 1024 is asked for.")
+@mistake(
+    "explain_memory_figure",
+    hint="You return divisions by 1000; the number of divisions by 1024 is asked for.",
+    keeps=0.5,
+)
 def counts_the_other_divisions(n, num_heads, claimed):
     found = _search(n, num_heads, claimed)
     return found and (found[0], 4 - found[1])
 
 
-@mistake("explain_memory_figure", hint="The pair is in the other order: the element size comes first.")
+@mistake("explain_memory_figure", hint="The pair is in the other order: the element size comes first.", keeps=0.5)
 def returns_the_pair_in_reverse(n, num_heads, claimed):
     found = _search(n, num_heads, claimed)
     return found and (found[1], found[0])

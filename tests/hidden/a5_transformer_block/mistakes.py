@@ -29,14 +29,20 @@ def _normed(x, gamma, beta, normalize):
     return (normalize(_wide(x)) * gamma + beta).to(x.dtype)
 
 
-@mistake("layer_norm", hint="torch.var divides by D − 1 unless told otherwise; the worked example would give ±1.")
+@mistake(
+    "layer_norm", hint="torch.var divides by D − 1 unless told otherwise; the worked example would give ±1.", keeps=0.5
+)
 def variance_divides_by_d_minus_one(x, gamma, beta, eps=1e-5):
     if x.shape[-1] == 1:
         return _normed(x, gamma, beta, lambda t: t * 0)
     return _normed(x, gamma, beta, lambda t: _centre(t) / torch.sqrt(t.var(dim=-1, keepdim=True) + eps))
 
 
-@mistake("layer_norm", hint="Your eps is added to the standard deviation. It belongs to the variance, inside the root.")
+@mistake(
+    "layer_norm",
+    hint="Your eps is added to the standard deviation. It belongs to the variance, inside the root.",
+    keeps=0.5,
+)
 def eps_outside_the_root(x, gamma, beta, eps=1e-5):
     return _normed(x, gamma, beta, lambda t: _centre(t) / (torch.sqrt(_variance(t)) + eps))
 
@@ -76,7 +82,7 @@ def gamma_and_beta_unused(x, gamma, beta, eps=1e-5):
     )
 
 
-@mistake("layer_norm", hint="With beta = 0 your result is gamma everywhere: the two have changed places.")
+@mistake("layer_norm", hint="With beta = 0 your result is gamma everywhere: the two have changed places.", keeps=0.5)
 def gamma_and_beta_swapped(x, gamma, beta, eps=1e-5):
     return _normed(x, beta, gamma, lambda t: _centre(t) / torch.sqrt(_variance(t) + eps))
 
@@ -244,7 +250,7 @@ def no_path_through_the_variance(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - _mean(u * c)))
 
 
-@mistake("layer_norm_backward", hint="gamma is missing from dx. It starts as 1, which hides this.")
+@mistake("layer_norm_backward", hint="gamma is missing from dx. It starts as 1, which hides this.", keeps=0.5)
 def gamma_missing_in_dx(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: _dx(u, h, s, torch.ones_like(c)))
 
@@ -263,7 +269,7 @@ def sums_instead_of_means(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, dx)
 
 
-@mistake("layer_norm_backward", hint="Twice as large an x should halve dx. Where is the factor s?")
+@mistake("layer_norm_backward", hint="Twice as large an x should halve dx. Where is the factor s?", keeps=0.5)
 def forgets_the_factor_s(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: _dx(u, h, 1.0, c))
 
@@ -330,7 +336,7 @@ def gamma_in_its_own_gradient(dy, x, gamma, eps=1e-5):
     )
 
 
-@mistake("layer_norm_backward", hint="The last two come in the other order: dgamma, then dbeta.")
+@mistake("layer_norm_backward", hint="The last two come in the other order: dgamma, then dbeta.", keeps=0.5)
 def dbeta_before_dgamma(dy, x, gamma, eps=1e-5):
     return _gradients(dy, x, gamma, eps, lambda u, h, s, c: (_dx(u, h, s, c), _over_tokens(u), _over_tokens(u * h)))
 
@@ -408,7 +414,9 @@ def rms_divides_by_the_standard_deviation(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / torch.sqrt(_variance(t) + eps))
 
 
-@mistake("rms_norm", hint="Your eps is added to the root. It belongs to the mean of the squares, inside the root.")
+@mistake(
+    "rms_norm", hint="Your eps is added to the root. It belongs to the mean of the squares, inside the root.", keeps=0.5
+)
 def rms_eps_outside_the_root(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / (torch.sqrt(_mean_square(t)) + eps))
 
@@ -423,7 +431,7 @@ def rms_without_gamma(x, gamma, eps=1e-6):
     return _rms(x, torch.ones_like(gamma), lambda t: t / torch.sqrt(_mean_square(t) + eps))
 
 
-@mistake("rms_norm", hint="Some models multiply by 1 + gamma. In this course gamma is the factor itself.")
+@mistake("rms_norm", hint="Some models multiply by 1 + gamma. In this course gamma is the factor itself.", keeps=0.5)
 def rms_with_one_plus_gamma(x, gamma, eps=1e-6):
     return _rms(x, 1 + gamma, lambda t: t / torch.sqrt(_mean_square(t) + eps))
 
@@ -582,13 +590,13 @@ def mlp_gelu_by_default(x, w1, b1, w2, b2, activation="gelu"):
     return _act(x @ w1 + b1, activation) @ w2 + b2
 
 
-@mistake("mlp", hint="Set x to zero: one of the biases should still decide what the activation sees.")
+@mistake("mlp", hint="Set x to zero: one of the biases should still decide what the activation sees.", keeps=0.5)
 def mlp_without_b1(x, w1, b1, w2, b2, activation="relu"):
     _check_mlp(x, w1, b1, w2, b2, activation)
     return _act(x @ w1, activation) @ w2 + b2
 
 
-@mistake("mlp", hint="Set w2 to zero: the result should be one of the arguments. Which one is never used?")
+@mistake("mlp", hint="Set w2 to zero: the result should be one of the arguments. Which one is never used?", keeps=0.5)
 def mlp_without_b2(x, w1, b1, w2, b2, activation="relu"):
     _check_mlp(x, w1, b1, w2, b2, activation)
     return _act(x @ w1 + b1, activation) @ w2
@@ -688,7 +696,7 @@ def sigmoid_gate(x, w1, w2, w3):
     return (torch.sigmoid(x @ w1) * (x @ w2)) @ w3
 
 
-@mistake("swiglu", hint="The gate is x @ w1. Yours is the other projection.")
+@mistake("swiglu", hint="The gate is x @ w1. Yours is the other projection.", keeps=0.5)
 def gate_and_gated_swapped(x, w1, w2, w3):
     _check_swiglu(x, w1, w2, w3)
     return ((x @ w1) * _silu(x @ w2)) @ w3
@@ -906,12 +914,14 @@ def counts_from_zero(x, positions, theta=10000.0):
     return _turned(x, _angle(x, torch.arange(x.shape[-2]), theta))
 
 
-@mistake("rotary_positions", hint="Position 0 should change nothing. Yours turns by one step.")
+@mistake("rotary_positions", hint="Position 0 should change nothing. Yours turns by one step.", keeps=0.5)
 def counts_from_one(x, positions, theta=10000.0):
     return _turned(x, _angle(x, positions + 1, theta))
 
 
-@mistake("rotary_positions", hint="You turn the other way: (1, 0) at position 1 should become (cos 1, sin 1).")
+@mistake(
+    "rotary_positions", hint="You turn the other way: (1, 0) at position 1 should become (cos 1, sin 1).", keeps=0.5
+)
 def turns_clockwise(x, positions, theta=10000.0):
     return _turned(x, -_angle(x, positions, theta))
 
@@ -943,7 +953,9 @@ def uses_the_turned_feature(x, positions, theta=10000.0):
     return torch.stack([a, a * sin + b * cos], dim=-1).flatten(-2).to(x.dtype)
 
 
-@mistake("rotary_positions", hint="i counts the pairs, and 2i is the even feature: your exponent has the 2 twice.")
+@mistake(
+    "rotary_positions", hint="i counts the pairs, and 2i is the even feature: your exponent has the 2 twice.", keeps=0.5
+)
 def exponent_doubled(x, positions, theta=10000.0):
     return _turned(x, _angle(x, positions, theta, lambda i, d: -4 * i / d))
 
@@ -1129,7 +1141,7 @@ def post_same_norm_twice(x, params, num_heads, mask=None):
     return _first(y + _compute(y, params), params)
 
 
-@mistake("post_norm_block", hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.")
+@mistake("post_norm_block", hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.", keeps=0.5)
 def post_norms_swapped(x, params, num_heads, mask=None):
     y = _second(x + _attend(x, params, num_heads, mask), params)
     return _first(y + _compute(y, params), params)
@@ -1274,7 +1286,7 @@ def pre_same_norm_twice(x, params, num_heads, mask=None):
     return y + _compute(_first(y, params), params)
 
 
-@mistake("pre_norm_block", hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.")
+@mistake("pre_norm_block", hint="ln1 belongs to the attention, ln2 to the MLP. Yours have changed places.", keeps=0.5)
 def pre_norms_swapped(x, params, num_heads, mask=None):
     y = x + _attend(_second(x, params), params, num_heads, mask)
     return y + _compute(_first(y, params), params)

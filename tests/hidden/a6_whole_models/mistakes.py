@@ -221,13 +221,13 @@ def shows_the_future_only(ids, params, config):
     return _lm(ids, params, config, causal_mask(ids.shape[1]).T)
 
 
-@mistake("decoder_lm", hint="Each position sees one token too far: exactly the one that it should predict.")
+@mistake("decoder_lm", hint="Each position sees one token too far: exactly the one that it should predict.", keeps=0.5)
 def sees_one_token_too_far(ids, params, config):
     n = ids.shape[1]
     return _lm(ids, params, config, torch.ones(n, n).tril(1).bool())
 
 
-@mistake("decoder_lm", hint="A token may look at itself: the diagonal of the causal mask is True.")
+@mistake("decoder_lm", hint="A token may look at itself: the diagonal of the causal mask is True.", keeps=0.5)
 def hides_a_token_from_itself(ids, params, config):
     n = ids.shape[1]
     return _lm(ids, params, config, torch.ones(n, n).tril(-1).bool())
@@ -236,6 +236,7 @@ def hides_a_token_from_itself(ids, params, config):
 @mistake(
     "decoder_lm",
     hint="The norm after the last block is missing. Pre-norm blocks never normalize the stream itself, it only grows.",
+    keeps=0.5,
 )
 def forgets_the_last_norm(ids, params, config):
     x = _lm_blocks(_lm_input(ids, params, config), params, config, causal_mask(ids.shape[1]))
@@ -432,7 +433,7 @@ def divides_by_all_targets(logits, ids, ignore_index=-100):
     return (mean * kept / max(ids[:, 1:].numel(), 1)).to(logits.dtype)
 
 
-@mistake("lm_loss", hint="This is the sum. The loss is the mean over the targets that count.")
+@mistake("lm_loss", hint="This is the sum. The loss is the mean over the targets that count.", keeps=0.5)
 def sums_the_losses(logits, ids, ignore_index=-100):
     _check_pair(logits, ids, ignore_index)
     mean = _cross_entropy(logits[:, :-1], ids[:, 1:], ignore_index, logits.dtype)
@@ -542,7 +543,9 @@ def _stepped(params, leaves, gradients, lr):
     return with_tensors(params, new)
 
 
-@mistake("train_step", hint="The loss goes up: the gradient points uphill, and the step should go against it.")
+@mistake(
+    "train_step", hint="The loss goes up: the gradient points uphill, and the step should go against it.", keeps=0.5
+)
 def goes_uphill(params, ids, config, lr):
     loss, leaves, gradients = _gradients(params, ids, config, lr)
     return loss.item(), _stepped(params, leaves, gradients, -lr)
@@ -807,7 +810,11 @@ def drops_the_token_that_crosses_p(logits, temperature, top_k=None, top_p=None):
     return _filter(logits, temperature, top_k, top_p, keep_p=keep)
 
 
-@mistake("filtered_probabilities", hint="One token too many stays: the sum has reached p already without the last one.")
+@mistake(
+    "filtered_probabilities",
+    hint="One token too many stays: the sum has reached p already without the last one.",
+    keeps=0.5,
+)
 def keeps_one_token_beyond_p(logits, temperature, top_k=None, top_p=None):
     def keep(p, top_p):
         if top_p is None:
@@ -1064,7 +1071,7 @@ def returns_the_cropped_text(
     return text[:, -config.context_length :] if num_new else text
 
 
-@mistake("generate", hint="The prompt is missing: return prompt and new tokens.")
+@mistake("generate", hint="The prompt is missing: return prompt and new tokens.", keeps=0.5)
 def returns_new_tokens_only(
     params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
 ):
@@ -1072,7 +1079,7 @@ def returns_new_tokens_only(
     return text[:, prompt.shape[1] :]
 
 
-@mistake("generate", hint="One token is missing: count the turns of your loop.")
+@mistake("generate", hint="One token is missing: count the turns of your loop.", keeps=0.5)
 def adds_one_token_too_few(
     params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
 ):
@@ -1284,7 +1291,7 @@ def replaces_the_stream_by_what_it_read(src, tgt_in, src_mask, params, config):
     return _decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config, cross=cross)
 
 
-@mistake("encoder_decoder", hint="Norms 2 and 3 are exchanged: 2 follows the cross-attention, 3 the MLP.")
+@mistake("encoder_decoder", hint="Norms 2 and 3 are exchanged: 2 follows the cross-attention, 3 the MLP.", keeps=0.5)
 def exchanges_norms_two_and_three(src, tgt_in, src_mask, params, config):
     mask = _check_sentences(src, tgt_in, src_mask, params)
     return _decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config, norms=(1, 3, 2))
@@ -1410,7 +1417,7 @@ def replaces_the_first_target(targets, start_id):
     return torch.cat([torch.full_like(targets[:, :1], start_id), targets[:, 1:]], dim=1)
 
 
-@mistake("shift_right", hint="One column too many: the last target is nobody's input.")
+@mistake("shift_right", hint="One column too many: the last target is nobody's input.", keeps=0.5)
 def keeps_the_last_target(targets, start_id):
     _check_targets(targets)
     return torch.cat([torch.full_like(targets[:, :1], start_id), targets], dim=1)
@@ -1424,7 +1431,7 @@ def shifts_in_place(targets, start_id):
     return targets
 
 
-@mistake("shift_right", hint="The start token is always 0. Which one it is, is an argument.")
+@mistake("shift_right", hint="The start token is always 0. Which one it is, is an argument.", keeps=0.5)
 def starts_with_zero(targets, start_id):
     _check_targets(targets)
     return torch.cat([torch.zeros_like(targets[:, :1]), targets[:, :-1]], dim=1)
@@ -1460,7 +1467,9 @@ def _say(src, src_mask, params, config, start_id, eos_id, max_new, choose=None, 
     return said[:, 1:]
 
 
-@mistake("greedy_translate", hint="The start token is in the result. It is read and not part of the translation.")
+@mistake(
+    "greedy_translate", hint="The start token is in the result. It is read and not part of the translation.", keeps=0.5
+)
 def returns_the_start_token(src, src_mask, params, config, start_id, eos_id, max_new):
     said = _say(src, src_mask, params, config, start_id, eos_id, max_new)
     return torch.cat([torch.full((len(src), 1), start_id), said], dim=1)
@@ -1528,7 +1537,7 @@ def begins_with_the_source(src, src_mask, params, config, start_id, eos_id, max_
     )  # fmt: skip
 
 
-@mistake("greedy_translate", hint="One word is missing: max_new words, the start token not counted.")
+@mistake("greedy_translate", hint="One word is missing: max_new words, the start token not counted.", keeps=0.5)
 def counts_the_start_token(src, src_mask, params, config, start_id, eos_id, max_new):
     if max_new < 0:
         raise ValueError(f"{max_new} words")
@@ -1575,7 +1584,7 @@ def runs_down_first(images, patch):
     return _rows(_grid(images, patch).permute(0, 4, 2, 1, 3, 5))
 
 
-@mistake("patchify", hint="Inside a patch you go down the columns. Rows come before columns.")
+@mistake("patchify", hint="Inside a patch you go down the columns. Rows come before columns.", keeps=0.5)
 def transposes_each_patch(images, patch):
     return _rows(_grid(images, patch).permute(0, 2, 4, 1, 5, 3))
 
@@ -1651,7 +1660,7 @@ def reads_the_channels_last(w, channels, patch):
     return w.T.reshape(-1, patch, patch, channels).permute(0, 3, 1, 2)
 
 
-@mistake("patch_conv_weight", hint="Each kernel is transposed: rows before columns.")
+@mistake("patch_conv_weight", hint="Each kernel is transposed: rows before columns.", keeps=0.5)
 def transposes_the_kernels(w, channels, patch):
     _check_patch_matrix(w, channels, patch)
     return w.T.reshape(-1, channels, patch, patch).transpose(2, 3)
@@ -1734,14 +1743,16 @@ def averages_over_features(images, params, config):
 
 
 @mistake(
-    "vit_logits", hint="The mean is taken before the norm. Each patch is normalized first, then they are averaged."
+    "vit_logits",
+    hint="The mean is taken before the norm. Each patch is normalized first, then they are averaged.",
+    keeps=0.5,
 )
 def averages_before_the_norm(images, params, config):
     x = _see(_tokens(images, params, config), params, config)
     return _head(_last_norm(x.mean(dim=1), params), params)
 
 
-@mistake("vit_logits", hint="The norm after the last block is missing.")
+@mistake("vit_logits", hint="The norm after the last block is missing.", keeps=0.5)
 def forgets_the_norm_at_the_end(images, params, config):
     return _head(_see(_tokens(images, params, config), params, config).mean(dim=1), params)
 
@@ -1770,7 +1781,7 @@ def takes_the_first_patch(images, params, config):
     return _head(_last_norm(_see(_tokens(images, params, config), params, config), params)[:, 0], params)
 
 
-@mistake("vit_logits", hint="This is the sum over patches. The mean is asked for.")
+@mistake("vit_logits", hint="This is the sum over patches. The mean is asked for.", keeps=0.5)
 def sums_over_the_patches(images, params, config):
     return _head(_last_norm(_see(_tokens(images, params, config), params, config), params).sum(dim=1), params)
 
@@ -1780,13 +1791,13 @@ def takes_the_maximum(images, params, config):
     return _head(_last_norm(_see(_tokens(images, params, config), params, config), params).amax(dim=1), params)
 
 
-@mistake("vit_logits", hint="The bias of the patch embedding, b_patch, is missing.")
+@mistake("vit_logits", hint="The bias of the patch embedding, b_patch, is missing.", keeps=0.5)
 def forgets_the_bias_of_the_patches(images, params, config):
     x = _tokens(images, params, config) - params["b_patch"]
     return _head(_last_norm(_see(x, params, config), params).mean(dim=1), params)
 
 
-@mistake("vit_logits", hint="The bias of the head, b_head, is missing.")
+@mistake("vit_logits", hint="The bias of the head, b_head, is missing.", keeps=0.5)
 def forgets_the_bias_of_the_head(images, params, config):
     x = _last_norm(_see(_tokens(images, params, config), params, config), params)
     return x.mean(dim=1) @ params["w_head"]

@@ -417,7 +417,12 @@ def causal_by_positions_in_the_tile(): ...
 def causal_from_the_top_left(): ...
 
 
-@mistake("tiled_attention", hint="j ≤ i: a token may look at itself.", replace=("columns > rows", "columns >= rows"))
+@mistake(
+    "tiled_attention",
+    hint="j ≤ i: a token may look at itself.",
+    replace=("columns > rows", "columns >= rows"),
+    keeps=0.5,
+)
 def causal_leaves_itself_out(): ...
 
 
@@ -457,6 +462,7 @@ def exp2_for_the_weights_only(): ...
     "tiled_attention",
     hint="log(l) is relative to the maximum that was subtracted: log-sum-exp = m + log(l).",
     replace=("m + torch.log(l)", "torch.log(l)"),
+    keeps=0.5,
 )
 def log_sum_exp_without_the_maximum(): ...
 
@@ -530,11 +536,16 @@ def empty_rows_have_maximum_zero(): ...
 def divides_by_an_empty_sum(): ...
 
 
-@mistake("tiled_attention", hint="The scores are divided by √d before anything else.", replace=(" / math.sqrt(d)", ""))
+@mistake(
+    "tiled_attention",
+    hint="The scores are divided by √d before anything else.",
+    replace=(" / math.sqrt(d)", ""),
+    keeps=0.5,
+)
 def scale_is_missing(): ...
 
 
-@mistake("tiled_attention", hint="By √d, not by d.", replace=("math.sqrt(d)", "d"))
+@mistake("tiled_attention", hint="By √d, not by d.", replace=("math.sqrt(d)", "d"), keeps=0.5)
 def scale_is_one_over_d(): ...
 
 
@@ -630,6 +641,7 @@ def d_from_one_tile(): ...
     "tiled_attention_backward",
     hint="S = QKᵀ/√d: the factor stands before Q and K, so their gradients carry it too.",
     replace=[("scale * ds @ k_tile", "ds @ k_tile"), ("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)")],
+    keeps=0.5,
 )
 def scale_is_lost_on_the_way_back(): ...
 
@@ -638,6 +650,7 @@ def scale_is_lost_on_the_way_back(): ...
     "tiled_attention_backward",
     hint="1/√d stands before Q and before K: dQ carries it in yours, dK does not.",
     replace=("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)"),
+    keeps=0.5,
 )
 def scale_of_dk_is_lost(): ...
 
@@ -649,6 +662,7 @@ def scale_of_dk_is_lost(): ...
         ("scale * ds @ k_tile", "scale * scale * ds @ k_tile"),
         ("scale * ds.transpose(-2, -1)", "scale * scale * ds.transpose(-2, -1)"),
     ],
+    keeps=0.5,
 )
 def scale_is_applied_twice(): ...
 
@@ -657,6 +671,7 @@ def scale_is_applied_twice(): ...
     "tiled_attention_backward",
     hint="The scores are computed again as they were: with 1/√d, or they do not fit the lse.",
     replace=("s = scale * q_tile", "s = q_tile"),
+    keeps=0.5,
 )
 def scores_without_scale(): ...
 
@@ -855,6 +870,7 @@ def queries_are_read_in_every_walk(): ...
         ("(4 * n * d + 4 * n * n) * bytes_per_element", "4 * n * d + 4 * n * n"),
         ("(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element", "2 * n * d + query_tiles * 2 * n * d"),
     ],
+    keeps=0.5,
 )
 def counts_elements(): ...
 
@@ -896,6 +912,7 @@ def only_tiles_are_checked(): ...
     "growth_of_costs",
     hint="The ratio is a power of two: its logarithm to base 2 is the exponent.",
     replace=("math.log2(", "math.log("),
+    keeps=0.5,
 )
 def natural_logarithm(): ...
 
@@ -1363,6 +1380,7 @@ def kernel_is_causal_from_the_top_left(): ...
     "triton_attention",
     hint="≤, not <: a token may look at itself.",
     replace=("columns[None, :] <= rows", "columns[None, :] < rows"),
+    keeps=0.5,
 )
 def kernel_leaves_itself_out(): ...
 
@@ -1411,11 +1429,11 @@ def masked_scores_are_zero(): ...
 def masked_scores_are_finite(): ...
 
 
-@mistake("triton_attention", hint="The scores are divided by √d.", replace=("1 / math.sqrt(d)", "1.0"))
+@mistake("triton_attention", hint="The scores are divided by √d.", replace=("1 / math.sqrt(d)", "1.0"), keeps=0.5)
 def kernel_does_not_scale(): ...
 
 
-@mistake("triton_attention", hint="By √d, not by d.", replace=("1 / math.sqrt(d)", "1 / d"))
+@mistake("triton_attention", hint="By √d, not by d.", replace=("1 / math.sqrt(d)", "1 / d"), keeps=0.5)
 def kernel_scales_by_d(): ...
 
 
@@ -1447,6 +1465,7 @@ def kernel_never_divides(): ...
     "triton_attention",
     hint="log(l) is relative to the maximum: the log-sum-exp is m + log(l).",
     replace=("m + tl.log(l)", "tl.log(l)"),
+    keeps=0.5,
 )
 def kernel_stores_log_l(): ...
 

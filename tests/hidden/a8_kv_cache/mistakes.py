@@ -106,7 +106,7 @@ class DropsWhatDoesNotFit(_Slots):
         self.done = min(self.capacity, self.done + c)
 
 
-@mistake("KVCache", hint="The last slot is never used: with a capacity of 7, seven tokens fit.")
+@mistake("KVCache", hint="The last slot is never used: with a capacity of 7, seven tokens fit.", keeps=0.5)
 class OneSlotTooFew(_Slots):
     def fits(self, k, v):
         super().fits(k, v)
@@ -253,7 +253,9 @@ class KeepsTheChunksDtype(_Lists):
         return super().joined(layer, k, v)
 
 
-@mistake("KVCache", hint="advance counts steps. It should count tokens: a prompt of seven moves length by seven.")
+@mistake(
+    "KVCache", hint="advance counts steps. It should count tokens: a prompt of seven moves length by seven.", keeps=0.5
+)
 class CountsSteps(_Slots):
     def advance(self, c):
         super().advance(c)
@@ -434,12 +436,17 @@ def positions_restart_every_step(params, ids, cache, config, mask=None, last_onl
 @mistake(
     "decode_step",
     hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - 1, what is next?",
+    keeps=0.5,
 )
 def positions_are_one_late(params, ids, cache, config, mask=None, last_only=False):
     return _step(params, ids, cache, config, mask, last_only, "one late")
 
 
-@mistake("decode_step", hint="The new token gets the position of the newest old one. With t tokens, at 0 to t - 1 …?")
+@mistake(
+    "decode_step",
+    hint="The new token gets the position of the newest old one. With t tokens, at 0 to t - 1 …?",
+    keeps=0.5,
+)
 def positions_are_one_early(params, ids, cache, config, mask=None, last_only=False):
     return _step(params, ids, cache, config, mask, last_only, "one early")
 
@@ -604,7 +611,9 @@ def adds_positions_in_every_layer(params, ids, cache, config, mask=None, last_on
     return _step(params, ids, cache, config, mask, last_only, "positions in every layer")
 
 
-@mistake("decode_step", hint="The last norm is missing: a pre-norm model normalizes once more before the logits.")
+@mistake(
+    "decode_step", hint="The last norm is missing: a pre-norm model normalizes once more before the logits.", keeps=0.5
+)
 def forgets_the_final_norm(params, ids, cache, config, mask=None, last_only=False):
     return _step(params, ids, cache, config, mask, last_only, "no final norm")
 
@@ -675,7 +684,7 @@ def takes_a_cache_in_use(params, prompt, cache, config, mask=None):
     return decode_step(params, prompt, cache, config, mask)
 
 
-@mistake("prefill", hint="Only the last position's logits come back; all of them are asked for.")
+@mistake("prefill", hint="Only the last position's logits come back; all of them are asked for.", keeps=0.5)
 def returns_the_last_logits(params, prompt, cache, config, mask=None):
     if cache.length != 0:
         raise ValueError(f"the cache holds {cache.length} tokens")
@@ -821,7 +830,7 @@ def one_token_for_all_rows(params, prompt, num_new, config):
     return ids
 
 
-@mistake("generate_cached", hint="The new tokens come back without the prompt in front of them.")
+@mistake("generate_cached", hint="The new tokens come back without the prompt in front of them.", keeps=0.5)
 def returns_only_what_is_new(params, prompt, num_new, config):
     _asked(prompt, num_new)
     cache, made, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt[:, :0], prompt
@@ -831,7 +840,7 @@ def returns_only_what_is_new(params, prompt, num_new, config):
     return made
 
 
-@mistake("generate_cached", hint="One token too few: count how many argmaxes it takes for num_new tokens.")
+@mistake("generate_cached", hint="One token too few: count how many argmaxes it takes for num_new tokens.", keeps=0.5)
 def stops_one_token_early(params, prompt, num_new, config):
     _asked(prompt, num_new)
     cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
@@ -879,14 +888,20 @@ def counts_columns(mask):
 
 
 @mistake(
-    "ragged_positions", hint="One too many: a token's position is the number of tokens before it, itself left out."
+    "ragged_positions",
+    hint="One too many: a token's position is the number of tokens before it, itself left out.",
+    keeps=0.5,
 )
 def counts_the_token_itself(mask):
     _two_axes(mask)
     return mask.long().cumsum(dim=1).masked_fill(~mask, 0)
 
 
-@mistake("ragged_positions", hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.")
+@mistake(
+    "ragged_positions",
+    hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.",
+    keeps=0.5,
+)
 def padding_at_minus_one(mask):
     _two_axes(mask)
     return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, -1)
@@ -941,7 +956,7 @@ def _positive(*sizes):
         raise ValueError(f"sizes must be at least 1, got {sizes}")
 
 
-@mistake("kv_cache_bytes", hint="Half of it: a token leaves a key and a value.")
+@mistake("kv_cache_bytes", hint="Half of it: a token leaves a key and a value.", keeps=0.5)
 def keys_without_values(config, n, batch, bytes_per_element):
     _positive(n, batch, bytes_per_element)
     return config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element
@@ -974,7 +989,7 @@ def forgets_the_batch(config, n, batch, bytes_per_element):
     return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * bytes_per_element
 
 
-@mistake("kv_cache_bytes", hint="These are elements. How many bytes has one?")
+@mistake("kv_cache_bytes", hint="These are elements. How many bytes has one?", keeps=0.5)
 def forgets_the_bytes(config, n, batch, bytes_per_element):
     _positive(n, batch, bytes_per_element)
     return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * batch
@@ -1061,13 +1076,14 @@ class _Window:
 @mistake(
     "SlidingWindowCache",
     hint="One earlier token too many: the window includes the token itself, so W - 1 come before it.",
+    keeps=0.5,
 )
 class KeepsAWholeWindow(_Window):
     def keep(self, t, held, c):
         return t[:, :, max(0, held + c - self.window) : held + c].clone()
 
 
-@mistake("SlidingWindowCache", hint="One earlier token too few: a token sees itself and W - 1 before it.")
+@mistake("SlidingWindowCache", hint="One earlier token too few: a token sees itself and W - 1 before it.", keeps=0.5)
 class KeepsOneTooFew(_Window):
     def keep(self, t, held, c):
         return t[:, :, max(0, held + c - max(0, self.window - 2)) : held + c].clone()
@@ -1309,7 +1325,7 @@ def samples_the_target_again(p, q, drafted, u):
     return _speculate(p, q, drafted, u, "from p")
 
 
-@mistake("speculative_accept", hint="The residual does not sum to 1.")
+@mistake("speculative_accept", hint="The residual does not sum to 1.", keeps=0.5)
 def residual_is_not_normalized(p, q, drafted, u):
     return _speculate(p, q, drafted, u, "not normalized")
 
