@@ -101,10 +101,10 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
 
     found, problems = _each(bench, samples, tell)
     told = [Told(one.question, one.name, one.deserves, tuple(raw["named"]), raw["lost"]) for one, raw in found]
-    return told, problems + list(_not_told(told))
+    return told, problems + list(sample_problems(told))
 
 
-def _not_told(told: Sequence[Told]) -> Iterator[str]:
+def sample_problems(told: Sequence[Told]) -> Iterator[str]:
     """What is not as it should be with samples and what is said to them."""
     for one in told:
         if one.deserves is None and one.lost:

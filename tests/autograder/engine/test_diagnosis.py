@@ -161,6 +161,25 @@ def test_a_mistake_about_cost_is_not_named_where_the_numbers_are_wrong() -> None
     assert name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops) == Named()
 
 
+def costing(*figures: int) -> Call:
+    return Call("f", (), {}, result=RIGHT, cost=Cost(*figures))
+
+
+def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_that_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory grew in both known ways, in one of them what was moved too; the student's has fewer operations."""
+    monkeypatch.setitem(KEY, "cost", costing(10, 100, 10, 10, 10))
+    known: dict[str, Answers] = {
+        "kept": {"cost": costing(10, 100, 10, 50, 10)},
+        "matrix": {"cost": costing(20, 100, 50, 50, 50)},
+    }
+    found = name({"cost": costing(6, 100, 50, 50, 50)}, known)
+    assert found.first is not None
+    assert found.first.mistake == "matrix"
+    assert name({"cost": costing(90, 100, 10, 10, 10)}, known) == Named()
+
+
 @pytest.mark.parametrize("operations", [800, 1000])
 def test_a_mistake_about_cost_is_named_by_what_costs_more(operations: int) -> None:
     key = {**KEY, "cost": Call("f", (), {}, result=RIGHT, cost=Cost(10, 1, 1, 1, 1))}

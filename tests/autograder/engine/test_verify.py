@@ -12,6 +12,7 @@ from autograder.authoring.commands import build_command
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.errors import BadSuite, KitError
+from autograder.fingerprint import suite_sha256
 from autograder.proof.verify import Wanted, verify, verify_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -90,6 +91,51 @@ def test_what_is_not_proven_ends_the_command(own_course: Course, monkeypatch: py
 def test_a_question_that_nobody_asks(own_course: Course) -> None:
     with pytest.raises(KitError, match="there is no question 'softmin' in small"):
         verify_command(own_course, [], Wanted(question="softmin"))
+
+
+SAMPLES = """\
+from autograder.suite import alternate, sample
+
+
+@sample("softmax", deserves="over_the_rows")
+def by_columns(z, dim=-1):
+    return z.exp() / z.exp().sum(dim=0)
+
+
+@sample("attention", deserves="no_scale")
+def nothing_under_the_scores(q, k, v):
+    out = []
+    for row in q:
+        out.append(softmax((k * row).sum(-1)) @ v)
+    return torch.stack(out)
+
+
+@alternate("counter", function="Counter")
+class Remembers:
+    def __init__(self, start):
+        self.value = start
+
+    def add(self, n):
+        self.value = self.value + n
+        return self.value
+"""
+
+
+def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsewhere(own_course: Course) -> None:
+    small = own_course.assignment("small")
+    samples = small.suite / "samples.py"
+    before = suite_sha256(small.suite)
+    samples.write_text(SAMPLES, encoding="utf-8")
+    assert suite_sha256(small.suite) == before
+    proof = verify(own_course, small, Wanted(samples=None, alone=None, workers=1))
+    assert proof.problems == ()
+    assert [(one.name, one.named) for one in proof.told] == [
+        ("by_columns", ("over_the_rows",)), ("nothing_under_the_scores", ("no_scale",)), ("Remembers", ()),
+    ]  # fmt: skip
+    assert [(one.name, one.named, one.elsewhere, one.hinted) for one in proof.alone] == [
+        (name, (name,), {}, ()) for name in ("over_the_rows", "no_scale", "Forgets")
+    ]
+    assert "3 samples: 100% named rightly, 0% wrongly, 3 of 3 mistakes alone touch no other question" in str(proof)
 
 
 def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:

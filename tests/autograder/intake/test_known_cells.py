@@ -187,3 +187,18 @@ def test_without_a_build_the_demo_says_what_to_run(course: Course, assignment: A
     assignment.solution.unlink()
     with pytest.raises(KitError, match="autograder build m1"):
         write_demo_class(course, assignment, course.root / "demo")
+
+
+def test_a_sample_says_what_it_deserves_and_nothing_else_does(tmp_path: Path) -> None:
+    path = tmp_path / "samples.py"
+    body = "def {}(x):\n    return x\n\n\n"
+    registers = ['@sample("double", deserves="a")', '@sample("double", deserves=("a", "b"))',
+                 '@sample("double", deserves=())', '@alternate("double")']  # fmt: skip
+    path.write_text("".join(f"{register}\n{body.format(f'f{n}')}" for n, register in enumerate(registers)))
+    answers = load_known_answers(path, {})
+    assert [answer.deserves for answer in answers] == [("a",), ("a", "b"), (), None]
+    assert not any(answer.is_mistake for answer in answers)
+    for register in ('@sample("double")', '@sample("double", deserves=3)', '@alternate("double", deserves="a")'):
+        path.write_text(f"{register}\n{body.format('f')}")
+        with pytest.raises(BadSuite, match="line 1: f needs deserves="):
+            load_known_answers(path, {})

@@ -11,13 +11,14 @@ import pytest
 from autograder.errors import KitError
 from autograder.proof.code_mutants import Mutant
 from autograder.proof.costs import Said, cost_problems
-from autograder.proof.diagnosed import Alone, Told, shares
+from autograder.proof.diagnosed import Alone, Told, sample_problems, shares, unfit_samples
 from autograder.proof.figures import QuestionFigures, flaky, question_figures
 from autograder.proof.mutants import Judged
 from autograder.proof.report import TABLES, as_json, diagnosis_row, difference, row, rows_of, write_report
 from autograder.proof.trials import Checked, Kind, Trial, Tried
 from autograder.proof.verify import Proof
 from autograder.suite.collect import SuiteQuestion, SuiteTest
+from autograder.suite.known import KnownAnswer
 
 QUESTION = SuiteQuestion(
     "f", (SuiteTest("test_a", 3.0, ""), SuiteTest("test_b", 1.0, ""), SuiteTest("test_c", 0.0, "")), (), ()
@@ -113,6 +114,26 @@ def test_a_sample_is_named_rightly_or_wrongly_or_told_too_little() -> None:
     row_of_a1 = diagnosis_row(dataclasses.replace(proof("a1"), told=TOLD, alone=ALONE))
     assert row_of_a1 == ("a1", "4", "50%", "25%", "1", "0", "2", "1", "1", "1")
     assert diagnosis_row(proof("a1")) == ("a1", *9 * ("–",))
+
+
+def test_what_is_wrong_with_samples_is_named() -> None:
+    assert list(sample_problems(TOLD[4:])) == []
+    assert list(sample_problems([Told("f", "in_a_loop", None, (), 2.0), Told("f", "is_right", ("a",), (), 0.0)])) == [
+        "samples.py: f/in_a_loop is a right answer, and loses 2 points",
+        "samples.py: f/is_right is a wrong answer, and loses nothing",
+        "samples.py: 0% are named rightly, 0% wrongly:",
+        "samples.py: f/is_right is told nothing, and deserves a",
+    ]
+    assert list(sample_problems(TOLD))[1:] == [
+        "samples.py: f/axis_swapped is told wrong_axis and no_checks, and deserves wrong_axis",
+        "samples.py: f/smaller_fault_named is told no_checks, and deserves wrong_axis and no_checks",
+    ]
+    sample = KnownAnswer("f", "mine", "", "", deserves=("wrong_axis",))
+    known = [KnownAnswer(question, "wrong_axis", "hint", "") for question in ("f", "g")]
+    assert list(unfit_samples([sample], known)) == []
+    assert list(unfit_samples([sample], known[1:])) == [
+        "samples.py: mine deserves wrong_axis, which is no mistake of f"
+    ]
 
 
 def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
