@@ -18,7 +18,7 @@ MAX_TIMESTAMP = 1000
 """Bytes of a note of when a submission came: far above any."""
 
 _CHUNK = 1 << 20
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
 
 
 def shown(name: object) -> str:
@@ -55,6 +55,16 @@ def read_handed_in(path: Path, limit: int) -> bytes:
             "save, and hand it in again"
         )
     return data
+
+
+def what_else(path: Path) -> str:
+    """What there is in place of a regular file, without opening or following it: "a pipe", "a link"; "" for a file.
+
+    Raises:
+        OSError: there is nothing.
+    """
+    mode = stat.S_IFMT(path.lstat().st_mode)
+    return "" if mode == stat.S_IFREG else _KINDS.get(mode, "a device")
 
 
 def _at_most(handle: int, limit: int) -> bytes | None:

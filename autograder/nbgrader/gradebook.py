@@ -146,7 +146,7 @@ def record_problem(course: Course, release: Path, assignment: str, student: str,
     """Put 0 in place of whatever score a submission had, to wait for a person."""
     cells = read_release(release)
     with open_gradebook(course, db_url) as gradebook:
-        notebook = gradebook.find_notebook(cells.notebook, assignment)
+        notebook = register_release(gradebook.db, gradebook.course_id, assignment, cells)
         write_entries(gradebook.db, course, notebook, cells, [Entry(student, problem=problem)])
         gradebook.db.commit()
 

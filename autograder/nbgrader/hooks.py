@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import MutableSequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from traitlets.log import get_logger
 
 from autograder.course import Assignment, Course, find_course
 from autograder.errors import KitError
+from autograder.handed_in import what_else
 from autograder.nbgrader import graders
 from autograder.nbgrader.gradebook import Entry, default_db_url, open_gradebook, write_entries
 from autograder.nbgrader.registry import register_release
@@ -64,7 +66,7 @@ def _is_known(db: Session, assignment_id: str, student: str) -> bool:
 def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
     """nbgrader knows a notebook by its name alone: the only one there is gets a copy under the right name."""
     expected = folder / f"{assignment}.ipynb"
-    if expected.exists() or len(notebooks) != 1 or Path(notebooks[0]).is_symlink():
+    if os.path.lexists(expected) or len(notebooks) != 1 or what_else(Path(notebooks[0])):
         return
     shutil.copyfile(notebooks[0], expected)
     get_logger().warning("%s: %s graded as %s", folder.parent.name, Path(notebooks[0]).name, expected.name)

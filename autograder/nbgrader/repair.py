@@ -19,6 +19,8 @@ from autograder.intake.release import read_release_cells
 from autograder.model import FoundSubmission, Submission
 from autograder.nbgrader.autograded import made_whole, read_built, show_problem
 from autograder.nbgrader.gradebook import record_problem
+from autograder.nbgrader.no_files import TIMESTAMP, no_files, not_to_be_copied, told
+from autograder.nbgrader.source import suite_assignment
 
 
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
@@ -27,8 +29,31 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
     Where a file cannot be read, the release stands in for it and says why; grading finds the same and gives 0.
     """
 
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        # nbgrader makes its exporter when it has listed the submissions, and has opened and copied nothing of them
+        for folder in list(self.parent.assignments):
+            self._leave_out_what_is_no_file(Path(folder))
+
+    def _leave_out_what_is_no_file(self, folder: Path) -> None:
+        odd = no_files(folder)
+        if not odd:
+            return
+        student, coursedir = folder.parent.name, self.parent.coursedir
+        coursedir.ignore = list(dict.fromkeys([*coursedir.ignore, *not_to_be_copied(folder, odd)]))
+        self.log.warning("%s: left out, since only files are taken: %s", student, told(folder, odd))
+        if folder / TIMESTAMP in odd:
+            problem = f"{TIMESTAMP} is {odd[folder / TIMESTAMP]}; put a file in its place, or remove it"
+            self.log.error("%s: %s", student, problem)
+            del self.parent.assignments[str(folder)]
+            course = find_course(Path(coursedir.root))
+            if assignment := suite_assignment(course, folder.name, folder.name):
+                record_problem(course, assignment.release, folder.name, student, problem, coursedir.db_url)
+
     def from_filename(self, filename: str, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
         try:
+            if self._is_handed_in(Path(filename), resources):
+                return self._made_whole(resources, **keywords)
             return super().from_filename(filename, resources, **keywords)  # type: ignore[no-any-return]
         except Exception as error:
             where = resources["nbgrader"]
@@ -39,10 +64,11 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             )
             raise
 
-    def from_file(self, file_stream: Any, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
-        path = Path(file_stream.name)
-        if path.resolve().parent != submitted_folder(self.parent.coursedir, resources).resolve():
-            return super().from_file(file_stream, resources, **keywords)  # type: ignore[no-any-return]
+    def _is_handed_in(self, path: Path, resources: Any) -> bool:
+        """Whether it lies among the submissions; else it is what this exporter made of one."""
+        return path.parent.resolve() == submitted_folder(self.parent.coursedir, resources).resolve()
+
+    def _made_whole(self, resources: Any, **keywords: Any) -> tuple[Any, Any]:
         release = read_built(release_path(self.parent.coursedir, resources))
         try:
             notebook = made_whole(release, handed_in(find_course(Path.cwd()), self.parent.coursedir, resources))

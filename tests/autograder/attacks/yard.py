@@ -20,6 +20,7 @@ from attacks_denial import ATTACKS as DENIAL
 from attacks_reader import ATTACKS as READER
 from attacks_reading import ATTACKS as READING
 from attacks_runner import ATTACKS as RUNNER
+from without_an_idea import ATTACKS as WITHOUT_AN_IDEA
 
 from autograder.course import Course
 from autograder.grading.batch import Bench, _from_wire, _to_wire
@@ -28,7 +29,7 @@ from autograder.intake.names import safe_student
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient
 
-ALL = [*COMPARISON, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
+ALL = [*COMPARISON, *WITHOUT_AN_IDEA, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
 OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]
 """Those that walls have to do with: the other themes end in the same code in every tier."""
 OF_WEAK_TIERS = [attack for attack in (*READING, *DENIAL) if not attack.slow]
