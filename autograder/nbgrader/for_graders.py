@@ -21,12 +21,12 @@ from autograder.nbgrader.autograded import (
     show_problem,
     show_result,
 )
+from autograder.nbgrader.feedback_return import RECEIPTS
 from autograder.outputs.store import path_name
 from autograder.whole_files import write_whole
 
 _SHIPPED = ("figures",)
 """What a notebook's text shows from beside it."""
-_TIMESTAMP = "timestamp.txt"
 
 
 def graded_submissions(course: Course, assignment: Assignment, results: Iterable[Result]) -> dict[str, Submission]:
@@ -87,12 +87,13 @@ def write_autograded(
 
 
 def _copy_beside(course: Course, assignment: Assignment, student: str, folder: Path) -> None:
-    """Figures of the release, and the time by which nbgrader tells whether a submission is newer than its copy."""
+    """Figures of the release, and nbgrader's receipts: when a submission came, and whose its feedback is."""
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
             shutil.copytree(pictures, folder / name, dirs_exist_ok=True)
-    stamp = course.submitted / path_name(student) / assignment.name / _TIMESTAMP
-    if stamp.is_file() and not stamp.is_symlink():
-        shutil.copyfile(stamp, folder / _TIMESTAMP)
-    else:
-        (folder / _TIMESTAMP).unlink(missing_ok=True)
+    for name in RECEIPTS:
+        receipt = course.submitted / path_name(student) / assignment.name / name
+        if receipt.is_file() and not receipt.is_symlink():
+            shutil.copyfile(receipt, folder / name)
+        else:
+            (folder / name).unlink(missing_ok=True)

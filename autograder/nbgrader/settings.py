@@ -79,4 +79,5 @@ def _steps(c: Any) -> None:
     ]
     c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback.FeedbackExporter"
     c.HTMLExporter.filters = {"markdown2html": "autograder.nbgrader.feedback.markdown_to_html"}
+    c.ExchangeFactory.release_feedback = "autograder.nbgrader.feedback_return.ReturnFeedback"
     c.ExportApp.plugin_class = "autograder.nbgrader.export.SafeCsvExport"
