@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +19,29 @@ from autograder.whole_files import write_whole
 
 Target = Literal["gradescope", "github"]
 
+_DISTRIBUTION = "attention-kit"
+_PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "attention-kit"
+version = "{version}"
+requires-python = "{python}"
+dependencies = [
+{needed}
+]
+
+[project.scripts]
+autograder = "autograder.cli:main"
+
+[tool.setuptools.packages.find]
+include = ["autograder*"]
+
+[tool.setuptools.package-data]
+autograder = ["**/*"]
+"""
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
 
@@ -52,6 +77,7 @@ def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
         for name in sorted(files):
             archive.writestr(_entry(name, 0o644), files[name].read_bytes())
         archive.writestr(_entry(f"course/{COURSE_FILE}", 0o644), settings)
+        archive.writestr(_entry("kit/pyproject.toml", 0o644), _pyproject())
         archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
     write_whole(to, packed.getvalue())
     return to
@@ -67,12 +93,6 @@ def _entry(name: str, mode: int) -> zipfile.ZipInfo:
 def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[str, Path]]:
     """Name in the archive, and the file. The kit and the course stay apart: workers may read the kit only."""
     package = Path(autograder.__file__).parent
-    pyproject = package.parent / "pyproject.toml"
-    if not pyproject.is_file():
-        raise KitError(
-            f"{pyproject} is not there: make the bundle from a checkout of the kit, not from an installed copy"
-        )
-    yield "kit/pyproject.toml", pyproject
     for path in _files(package):
         yield f"kit/autograder/{path.relative_to(package).as_posix()}", path
     for needed, command in (
@@ -86,6 +106,18 @@ def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[
     folders = [assignment.source.parent, assignment.release.parent, assignment.solution.parent, assignment.suite]
     for path in [*([settings] if settings.is_file() else []), *(p for folder in folders for p in _files(folder))]:
         yield f"course/{path.relative_to(course.root).as_posix()}", path
+
+
+def _pyproject() -> str:
+    """What the kit is installed by there: its own pyproject.toml, or for an installed copy, which has none, the same
+    packages as here."""
+    own = Path(autograder.__file__).parents[1] / "pyproject.toml"
+    if own.is_file():
+        return own.read_text(encoding="utf-8")
+    kit = metadata.metadata(_DISTRIBUTION)
+    needed = [line for line in metadata.requires(_DISTRIBUTION) or () if "extra ==" not in line]
+    listed = "\n".join(f"    {json.dumps(line)}," for line in needed)  # JSON's strings are TOML's
+    return _PYPROJECT.format(version=kit["Version"], python=kit["Requires-Python"], needed=listed)
 
 
 def _files(folder: Path) -> Iterator[Path]:

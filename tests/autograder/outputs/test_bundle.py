@@ -1,12 +1,17 @@
 import subprocess
+import tomllib
 import zipfile
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+import autograder
 from autograder.course import load_course
 from autograder.errors import KitError
-from autograder.outputs.bundle import bundle
+from autograder.outputs.bundle import _pyproject, bundle
 
+ROOT = Path(__file__).resolve().parents[3]
 SECRET = "return softmax(q @ k.T) @ v"
 
 
@@ -114,3 +119,16 @@ def test_a_name_that_a_shell_would_read_is_refused(course, tmp_path):
 
     with pytest.raises(KitError, match="letters"):
         bundle(course, Assignment("a; rm -r", course.root), "github", tmp_path / "out")
+
+
+def test_an_installed_copy_is_bundled_with_the_packages_that_it_has(tmp_path, monkeypatch):
+    """An installed copy has no pyproject.toml beside it: one is made of what pip knows."""
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (tmp_path / "autograder").mkdir()
+    monkeypatch.setattr(autograder, "__file__", str(tmp_path / "autograder" / "__init__.py"))
+    made = tomllib.loads(_pyproject())
+    assert {Requirement(line) for line in made["project"]["dependencies"]} == {
+        Requirement(line) for line in ours["project"]["dependencies"]
+    }
+    for key in ("name", "version", "requires-python", "scripts"):
+        assert made["project"][key] == ours["project"][key]
