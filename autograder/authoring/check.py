@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebo
 from autograder.authoring.leaks import leaks
 from autograder.authoring.source import read_source, without_magics
 from autograder.course import Assignment, Course
+from autograder.definitions import names_defined
 from autograder.errors import StaleBuild
 
 
@@ -83,7 +83,7 @@ def run_problems(what: str, notebook: bytes, built: BuiltNotebooks, cell_seconds
     for error in execute_notebook(notebook, built.files, cell_seconds):
         cell = cells[error.cell]
         if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], unmade):
-            unmade |= _assigned("".join(cell["source"]))
+            unmade |= names_defined(without_magics("".join(cell["source"])))
             continue
         problems.append(f"{what} does not run: {_describe(error, cell)}")
     return problems
@@ -95,18 +95,6 @@ def _is_consequence(error: CellError, role: str, unmade: set[str]) -> bool:
     if regions.is_stub_message(error.message) or regions.is_stub_message(error.traceback):
         return True
     return error.name == "NameError" and any(f"name '{name}' is not defined" in error.message for name in unmade)
-
-
-def _assigned(source: str) -> set[str]:
-    """Names that the cell would have made at its top level."""
-    tree = ast.parse(without_magics(source))
-    made = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            made.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            made |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return made
 
 
 def _describe(error: CellError, cell: dict[str, Any]) -> str:

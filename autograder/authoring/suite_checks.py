@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from autograder.definitions import names_defined
 from autograder.suite.collect import SuiteQuestion
 
 _PROXY = frozenset({"cost", "define", "launch", "repeat", "source"})
@@ -54,7 +55,7 @@ def _unasked(suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str
             continue
         file = suite / f"test_{question.name}.py"
         asked = _asked_of_student(file) if file.exists() else set()
-        given = {n.name for n in ast.parse(cells[question.name]).body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+        given = names_defined(cells[question.name])
         if asked and not asked & given:
             calls, defines = ", ".join(sorted(asked)), ", ".join(sorted(given)) or "nothing"
             yield f"{file}: the tests call {calls}, and the cell of question {question.name!r} defines {defines}"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.definitions import names_bound
 from autograder.errors import BadSuite
 from autograder.suite.edits import EditError, edited
 from autograder.suite.register import Change
@@ -184,7 +185,7 @@ def _is_kits_own(node: ast.stmt) -> bool:
 def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
     last = node.end_lineno or node.lineno
     if not isinstance(node, _Definition):
-        return _Part("\n".join(lines[node.lineno - 1 : last]), _binds(node), _needs(node))
+        return _Part("\n".join(lines[node.lineno - 1 : last]), names_bound(node), _needs(node))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     skip: set[int] = set()
     entry = None
@@ -195,7 +196,7 @@ def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
             skip |= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
     text = "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in skip)
     empty = all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body)
-    return _Part(text, _binds(node), _needs(node), node.name, first, empty, entry)
+    return _Part(text, names_bound(node), _needs(node), node.name, first, empty, entry)
 
 
 def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | None:
@@ -234,19 +235,6 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
 
 def _is_change(change: object) -> bool:
     return isinstance(change, tuple) and len(change) == 2 and all(isinstance(text, str) for text in change)
-
-
-def _binds(node: ast.stmt) -> frozenset[str]:
-    """Names that a top-level statement binds."""
-    if isinstance(node, _Definition):
-        return frozenset({node.name})
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    for found in ast.walk(node):
-        if isinstance(found, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in found.names}
-        elif isinstance(found, _Definition):
-            names.add(found.name)
-    return frozenset(names)
 
 
 def _needs(node: ast.stmt) -> frozenset[str]:

@@ -1,0 +1,29 @@
+"""Which names a piece of our own Python defines. A student's code is never parsed: `intake/text.py` looks at it."""
+
+from __future__ import annotations
+
+import ast
+
+
+def names_defined(source: str) -> frozenset[str]:
+    """The names that a module or a cell has at its top level once it has run: definitions, imports, variables.
+
+    Raises:
+        SyntaxError: the text is no Python.
+    """
+    return names_bound(ast.parse(source))
+
+
+def names_bound(node: ast.AST) -> frozenset[str]:
+    """The names that a piece of code binds where it stands; those inside a function, a class, a comprehension stay
+    there."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return frozenset({node.name})
+        case ast.Import() | ast.ImportFrom():
+            return frozenset((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        case ast.Name(ctx=ast.Store()):
+            return frozenset({node.id})
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return frozenset()
+    return frozenset().union(*map(names_bound, ast.iter_child_nodes(node)))
