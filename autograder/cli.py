@@ -441,12 +441,10 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github"]))
-@click.option(
-    "--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder (github)."
-)
+@click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github", "github-course"]))
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder.")
 def bundle(assignment: str, target: str, to: Path) -> None:
-    """Pack an autograder for Gradescope or GitHub Classroom."""
+    """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
     from autograder.course import find_course
     from autograder.outputs.bundle import bundle as pack
 

@@ -154,9 +154,9 @@ def _ilias(file: Incoming) -> list[Owner]:
 
 def _github(files: Sequence[Incoming], assignment: str) -> Whose:
     """The repository's folder is `<assignment>-<username>`, with the name that the assignment has at GitHub."""
-    slug = re.sub(r"[^a-z0-9]+", "-", assignment.lower()).strip("-")
+    usual = repository_prefix(assignment)
     notebooks = [file for file in files if notebook_stem(file.name)]
-    prefix = slug + "-" if any(_repository(file, slug + "-") for file in notebooks) else _shared_prefix(notebooks)
+    prefix = usual if any(_repository(file, usual) for file in notebooks) else _shared_prefix(notebooks)
 
     def of(file: Incoming) -> list[Owner]:
         folder = _repository(file, prefix) if prefix else None
@@ -166,6 +166,11 @@ def _github(files: Sequence[Incoming], assignment: str) -> Whose:
         return [Owner(user, user.lower(), _stem(file.name), rank=(-float(depth), _seconds(file.modified)))]
 
     return of
+
+
+def repository_prefix(assignment: str) -> str:
+    """What GitHub Classroom puts before the username, where the assignment has the same title there."""
+    return re.sub(r"[^a-z0-9]+", "-", assignment.lower()).strip("-") + "-"
 
 
 def _repository(file: Incoming, prefix: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Everything that a hosted grader needs, in one piece: a zip for Gradescope, a folder for GitHub Classroom."""
+"""Everything that a hosted grader needs, in one piece: a zip for Gradescope, a folder or a workflow for GitHub."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from typing import Literal
 import autograder
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course, settings_of_nobody
 from autograder.errors import KitError
-from autograder.outputs.bundle_texts import GITHUB_README, GITHUB_WORKFLOW, RUN_AUTOGRADER, SETUP
+from autograder.intake.origins import repository_prefix
+from autograder.outputs.bundle_texts import (
+    GITHUB_COURSE_WORKFLOW,
+    GITHUB_README,
+    GITHUB_WORKFLOW,
+    RUN_AUTOGRADER,
+    SETUP,
+)
 from autograder.whole_files import write_whole
 
-Target = Literal["gradescope", "github"]
+Target = Literal["gradescope", "github", "github-course"]
 
 _DISTRIBUTION = "attention-kit"
 _PYPROJECT = """\
@@ -53,8 +60,9 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
         course: its settings go along.
         assignment: the one assignment that the bundle grades; no other's suite or answers are in it.
         target: "gradescope" makes the zip to upload as the autograder, "github" a folder that becomes the
-            template of a classroom repository. The latter holds nothing hidden.
-        to: the zip's path, or the folder.
+            template of a classroom repository and holds nothing hidden, "github-course" a workflow for the course's
+            own repository, which grades those of the students.
+        to: the zip's path, or the folder: for the workflow, the course's own.
 
     Raises:
         KitError: something that the bundle needs is not there.
@@ -63,6 +71,8 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
         raise KitError(f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only")
     if target == "gradescope":
         return _gradescope(course, assignment, to)
+    if target == "github-course":
+        return _github_course(assignment, to)
     return _github(assignment, to)
 
 
@@ -137,3 +147,10 @@ def _github(assignment: Assignment, to: Path) -> Path:
     for path in shown:
         write_whole(to / path.relative_to(release.parent), path.read_bytes())
     return to
+
+
+def _github_course(assignment: Assignment, to: Path) -> Path:
+    text = GITHUB_COURSE_WORKFLOW.replace("ASSIGNMENT", assignment.name)
+    path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
+    write_whole(path, text.replace("PREFIX-", repository_prefix(assignment.name)))
+    return path

@@ -1,4 +1,5 @@
-"""The scripts and the workflow that bundles carry. ASSIGNMENT stands for the assignment's name."""
+"""The scripts and the workflows that bundles carry. ASSIGNMENT stands for the assignment's name, PREFIX- for what
+GitHub Classroom puts before a username."""
 
 from __future__ import annotations
 
@@ -117,10 +118,95 @@ repository can read its whole history.
 - Environments, and rules that protect them, are there for public repositories in every plan. For private ones, as
   students' repositories are, environments with branch rules need GitHub Pro, Team or Enterprise, and required reviewers
   need Enterprise. Look into your organisation's settings before you rely on it.
-- Where you cannot protect the environment, do not use this workflow. Collect the repositories and grade them in the
-  course's own private repository, or on your machine: `autograder collect ASSIGNMENT FOLDER --from github`, then
-  `autograder grade ASSIGNMENT`.
+- Where you cannot protect the environment, do not use this workflow. Grade the repositories from the course's own
+  private one, with the workflow that `autograder bundle ASSIGNMENT --for github-course --to .` writes, or on your
+  machine: `autograder collect ASSIGNMENT FOLDER --from github`, then `autograder grade ASSIGNMENT`.
 - A student can change what a workflow in their own repository reports. Points that count come from a grading run of
   yours.
 - The log and the summary show what a student may see: claims, messages and hints, never an expected value in full.
+"""
+
+GITHUB_COURSE_WORKFLOW = """\
+# Grades the students' repositories of ASSIGNMENT from the course's own private repository, when somebody starts it.
+# Students can neither read nor change this file, so its token needs no protected environment.
+#
+# Which repositories: the lines `owner/name` of repositories.txt in the root of this repository, where it is there; else
+# all of STUDENTS_OWNER's whose names begin with `PREFIX-`, as GitHub Classroom calls them.
+#
+# Set up, once, in this repository's settings:
+#   the variable STUDENTS_OWNER: the organisation that holds the students' repositories
+#   the secret STUDENTS_TOKEN: a token that can read the contents of those repositories and do nothing else
+name: grade ASSIGNMENT
+on: workflow_dispatch
+permissions:
+  contents: read
+concurrency:
+  group: grade-ASSIGNMENT
+jobs:
+  grade:
+    runs-on: ubuntu-24.04
+    timeout-minutes: 350
+    steps:
+      - name: The course
+        uses: actions/checkout@v4
+        with:
+          persist-credentials: false
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - name: Install
+        run: |
+          python -m venv "$RUNNER_TEMP/kit"
+          "$RUNNER_TEMP/kit/bin/python" -m pip install .
+      - name: The students' repositories
+        env:
+          GH_TOKEN: ${{ secrets.STUDENTS_TOKEN }}
+          STUDENTS_OWNER: ${{ vars.STUDENTS_OWNER }}
+          GIT_LFS_SKIP_SMUDGE: "1"
+          GIT_TERMINAL_PROMPT: "0"
+        run: |
+          set -euo pipefail
+          if [ -f repositories.txt ]; then
+            tr -d '\\r' < repositories.txt | { grep -Ev '^[[:space:]]*(#|$)' || true; }
+          else
+            gh repo list "$STUDENTS_OWNER" --limit 4000 --json name,nameWithOwner \\
+              --jq '.[] | select(.name | startswith("PREFIX-")) | .nameWithOwner'
+          fi > "$RUNNER_TEMP/repositories"
+          mkdir -p "$RUNNER_TEMP/clones"
+          while read -r repository; do
+            if ! [[ "$repository" =~ ^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$ ]]; then
+              echo "::warning::repositories.txt: a line is not owner/name"
+            elif ! git -c credential.helper= -c credential.helper='!gh auth git-credential' -c core.symlinks=false \\
+                clone --quiet --depth 1 "https://github.com/$repository" "$RUNNER_TEMP/clones/${repository#*/}"; then
+              echo "::warning::$repository cannot be cloned; it is not graded"
+            fi
+          done < "$RUNNER_TEMP/repositories"
+          if [ -z "$(ls "$RUNNER_TEMP/clones")" ]; then
+            echo "::error::no repository was cloned: look at STUDENTS_OWNER, STUDENTS_TOKEN and repositories.txt"
+            exit 1
+          fi
+      - name: Grade
+        run: |
+          # What a submission prints must not be taken for a command to the runner.
+          stop="$(openssl rand -hex 16)"
+          echo "::stop-commands::$stop"
+          status=0
+          PATH="$RUNNER_TEMP/kit/bin:$PATH"
+          {
+            autograder collect ASSIGNMENT "$RUNNER_TEMP/clones" --from github &&
+            { autograder grade ASSIGNMENT --isolation strict || [ $? -eq 1 ]; } &&
+            autograder report ASSIGNMENT &&
+            autograder export ASSIGNMENT --format csv --to grades.csv
+          } || status=$?
+          echo "::$stop::"
+          exit "$status"
+      - name: Report, feedback pages, results and marks
+        uses: actions/upload-artifact@v4
+        with:
+          name: ASSIGNMENT
+          path: |
+            results
+            feedback
+            grades.csv
+          retention-days: 30
 """

@@ -99,6 +99,12 @@ def _vscode(cells: Cells) -> bytes:
     return _file(cells, {"language_info": PYTHON | {"codemirror_mode": {"name": "ipython", "version": 3}}}, minor=2)
 
 
+def _hex(cells: Cells) -> bytes:
+    """Hex keeps code and text of an imported notebook; a cell with nothing in it is gone."""
+    kept = [cell for cell in _without_metadata(cells, lambda *_: {}) if cell["source"].strip()]
+    return _file(kept, {"hex_info": {"project_id": "0", "version": "draft"}, "orig_nbformat": 4}, minor=4)
+
+
 def _plain(cells: Cells) -> bytes:
     """All metadata is gone, and what the file says of its language too."""
     return _file(_without_metadata(cells, lambda *_: {}), {"language_info": {}})
@@ -116,6 +122,7 @@ TOOLS: dict[str, Callable[[Cells], bytes]] = {
     "datalore": _datalore,
     "jupyterlab": _jupyterlab,
     "vscode": _vscode,
+    "hex": _hex,
     "no metadata": _plain,
     "byte order mark": lambda cells: codecs.BOM_UTF8 + _plain(cells),
     "utf-16": lambda cells: _plain(cells).decode().encode("utf-16"),

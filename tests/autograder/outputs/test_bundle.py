@@ -1,3 +1,4 @@
+import os
 import subprocess
 import tomllib
 import zipfile
@@ -103,6 +104,77 @@ def test_a_classroom_repository_holds_nothing_hidden(course, tmp_path):
     assert "grade attention ../submission/attention.ipynb" in grade
     assert "--isolation strict" in grade
     assert "ASSIGNMENT" not in files[".github/workflows/grade.yml"] + files["GRADING.md"]
+
+
+def _course_workflow(course, tmp_path):
+    import yaml
+
+    path = bundle(course, course.assignment("attention"), "github-course", tmp_path)
+    assert path == tmp_path / ".github" / "workflows" / "grade-attention.yml"
+    text = path.read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert "ASSIGNMENT" not in text
+    assert "PREFIX" not in text
+    return yaml.safe_load(text)
+
+
+def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course, tmp_path):
+    workflow = _course_workflow(course, tmp_path)
+    assert workflow[True] == "workflow_dispatch"  # YAML reads `on` as a truth value
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["grade"]["steps"]
+    assert [step["name"] for step in steps if "secrets." in str(step)] == ["The students' repositories"]
+    grade = next(step["run"] for step in steps if step.get("name") == "Grade")
+    assert "grade attention --isolation strict" in grade
+    for step in steps:
+        if "run" in step:
+            assert subprocess.run(["bash", "-n"], input=step["run"], text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("list_", [None, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"])
+def test_the_workflow_of_the_course_clones_who_is_asked_for(course, tmp_path, list_):
+    """With git itself, repositories on this disk, and a stand-in for GitHub's command line."""
+    steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
+    script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
+    work, hub, runner, tools = (tmp_path / name for name in ("work", "hub", "runner", "tools"))
+    for folder in (work, runner, tools):
+        folder.mkdir()
+    for name in ("attention-ada", "attention-ben"):
+        git = ["git", "-C", str(hub / "uni" / name), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        (hub / "uni" / name).mkdir(parents=True)
+        (hub / "uni" / name / "attention.ipynb").write_text("{}", encoding="utf-8")
+        (hub / "uni" / name / "key.txt").symlink_to("/etc/passwd")
+        for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "done"]):
+            subprocess.run([*git, *command], check=True)
+    listed = "uni/attention-ada\nuni/attention-ben\n"
+    (tools / "gh").write_text(
+        f"#!/bin/sh\ntest \"$1 $2 $3\" = 'repo list uni' && printf '{listed}'\n", encoding="utf-8"
+    )
+    (tools / "gh").chmod(0o755)
+    if list_ is not None:
+        (work / "repositories.txt").write_bytes(list_.encode())
+    environment = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "RUNNER_TEMP": str(runner),
+        "STUDENTS_OWNER": "uni",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, text=True, check=True)
+    cloned = sorted(path.name for path in (runner / "clones").iterdir())
+    warnings = [line for line in done.stdout.splitlines() if line.startswith("::warning::")]
+    if list_ is None:
+        assert cloned == ["attention-ada", "attention-ben"]
+        assert warnings == []
+    else:
+        assert cloned == ["attention-ada"]
+        assert warnings == [
+            "::warning::uni/attention-gone cannot be cloned; it is not graded",
+            "::warning::repositories.txt: a line is not owner/name",
+        ]
+    assert not (runner / "clones" / "attention-ada" / "key.txt").is_symlink()
 
 
 def test_a_course_that_is_not_built_says_what_to_run(course, tmp_path):
