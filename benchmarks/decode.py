@@ -10,10 +10,11 @@ and must give the same tokens. What makes the fast decoder fast stands in the a8
 * a step makes few tensors and asks for nothing: the next token is chosen inside;
 * on a GPU the whole step is recorded once as a CUDA graph and replayed; its position is a tensor.
 
-`transformers` is needed by this file only: `pip install transformers`. Run
+`transformers` is needed by this file only, and not with `--alone`: `pip install transformers`. Run
 
     python benchmarks/decode.py                          # gpt2 on the CPU, or on the GPU where there is one
     python benchmarks/decode.py --model gpt2-xl --device cuda --dtype float16
+    python benchmarks/decode.py --alone                  # without transformers: against reading all again a token
 
 It prints one line a round and the medians. The two decoders take turns, so that a busy machine disturbs both.
 """
@@ -21,10 +22,13 @@ It prints one line a round and the medians. The two decoders take turns, so that
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -220,6 +224,42 @@ def library_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
     return GPT2LMHeadModel(config).eval().to(device, dtype)
 
 
+def plain_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
+    """Random weights under the names that `transformers` gives them, without it."""
+    layers, width, heads = MODELS[name]
+    generator = torch.Generator().manual_seed(seed)
+
+    def weights(*shape: int) -> Tensor:
+        return (torch.randn(*shape, generator=generator) * 0.08).to(device, dtype)
+
+    def product(rows: int, columns: int) -> SimpleNamespace:
+        return SimpleNamespace(weight=weights(rows, columns), bias=weights(columns))
+
+    def norm() -> SimpleNamespace:
+        return SimpleNamespace(weight=1 + weights(width), bias=weights(width))
+
+    blocks = [
+        SimpleNamespace(
+            ln_1=norm(),
+            ln_2=norm(),
+            attn=SimpleNamespace(c_attn=product(width, 3 * width), c_proj=product(width, width)),
+            mlp=SimpleNamespace(c_fc=product(width, 4 * width), c_proj=product(4 * width, width)),
+        )
+        for _ in range(layers)
+    ]
+    tables = {"wte": SimpleNamespace(weight=weights(50257, width)), "wpe": SimpleNamespace(weight=weights(1024, width))}
+    config = SimpleNamespace(n_head=heads, n_embd=width, layer_norm_epsilon=1e-5, vocab_size=50257)
+    return SimpleNamespace(config=config, transformer=SimpleNamespace(h=blocks, ln_f=norm(), **tables))
+
+
+def read_again(fast: FastDecoder, prompt: Tensor, num_new: int) -> Tensor:
+    """Greedy decoding without a cache: the whole text is read for each token."""
+    ids = prompt
+    for _ in range(num_new):
+        ids = torch.cat([ids, fast._read(ids)[:, None]], dim=1)
+    return ids
+
+
 def timed(decode: Callable[[], Tensor]) -> tuple[float, Tensor]:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
@@ -241,15 +281,21 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--alone", action="store_true", help="without transformers: against reading all again a token")
+    parser.add_argument("--json", help="write the numbers to this file")
     asked = parser.parse_args()
 
-    model = library_model(asked.model, asked.device, getattr(torch, asked.dtype), asked.seed)
+    make = plain_model if asked.alone else library_model
+    other = "reading again" if asked.alone else "transformers"
+    model = make(asked.model, asked.device, getattr(torch, asked.dtype), asked.seed)
     fast = FastDecoder(model, asked.prompt + asked.new, asked.batch)
     generator = torch.Generator().manual_seed(asked.seed)
     prompt = torch.randint(model.config.vocab_size, (asked.batch, asked.prompt), generator=generator).to(asked.device)
     everything = torch.ones_like(prompt)
 
-    def library() -> Tensor:
+    def whole() -> Tensor:
+        if asked.alone:
+            return read_again(fast, prompt, asked.new)
         ids: Tensor = model.generate(
             prompt, attention_mask=everything, max_new_tokens=asked.new, min_new_tokens=asked.new, do_sample=False,
             pad_token_id=model.config.eos_token_id,
@@ -259,7 +305,7 @@ def main() -> None:
     def ours() -> Tensor:
         return fast.generate(prompt, asked.new)
 
-    _, theirs = timed(library)
+    _, theirs = timed(whole)
     _, mine = timed(ours)
     agree = int((theirs == mine).all(dim=0).long().cumprod(dim=0).sum()) - asked.prompt
     different = len(set(mine[0, asked.prompt :].tolist()))
@@ -267,13 +313,25 @@ def main() -> None:
     print(f"{agree} of {asked.new} new tokens agree; {different} different tokens in the first row")
     ratios, speeds = [], []
     for round_ in range(1, asked.rounds + 1):
-        slow, _ = timed(library)
+        slow, _ = timed(whole)
         quick, _ = timed(ours)
         ratios.append(slow / quick)
         speeds.append((asked.batch * asked.new / slow, asked.batch * asked.new / quick))
-        print(f"round {round_}: transformers {speeds[-1][0]:.1f} tokens/s, ours {speeds[-1][1]:.1f}, {ratios[-1]:.2f}×")
+        print(f"round {round_}: {other} {speeds[-1][0]:.1f} tokens/s, ours {speeds[-1][1]:.1f}, {ratios[-1]:.2f}×")
     medians = [statistics.median(pair[i] for pair in speeds) for i in (0, 1)]
-    print(f"median: transformers {medians[0]:.1f} tokens/s, ours {medians[1]:.1f}, {statistics.median(ratios):.2f}×")
+    print(f"median: {other} {medians[0]:.1f} tokens/s, ours {medians[1]:.1f}, {statistics.median(ratios):.2f}×")
+    if asked.json:
+        report = {
+            "model": asked.model,
+            "dtype": asked.dtype,
+            "device": asked.device,
+            "batch": asked.batch,
+            "against": other,
+            "tokens_that_agree": [agree, asked.new],
+            "tokens_a_second": {"ours": medians[1], other: medians[0]},
+            "ratio": statistics.median(ratios),
+        }
+        Path(asked.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
     if agree < asked.new and asked.dtype == "float32":
         raise SystemExit("the two decoders do not give the same tokens")
 

@@ -1,6 +1,7 @@
 """Attention on a GPU: are the fast kernels right, how fast are they, and how much memory do they take?
 
     python benchmarks/gpu_attention.py                  everything, on a GPU, in under 4 minutes
+    python benchmarks/gpu_attention.py --only speed     one part of it: right, memory or speed
     python benchmarks/gpu_attention.py --check-cpu      only whether they are right, at tiny sizes, in the interpreter
 
 Needs torch and triton. Measured against the backends of scaled_dot_product_attention (flash, cuDNN, math) in the
@@ -34,21 +35,25 @@ def main() -> int:
     import torch
 
     if arguments.check_cpu:
-        return 1 if check_cpu() else 0
+        wrong = check_cpu()
+        _write(arguments.json, {"device": "cpu", "wrong": wrong})
+        return 1 if wrong else 0
     if not torch.cuda.is_available():
         print("no GPU here: --check-cpu checks the kernels in the interpreter", file=sys.stderr)
         return 2
     started = time.monotonic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {_triton_version()}")
-    wrong = check_gpu()
-    memory = measure_memory()
-    speed = measure_speed(started + arguments.seconds)
-    summarize(speed)
-    report = {"device": torch.cuda.get_device_name(), "wrong": wrong, "speed": speed, "memory": memory}
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
+    report: dict[str, Any] = {"device": torch.cuda.get_device_name()}
+    if arguments.only in (None, "right"):
+        report["wrong"] = check_gpu()
+    if arguments.only in (None, "memory"):
+        report["memory"] = measure_memory()
+    if arguments.only in (None, "speed"):
+        report["speed"] = measure_speed(started + arguments.seconds)
+        report["targets"] = summarize(report["speed"])
+    _write(arguments.json, report)
     print(f"{time.monotonic() - started:.0f} s in all")
-    return 1 if wrong else 0
+    return 1 if report.get("wrong") else 0
 
 
 # right or wrong
@@ -226,8 +231,9 @@ def time_sdpa(q, k, v, do, causal, backend):
     return _teraflops(q, causal, forward, backward)
 
 
-def summarize(rows: list[dict]) -> None:
-    """The smallest ratios, against the targets of an H100."""
+def summarize(rows: list[dict]) -> list[dict]:
+    """The smallest and the middle ratios, against the targets of an H100."""
+    found = []
     targets = {
         ("forward", "flash", 64): 1.4, ("forward", "flash", 128): 1.4, ("forward", "cudnn", 64): 0.95,
         ("forward", "cudnn", 128): 0.85, ("backward", "flash", 64): 1.2, ("backward", "flash", 128): 1.2,
@@ -239,6 +245,8 @@ def summarize(rows: list[dict]) -> None:
             least, middle = min(ratios), sorted(ratios)[len(ratios) // 2]
             met = "met everywhere" if least >= target else "not met everywhere"
             print(f"{way} against {other}, d={d}: least {least:.2f}, median {middle:.2f}; target {target}: {met}")
+            found.append({"way": way, "other": other, "d": d, "least": least, "median": middle, "target": target})
+    return found
 
 
 # memory
@@ -305,9 +313,15 @@ def _triton_version() -> str:
     return triton.__version__
 
 
+def _write(path: str | None, report: dict) -> None:
+    if path:
+        Path(path).write_text(json.dumps(report, indent=1), encoding="utf-8")
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check-cpu", action="store_true", help="check at tiny sizes in the interpreter, then stop")
+    parser.add_argument("--only", choices=("right", "memory", "speed"), help="one part, on a GPU")
     parser.add_argument("--seconds", type=float, default=200, help="begin no further size after this long (200)")
     parser.add_argument("--json", help="write the numbers to this file")
     return parser.parse_args()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
 EXPECT_IMPORT = "from autograder.authoring.expect import expect"
 INCLUDED = {
     EXPECT_IMPORT: "authoring/expect.py",
+    "from autograder.authoring.no_triton import NoTriton, kernels_run": "authoring/no_triton.py",
     "from autograder.worker.strict_triton import trace": "worker/strict_triton.py",
 }
 """Imports of a given cell that `build` replaces by the text of our file, so that a notebook stands alone."""
@@ -263,10 +265,12 @@ def _with_included(source: str) -> str:
     """A given cell with the imports of ours replaced by what they import."""
     for statement, file in INCLUDED.items():
         lines = source.split("\n")
-        rest = [line for line in lines if line.split("#")[0].strip() != statement]
-        if len(rest) < len(lines):
-            above = "\n".join(rest).strip("\n")
-            source = f"{above}\n\n\n{included_text(file)}" if above else included_text(file)
+        places = [place for place, line in enumerate(lines) if line.split("#")[0].strip() == statement]
+        for place in places[:1]:
+            depth = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
+            text = textwrap.indent(included_text(file), depth)
+            parts = ("\n".join(lines[:place]).rstrip("\n"), text, "\n".join(lines[place + 1 :]).strip("\n"))
+            source = ("\n" if depth else "\n\n\n").join(part for part in parts if part)
     return source
 
 

@@ -24,6 +24,10 @@
 # a stride that was taken for granted. So your kernels run in a strict interpreter that tells you which program touched
 # which element, and you need no GPU for any of it.
 #
+# Six of the nine functions need only torch, wherever you work. The three kernels (`add_bias`, `softmax_rows`,
+# `triton_attention`) need Triton, which is made for Linux: use a Linux machine, WSL on Windows, or a free hosted
+# notebook such as Google Colab or Kaggle. Where there is no Triton, their checks are skipped and say so.
+#
 # ![One query tile walks over the key and value tiles](figures/tiles.svg)
 #
 # You write, in this order (difficulty and time are what most people need):
@@ -47,6 +51,9 @@
 # >
 # > $N_q$ queries, $N_k$ keys, $d$ head size, $d_v$ value size, $B_q$ and $B_k$ rows of a query tile and of a key tile.
 
+# %% given="no_triton"
+from autograder.authoring.no_triton import NoTriton, kernels_run
+
 # %% given="imports"
 import math
 import os
@@ -58,8 +65,14 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 device = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = tl = NoTriton(
+        "kernels need Triton, which is made for Linux. Open this notebook on Linux, in WSL on Windows, or in a free "
+        "hosted notebook (Google Colab, Kaggle). The six questions without a kernel need only torch, and run here."
+    )
 
 # %% given="expect"
 from autograder.authoring.expect import expect
@@ -539,7 +552,20 @@ plt.show()
 # 40 rows*. And `trace(function, …)` calls a function and gives back its result and what its programs touched.
 
 # %% given="strict"
-from autograder.worker.strict_triton import trace
+def trace(function, *arguments, **keywords):
+    """The interpreter has its own, further down."""
+    raise RuntimeError(
+        'only the interpreter traces: put os.environ["TRITON_INTERPRET"] = "1" at the top of the first cell with '
+        "imports, and restart"
+    )
+
+
+if device == "cpu" and kernels_run(triton):
+    try:
+        from autograder.worker.strict_triton import trace
+    except ImportError as error:  # an old version of Triton
+        triton = tl = NoTriton(str(error))
+        kernels_run(triton)
 
 # %% [markdown]
 # ## 6. A first kernel: add a bias
@@ -601,25 +627,26 @@ def add_bias(x, b):
 
 
 # %% check="add_bias"
-x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device)
-b = torch.tensor([10.0, 20.0, 30.0], device=device)
-expect(
-    add_bias(x, b).cpu(),
-    torch.tensor([[11.0, 22.0, 33.0], [14.0, 25.0, 36.0]]),
-    hint="nan? An element that no program has written, or a lane that was loaded without other=.",
-)
-wide = torch.arange(70.0, device=device).expand(50, 70)
-expect(
-    add_bias(wide.T, wide[0, :50]).cpu(),
-    (wide.T + wide[0, :50]).cpu(),
-    hint="x is transposed here: use the strides that it has.",
-)
+if kernels_run(triton):
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device)
+    b = torch.tensor([10.0, 20.0, 30.0], device=device)
+    expect(
+        add_bias(x, b).cpu(),
+        torch.tensor([[11.0, 22.0, 33.0], [14.0, 25.0, 36.0]]),
+        hint="nan? An element that no program has written, or a lane that was loaded without other=.",
+    )
+    wide = torch.arange(70.0, device=device).expand(50, 70)
+    expect(
+        add_bias(wide.T, wide[0, :50]).cpu(),
+        (wide.T + wide[0, :50]).cpu(),
+        hint="x is transposed here: use the strides that it has.",
+    )
 
 # %% [markdown]
 # What your kernel did. Each line is one load or store of one program.
 
 # %% demo="trace_add_bias"
-if device == "cpu":
+if device == "cpu" and kernels_run(triton):
     _, seen = trace(add_bias, torch.zeros(40, 50), torch.zeros(50))
     print(seen)
 
@@ -674,17 +701,18 @@ def softmax_rows(x):
 
 
 # %% check="softmax_rows"
-x = torch.tensor([[1.0, 3.0, 4.0], [5.0, 5.0, 10.0]], device=device).log()
-expect(
-    softmax_rows(x).cpu(),
-    torch.tensor([[0.125, 0.375, 0.5], [0.25, 0.25, 0.5]]),
-    hint="1, 3, 4 out of 8. Rows that sum to less than 1? Look at what the fourth lane holds.",
-)
-expect(
-    softmax_rows(torch.full((2, 5), -50.0, device=device)).cpu(),
-    torch.full((2, 5), 0.2),
-    hint="Five equal elements. 0? Three lanes beyond the row had a say in the maximum.",
-)
+if kernels_run(triton):
+    x = torch.tensor([[1.0, 3.0, 4.0], [5.0, 5.0, 10.0]], device=device).log()
+    expect(
+        softmax_rows(x).cpu(),
+        torch.tensor([[0.125, 0.375, 0.5], [0.25, 0.25, 0.5]]),
+        hint="1, 3, 4 out of 8. Rows that sum to less than 1? Look at what the fourth lane holds.",
+    )
+    expect(
+        softmax_rows(torch.full((2, 5), -50.0, device=device)).cpu(),
+        torch.full((2, 5), 0.2),
+        hint="Five equal elements. 0? Three lanes beyond the row had a say in the maximum.",
+    )
 
 # %% [markdown]
 # ## 8. Attention as a kernel
@@ -817,11 +845,12 @@ def try_attention(b, h, n_q, n_k, d, causal, hint):
     expect(lse.cpu(), lse_full.cpu(), atol=1e-4, hint="The log-sum-exp is m + ln l, float32.")
 
 
-try_attention(1, 1, 32, 32, 16, False, hint="One head, one or two tiles, nothing ragged: the plain algorithm.")
-try_attention(2, 3, 32, 64, 16, False, hint="Several heads: are batch and head in the pointer of every tensor?")
-try_attention(1, 2, 40, 40, 16, False, hint="40 is no multiple of a tile: keys beyond the end must weigh nothing.")
-try_attention(1, 1, 32, 32, 24, False, hint="d = 24: lanes beyond d must hold 0 in every load.")
-try_attention(1, 2, 40, 72, 16, True, hint="Causal, bottom-right: add N_k - N_q to the row.")
+if kernels_run(triton):
+    try_attention(1, 1, 32, 32, 16, False, hint="One head, one or two tiles, nothing ragged: the plain algorithm.")
+    try_attention(2, 3, 32, 64, 16, False, hint="Several heads: are batch and head in the pointer of every tensor?")
+    try_attention(1, 2, 40, 40, 16, False, hint="40 is no multiple of a tile: keys beyond the end must weigh nothing.")
+    try_attention(1, 1, 32, 32, 24, False, hint="d = 24: lanes beyond d must hold 0 in every load.")
+    try_attention(1, 2, 40, 72, 16, True, hint="Causal, bottom-right: add N_k - N_q to the row.")
 
 # %% [markdown]
 # ### The picture of tiles
@@ -835,7 +864,7 @@ try_attention(1, 2, 40, 72, 16, True, hint="Causal, bottom-right: add N_k - N_q 
 import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
 
-if device == "cpu":
+if device == "cpu" and kernels_run(triton):
     n, d = 150, 16
     q, k, v = (torch.randn(1, 1, n, d) for _ in range(3))
     _, seen = trace(triton_attention, q, k, v, causal=True)

@@ -1,0 +1,139 @@
+"""benchmarks/gpu_all.py without a GPU: a step that fails costs no other, and the file says which failed and why."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+gpu_all, gpu_grade = load("gpu_all"), load("gpu_grade")
+
+WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text('{\"n\": 1}')"
+
+
+def step(name, code, seconds=60.0, missing=""):
+    return gpu_all.Step(name, seconds, (sys.executable, "-c", code), missing)
+
+
+@pytest.fixture
+def no_machine(monkeypatch):
+    monkeypatch.setattr(gpu_all, "machine", lambda: {"gpu": "", "torch": "2.13.0"})
+
+
+def test_each_step_stands_in_the_file_and_none_costs_another(tmp_path, no_machine, capsys):
+    chosen = [
+        step("fails", WRITES + "; print('a last word'); sys.exit(3)"),
+        step("hangs", "import time; print('begun', flush=True); time.sleep(600)", seconds=1.5),
+        step("silent", "pass"),
+        step("elsewhere", "pass", missing="transformers is not installed"),
+        step("fine", WRITES),
+    ]
+    assert not gpu_all.measure(chosen, tmp_path / "gpu.json")
+    report = json.loads((tmp_path / "gpu.json").read_text())
+    assert report["machine"] == {"gpu": "", "torch": "2.13.0"}
+    rows = report["steps"]
+    assert {name: row["why"] for name, row in rows.items()} == {
+        "fails": "ended with 3",
+        "hangs": "took more than 2 s",
+        "silent": "wrote no result",
+        "elsewhere": "transformers is not installed",
+        "fine": "",
+    }
+    assert [name for name, row in rows.items() if row["ok"]] == ["fine"]
+    assert (rows["fails"]["result"], rows["fails"]["said"]) == ({"n": 1}, ["a last word"])
+    assert rows["fine"]["result"] == {"n": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["gpu.json"]
+    assert "transformers is not installed" in capsys.readouterr().out
+
+
+def test_when_the_time_is_over_no_step_begins(tmp_path, no_machine):
+    assert not gpu_all.measure([step("late", WRITES)], tmp_path / "gpu.json", seconds=0.5)
+    assert json.loads((tmp_path / "gpu.json").read_text())["steps"] == {
+        "late": {"ok": False, "why": "no time was left"}
+    }
+
+
+def test_what_cannot_run_here_is_no_failure(tmp_path, no_machine):
+    assert gpu_all.measure([step("elsewhere", "pass", missing="only on a GPU")], tmp_path / "gpu.json")
+
+
+def test_all_steps_together_take_at_most_8_minutes():
+    assert sum(row.seconds for row in gpu_all.steps(dry_run=False)) <= gpu_all.SECONDS == 480
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "nvidia-smi names no GPU here; --dry-run does what a CPU can"),
+        (["--dry-run", "--only", "sped"], "no step sped; there are right, memory, grade, decode, transformers, speed"),
+        (["--dry-run", "--json", "/no/such/folder/gpu.json"], "/no/such/folder is no folder"),
+    ],
+)
+def test_wrong_use_is_told(no_machine, capsys, given, said):
+    with pytest.raises(SystemExit) as ended:
+        gpu_all.main(given)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_script_runs_a_step(tmp_path):
+    call = [BENCHMARKS / "gpu_all.sh", "--dry-run", "--only", "memory", "--json", tmp_path / "dry.json"]
+    finished = subprocess.run(call, capture_output=True, text=True, check=False, env={"PYTHON": sys.executable})
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {"memory": {"ok": False, "why": "only on a GPU"}}
+
+
+# the step that grades
+
+
+def test_each_mistake_is_one_exchange_in_the_answer_key(tmp_path):
+    gpu_grade.submissions(tmp_path)
+    key = json.loads((tmp_path / "answer_key.ipynb").read_text())["cells"]
+    for student, (_, new) in gpu_grade.MISTAKES.items():
+        cells = json.loads((tmp_path / f"{student}.ipynb").read_text())["cells"]
+        (changed,) = [mine for mine, other in zip(cells, key, strict=True) if mine != other]
+        assert changed["id"] == "question-triton_attention"
+        assert new in changed["source"]
+
+
+def row(lost, isolation="strict+cuda"):
+    return {"lost": lost, "isolation": isolation}
+
+
+def test_what_is_not_as_it_should_be_is_named():
+    lost = {"triton_attention": 2.0}
+    good = {"answer_key": row({}), **{student: row(lost) for student in gpu_grade.MISTAKES}}
+    assert gpu_grade.problems(good, "cuda") == []
+    bad = {
+        "answer_key": row({"add_bias": 1.0}),
+        "products_in_tf32": row({}),
+        "keys_beyond_the_end": row({"add_bias": 1.0, **lost}, "strict"),
+    }
+    assert gpu_grade.problems(bad, "cuda") == [
+        "top_left_causal: not graded",
+        "answer_key: lost {'add_bias': 1.0}",
+        "products_in_tf32: lost {}, and should lose points of triton_attention alone",
+        "keys_beyond_the_end: lost {'add_bias': 1.0, 'triton_attention': 2.0}, and should lose points of "
+        "triton_attention alone",
+        "keys_beyond_the_end: graded behind strict, not on the device",
+    ]
+    dry = {student: row({} if student in ("answer_key", "products_in_tf32") else lost, "strict") for student in good}
+    assert gpu_grade.problems(dry, "cpu") == []
