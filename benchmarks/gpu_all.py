@@ -51,7 +51,7 @@ def steps(dry_run: bool) -> list[Step]:
     transformers = "" if importlib.util.find_spec("transformers") else "transformers is not installed"
     if dry_run:
         gpu = "only on a GPU"
-        decode = ("--device", "cpu", "--model", "tiny", "--new", "4", "--rounds", "1")
+        decode: tuple[str, ...] = ("--device", "cpu", "--model", "tiny", "--new", "4", "--rounds", "1")
         return [
             _step("right", 300, "gpu_attention.py", "--check-cpu"),
             _step("memory", 0, "gpu_attention.py", missing=gpu),

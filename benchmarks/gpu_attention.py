@@ -19,6 +19,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 HEADS_DIMENSION = 2048  # H * d, as in the FlashAttention papers
 TOKENS = 16384  # in a batch

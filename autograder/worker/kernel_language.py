@@ -98,14 +98,14 @@ def _make_handle(handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict
 def _tile(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """How far each element of a tile lies behind its first, if one place further along an axis is so many bytes."""
     places = np.indices(shape, dtype=np.int64)
-    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1)
-    return far.view(np.uint64)
+    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1).view(np.uint64)
+    return far
 
 
 @functools.lru_cache(maxsize=1024)
 def _within(shape: tuple[int, ...], axis: int, first: int, end: int) -> np.ndarray[Any, Any]:
     """Which elements of a tile that begins at `first` of an axis lie on it, when it ends before `end`."""
-    places = first + np.indices(shape, dtype=np.int64)[axis]
+    places: np.ndarray[Any, Any] = first + np.indices(shape, dtype=np.int64)[axis]
     return (places >= 0) & (places < end)
 
 
