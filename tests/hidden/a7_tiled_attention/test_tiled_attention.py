@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 
-@points(2)
+@points(1.5)
 def test_equals_attention_with_the_whole_matrix(student):
     """12 queries in tiles of 4, 18 keys in tiles of 6."""
     q, k, v = 2 * randn(2, 3, 12, 5), 2 * randn(2, 3, 18, 5), randn(2, 3, 18, 3)
@@ -43,7 +43,7 @@ def test_log_sum_exp_is_that_of_the_scores(student):
     assert_close(student.tiled_attention(q, k, v, 3, 4)[1], _whole(q, k, v)[1], what="lse")
 
 
-@points(1)
+@points(0.5)
 def test_causal_over_several_tiles(student):
     """Twelve queries and keys with equal scores, so that a query has the mean of the values it sees. Positions count in
     the whole, not in the tile. Query tiles larger and smaller than key tiles."""
@@ -53,7 +53,7 @@ def test_causal_over_several_tiles(student):
         assert_close(o, _means(v, 12), what="o")
 
 
-@points(1)
+@points(1.5)
 def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, fifteen keys, equal scores: the last query sees all keys, the first one twelve."""
     q, k, v = _equal_scores(4, 15, -3.0)
@@ -70,7 +70,7 @@ def test_rows_that_see_nothing_are_zero(student):
     assert_close(lse[:4], full((4,), -torch.inf), what="lse of rows that see nothing")
 
 
-@points(1)
+@points(1.5)
 def test_large_scores_do_not_overflow(student):
     """In each tile one query has scores up to 1000 and one has scores of -1000 and less: exp(1000) is infinite. The
     largest score comes first: later tiles have smaller ones."""

@@ -7,21 +7,21 @@ import torch
 from autograder.suite import assert_close, call_twice, full, points, randn, zeros
 
 
-@points(1.5)
+@points(1)
 def test_the_gradient_of_v(student):
     """dV = Pᵀ dO, with weights that are already divided: P = exp(S - lse). 6 queries, 8 keys, tiles of 3 and 4."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(call_twice(student.tiled_attention_backward, *given, 3, 4)[2], expected[2], what="dv")
 
 
-@points(1.5)
+@points(1)
 def test_the_gradient_of_k(student):
     """dK = dSᵀ Q / √d, where dS = P ∘ (dP - D), and D is one number a row. Every query tile adds to it."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(student.tiled_attention_backward(*given, 3, 4)[1], expected[1], what="dk")
 
 
-@points(1.5)
+@points(1)
 def test_the_gradient_of_q(student):
     """dQ = dS K / √d. Every key tile adds to it."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
@@ -45,14 +45,14 @@ def test_causal_over_several_tiles(student):
         assert_close(student.tiled_attention_backward(*given, block_q, block_k, causal=True)[2], expected[2], what="dv")
 
 
-@points(1.5)
+@points(3.5)
 def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, nine keys: the first query sees six of them. All scores are 0: look at dV."""
     given, expected = _case((4, 3), (9, 3), (9, 2), causal=True, size=0.0)
     assert_close(student.tiled_attention_backward(*given, 2, 3, causal=True)[2], expected[2], what="dv")
 
 
-@points(0.5)
+@points(1)
 def test_rows_that_see_nothing_contribute_nothing(student):
     """Eight queries, four keys, causal: the first four see nothing. Their dQ is 0, and nothing is nan."""
     given, _ = _case((8, 3), (4, 3), (4, 2), causal=True)
@@ -62,7 +62,7 @@ def test_rows_that_see_nothing_contribute_nothing(student):
         assert bool(gradient.isfinite().all()), f"There is nan or inf in {name}: look at rows whose lse is -inf."
 
 
-@points(3)
+@points(2.5)
 def test_the_score_matrix_is_never_there(student):
     """Counted: all numbers that are alive at once. Keeping the tiles of one loop for the next is the matrix again."""
     given, _ = _case((128, 2), (160, 2), (160, 3))
@@ -73,7 +73,7 @@ def test_the_score_matrix_is_never_there(student):
     )
 
 
-@points(2)
+@points(1.5)
 def test_more_queries_need_no_more_score_tiles(student):
     """Counted: with three times as many query tiles, what is alive at once grows by the gradients, and by no tile."""
     peaks = []
