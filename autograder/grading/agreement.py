@@ -21,7 +21,8 @@ from autograder.sandbox.handles import Handle
 from autograder.suite.calls import Call, Launch
 
 ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
-"""What counts as rounding, relative to the largest element of a row; other dtypes agree exactly or not at all."""
+"""What counts as rounding, relative to the largest element of a row; other numbers agree exactly or not at all, in
+whatever dtypes: a mask of ones and zeros with one of yes and no."""
 _FAR = 100.0
 _SHARE = 0.02
 """A second, smaller fault moves an answer: up to a hundred roundings, and a fiftieth of the way to the right answer."""
@@ -65,8 +66,10 @@ def _tensors_apart(left: Tensor, right: Tensor) -> float:
     if left.shape != right.shape:
         return math.inf
     rounding = max(ROUNDING.get(left.dtype, 0.0), ROUNDING.get(right.dtype, 0.0))
-    if not rounding or left.dtype.is_complex or right.dtype.is_complex:
+    if left.dtype.is_complex or right.dtype.is_complex:
         return 0.0 if left.dtype == right.dtype and bool(torch.equal(left, right)) else math.inf
+    if not rounding:
+        return 0.0 if bool(torch.equal(left.long(), right.long())) else math.inf
     mine, theirs = left.detach().double(), right.detach().double()
     finite = mine.isfinite()
     if not bool(torch.equal(finite, theirs.isfinite())):

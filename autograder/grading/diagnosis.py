@@ -180,28 +180,29 @@ class Diagnostician:
         return self._keys[question]
 
     def _pair(self, question: str, answer: _Answer) -> _Fit | None:
-        """Two mistakes that together answer as the student does; the second makes more than the first alone of it.
+        """Two mistakes that together answer as the student does, first the one that fails more by itself.
 
-        Tried are mistakes that fail the first test that the student fails, and no test that the student passes: on that
-        test alone, and on all where they answer it alike.
+        Tried are pairs that share a test that the student fails, those first that fail most of what the student fails:
+        on the shared test alone, and on all where they answer it alike.
         """
-        first = next(iter(answer.failed))
-        records = [record for record in self._records[question] if _may_be_part(record, first, answer)]
+        parts = [(record, fails) for record in self._records[question] if (fails := _fails_alone(record, answer))]
+        pairs = [pair for pair in itertools.combinations(parts, 2) if pair[0][1] & pair[1][1]]
         tried = 0
-        for one, other in itertools.combinations(records, 2):
+        for (one, of_one), (other, of_other) in sorted(pairs, key=lambda pair: -len(pair[0][1] | pair[1][1])):
             record = self._both(question, one, other)
             if record is None:
                 continue
             if tried == _MOST_PAIRS:
                 break
             tried += 1
-            run = record.of([first])[first]
-            if run.verdict.outcome == "passed" or not _explains(record, first, run, answer):
+            test = next(test for test in answer.failed if test in of_one & of_other)
+            run = record.of([test])[test]
+            if run.verdict.outcome == "passed" or not _explains(record, test, run, answer):
                 continue
             fit = _fit(record, answer)
             if fit is not None and not fit.against:
-                parts = sorted((one, other), key=lambda part: -_failing(part, answer.failed))
-                return dataclasses.replace(fit, answers=tuple(part.answer for part in parts if part.answer))
+                both_parts = (other, one) if len(of_other) > len(of_one) else (one, other)
+                return dataclasses.replace(fit, answers=tuple(part.answer for part in both_parts if part.answer))
         return None
 
     def _both(self, question: str, one: AnswerRecord, other: AnswerRecord) -> AnswerRecord | None:
@@ -214,15 +215,14 @@ class Diagnostician:
         return self._pairs[names]
 
 
-def _failing(record: AnswerRecord, tests: Iterable[str]) -> int:
-    return sum(run.verdict.outcome != "passed" for run in record.of(tests).values())
-
-
-def _may_be_part(record: AnswerRecord, test: str, answer: _Answer) -> bool:
-    """Whether a mistake may be one of two: it is written as changes, fails the test, and none that passes."""
+def _fails_alone(record: AnswerRecord, answer: _Answer) -> frozenset[str]:
+    """Which of the student's failed tests a mistake fails that may be one of two: it is written as changes, and fails
+    no test that the student passes."""
     if record.answer is None or not record.answer.changes:
-        return False
-    return record.of([test])[test].verdict.outcome != "passed" and not _failing(record, answer.passed)
+        return frozenset()
+    if any(run.verdict.outcome != "passed" for run in record.of(sorted(answer.passed)).values()):
+        return frozenset()
+    return frozenset(name for name, run in record.of(answer.failed).items() if run.verdict.outcome != "passed")
 
 
 def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
 from autograder.course import Assignment, Course
@@ -120,24 +120,33 @@ class SuiteGrader:
         return speeds
 
     def grade_submission(
-        self, client: HostClient, isolation: str, submission: Submission
+        self, client: HostClient, isolation: str, submission: Submission, only: Collection[str] = ()
     ) -> tuple[Result, dict[str, float]]:
-        """The result of a submission that was read, and the wall time by stage.
+        """The result of a submission that was read (of some of its questions alone, where they are named), and the wall
+        time by stage.
 
         Raises:
             HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
         """
         sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
         with contextlib.closing(sitting):
-            return self._result(client, isolation, submission, sitting), sitting.watch.seconds
+            asked = [question for question in self.suite.questions if not only or question.name in only]
+            return self._result(client, isolation, submission, sitting, asked), sitting.watch.seconds
 
-    def _result(self, client: HostClient, isolation: str, submission: Submission, sitting: Sitting) -> Result:
-        seen = sitting.run_all(self.suite.questions)
-        for question in self.suite.questions:
+    def _result(
+        self,
+        client: HostClient,
+        isolation: str,
+        submission: Submission,
+        sitting: Sitting,
+        asked: Sequence[SuiteQuestion],
+    ) -> Result:
+        seen = sitting.run_all(asked)
+        for question in asked:
             seen[question.name] = self._explained(client, question, seen[question.name])
         runs = {name: charged(its) for name, its in seen.items()}
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
-        points = {q.name: {test.name: test.points for test in q.tests} for q in self.suite.questions}
+        points = {q.name: {test.name: test.points for test in q.tests} for q in asked}
         with sitting.watch.stage("carry", whole=True):
             again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
         with sitting.watch.stage("diagnosis"):
@@ -145,8 +154,7 @@ class SuiteGrader:
         runs |= {name: charged(seen[name], again[name]) for name in again}
         carried = {name: self._carried(runs[name], charged(again[name]), points[name]) for name in again}
         questions = tuple(
-            _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named()))
-            for q in self.suite.questions
+            _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named())) for q in asked
         )
         return Result(
             assignment=self.assignment.name,

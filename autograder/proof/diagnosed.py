@@ -19,6 +19,7 @@ from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Named
 from autograder.grading.pool import Pool
 from autograder.grading.sitting import Sitting
+from autograder.prerequisites import prerequisites
 from autograder.sandbox.host import HostClient
 from autograder.suite.known import KnownAnswer
 
@@ -131,11 +132,14 @@ def shares(told: Iterable[Told]) -> tuple[float, float]:
 
 
 def grade_alone(bench: Bench, mistakes: Sequence[KnownAnswer]) -> tuple[list[Alone], list[str]]:
-    """Each known mistake as a submission that is right otherwise, and what went wrong."""
+    """Each known mistake as a submission that is right otherwise, and what went wrong. Graded are its own question and
+    those that build on it: the others are the answer key's and cannot change."""
+    uses = {name: question.uses for name, question in bench.suite.questions.items()}
 
     def grade(client: HostClient, mistake: KnownAnswer) -> Any:
         grader = bench.suite
-        result, _ = grader.grade_submission(client, bench.isolation, grader.with_answer(mistake))
+        touched = [name for name in uses if name == mistake.question or mistake.question in prerequisites(name, uses)]
+        result, _ = grader.grade_submission(client, bench.isolation, grader.with_answer(mistake), touched)
         own = next(q for q in result.questions if q.name == mistake.question)
         others = [q for q in result.questions if q is not own]
         return {

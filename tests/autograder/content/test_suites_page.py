@@ -9,13 +9,15 @@ import pytest
 
 from autograder.course import Assignment, load_course
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.report import HEADINGS, rows_of
+from autograder.proof.report import HEADINGS, TABLES, rows_of
 from autograder.suite.collect import collect_suite
 from autograder.suite.known import load_known_answers
 
 ROOT = Path(__file__).resolve().parents[3]
 ASSIGNMENTS = load_course(ROOT).assignments()
-ROWS = rows_of((ROOT / "docs" / "suites.md").read_text(encoding="utf-8"))
+SAMPLED = [assignment for assignment in ASSIGNMENTS if (assignment.suite / "samples.py").exists()]
+PAGE = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
+ROWS, DIAGNOSED = (rows_of(PAGE, table) for table in TABLES)
 
 
 def key_cells(assignment: Assignment) -> dict[str, str]:
@@ -36,6 +38,19 @@ def test_the_counts_of_a_row_are_those_of_the_suite(assignment: Assignment) -> N
         "alternates": len(load_known_answers(assignment.suite / "alternates.py", cells)),
     }
     assert {name: row[name] for name in counted} == {name: str(n) for name, n in counted.items()}, refresh
+
+
+@pytest.mark.parametrize("assignment", SAMPLED, ids=lambda one: one.name)
+def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> None:
+    """At least twelve wrong answers, a third of them with a second fault, or none that is known; right ones too."""
+    samples = load_known_answers(assignment.suite / "samples.py", key_cells(assignment))
+    deserved = [sample.deserves for sample in samples if sample.deserves is not None]
+    assert len(deserved) >= 12
+    assert 3 * sum(len(names) != 1 for names in deserved) >= len(deserved)
+    assert len(deserved) < len(samples)
+    if assignment.name in DIAGNOSED:
+        refresh = f"`autograder verify {assignment.name} --samples all --report docs/suites.md` puts them right"
+        assert DIAGNOSED[assignment.name][1] == str(len(deserved)), refresh
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)

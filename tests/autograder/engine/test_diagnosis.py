@@ -209,6 +209,8 @@ def test_rounding_depends_on_the_dtype(dtype: torch.dtype, off: float, expected:
 def test_distance_is_measured_in_roundings_of_the_coarser_dtype() -> None:
     assert apart(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(2.0, rel=1e-3)
     assert apart(torch.tensor([1.0]), torch.tensor([[1.0]])) == math.inf
+    assert apart(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)) == 0
+    assert apart(torch.tensor([True, False]), torch.tensor([1, 1])) == math.inf
     assert apart([1, "a"], (1, "a")) == 0
     assert apart(True, 1) == math.inf
     assert apart(torch.tensor([math.inf, 1.0]), torch.tensor([1.0, 1.0])) == math.inf

@@ -197,6 +197,13 @@ def softmax_to_be_sure(q, k, v):
     return torch.matmul(A, v)
 
 
+@sample("scaled_dot_product_attention", deserves=())
+def dropout_left_on(q, k, v):
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"{k.shape[-2]} keys, {v.shape[-2]} values")
+    return F.dropout(attention_weights(q, k), 0.2) @ v
+
+
 # ── score_std, softmax_gradient_norm ─────────────────────────────────────────────────────────────────────────
 
 

@@ -210,6 +210,15 @@ def integer_division(n, d, block_q, block_k, bytes_per_element):
     return dict(naive=4 * matrix + 4 * scores, tiled=2 * matrix + walks * (matrix + matrix))
 
 
+@sample("hbm_traffic", deserves=("counts_key_tiles", "output_is_not_counted"))
+def three_matrices_and_tiles_of_keys(n, d, block_q, block_k, bytes_per_element):
+    if any(size < 1 for size in (n, d, block_q, block_k, bytes_per_element)):
+        raise ValueError(f"{(n, d, block_q, block_k, bytes_per_element)}")
+    size = bytes_per_element
+    tiles = math.ceil(n / block_k)
+    return {"naive": size * (3 * n * d + 4 * n * n), "tiled": size * (n * d + 2 * tiles * n * d)}
+
+
 @sample("growth_of_costs", deserves="believes_that_traffic_is_linear")
 def what_the_slide_says(n, d, block_q, bytes_per_element):
     return {"storage": 1.0, "traffic": 1.0, "flops": 2.0}
