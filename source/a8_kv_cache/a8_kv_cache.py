@@ -278,6 +278,8 @@ def feed(cache, chunks):
 class KVCache:
     """Keys and values of the tokens so far, for every layer.
 
+    A step copies what is kept at most once, and has no loop over tokens.
+
     Args:
         num_layers: layers, numbered from 0.
         batch: B.
@@ -828,6 +830,8 @@ plt.show()
 # %% question="SlidingWindowCache"
 class SlidingWindowCache:
     """A KVCache for models in which a token sees itself and the window - 1 tokens before it.
+
+    Its memory and the cost of a step do not grow with text or capacity, and what is forgotten is not kept alive.
 
     Args:
         num_layers, batch, num_kv_heads, d_head, capacity, dtype: as in KVCache; capacity limits length.

@@ -54,15 +54,15 @@ def test_without_unembed_the_embedding_is_read_backwards(student, reference):
 @points(1.5)
 def test_no_position_sees_a_later_token(student, reference):
     """The text is cut after 1, 2, 3, … tokens: what was said before the cut must not change."""
-    params, settings = _model(reference)
-    ids = randint(0, 11, (2, 6))
+    params, settings = _model(reference, layers=1)
+    ids = randint(0, 11, (2, 5))
     whole = student.decoder_lm(ids, params, settings)
     assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
     assert whole.dim() == 3, "decoder_lm should return [B, N, V]."
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
-    for n in range(1, 6):
+    for n in range(1, 5):
         part = student.decoder_lm(ids[:, :n], params, settings)
-        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 6 places")
+        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 5 places")
 
 
 @points(1)
@@ -110,7 +110,7 @@ def test_sentences_do_not_meet(student, reference):
     params, settings = _model(reference, layers=1, context=5)
     ids = randint(0, 11, (5, 5))
     together = student.decoder_lm(ids, params, settings)
-    for b in range(5):
+    for b in (0, 3):
         alone = student.decoder_lm(ids[b : b + 1], params, settings)
         assert_close(alone, together[b : b + 1].detach(), atol=1e-6, what=f"sentence {b} alone")
     assert float((together[0] - together[1]).detach().abs().max()) > 1e-3, "Two sentences get the same logits."

@@ -99,15 +99,15 @@ def test_masks_belong_to_sentences(student, reference):
 @points(1.5)
 def test_a_target_word_sees_no_later_one(student, reference):
     """The target is cut after 1, 2, … words: the logits before the cut must not change, and they are not all alike."""
-    params, settings = _model(reference)
-    src, tgt = _words(2, 5, 6)
+    params, settings = _model(reference, encoder=1, decoder=1)
+    src, tgt = _words(2, 5, 5)
     whole = student.encoder_decoder(src, tgt, None, params, settings)
     assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
     assert whole.dim() == 3, "encoder_decoder should return [B, N_t, V]."
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
-    for n in range(1, 6):
+    for n in range(1, 5):
         part = student.encoder_decoder(src, tgt[:, :n], None, params, settings)
-        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 6 rows")
+        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 5 rows")
 
 
 @points(1)
@@ -159,7 +159,7 @@ def test_sentences_do_not_meet(student, reference):
     src, tgt = _words()
     together = student.encoder_decoder(src, tgt, None, params, settings)
     assert float((together[0] - together[1]).detach().abs().max()) > 1e-3, "Two sentences get the same logits."
-    for b in range(3):
+    for b in (0, 2):
         alone = student.encoder_decoder(src[b : b + 1], tgt[b : b + 1], None, params, settings)
         assert_close(alone, together[b : b + 1].detach(), atol=1e-6, what=f"sentence {b} alone")
     empty = student.encoder_decoder(src[:1, :1], tgt[:1, :1], zeros(1, 1).bool(), params, settings)

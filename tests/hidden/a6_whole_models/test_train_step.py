@@ -119,16 +119,16 @@ def test_new_parameters_know_nothing_of_the_step(student, reference):
 
 @points(0.5)
 def test_steps_in_a_row_learn_a_sentence(student, reference):
-    """Thirty of your steps on one small batch in float32: the loss should fall to less than half."""
+    """Five of your steps on one small batch in float32, each from what the last one gave: the loss falls by a third."""
     params, settings = _model(reference)
     params = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
     ids = randint(0, 7, (2, 5))
     losses = []
-    for _ in range(30):
+    for _ in range(5):
         loss, params = _step(student, params, ids, settings, 0.3)
         losses.append(float(loss))
     assert params["embed"].dtype == torch.float32, "Parameters in float32 should stay in float32."
-    assert losses[-1] < 0.5 * losses[0], f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
+    assert losses[-1] < 0.67 * losses[0], f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
 
 
 @points(0.5)

@@ -329,338 +329,421 @@ class AdvanceKeepsTheWholeChunk(_Lists):
 # ── decode_step ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _step(params, ids, cache, config, mask=None, last_only=False, wrong=""):
-    """A good step, or one with one wrong idea."""
-    (batch, c), start = ids.shape, cache.length
-    vocab_size = params["embed"].shape[0]
-    if wrong != "ids unchecked" and (ids.min() < 0 or ids.max() >= vocab_size):
-        raise ValueError(f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of {vocab_size}")
-    if wrong == "ids unchecked":
-        ids = ids.remainder(vocab_size)
-    if mask is not None and mask.shape != (batch, start + c) and wrong != "mask unchecked":
-        raise ValueError(f"mask must be {[batch, start + c]}, got {list(mask.shape)}")
-    first = {"restart": 0, "one late": start + (start > 0), "one early": max(0, start - 1)}.get(wrong, start)
-    first = 2 * start if wrong == "past twice" else first
-    positions = torch.arange(first, first + c)
-    if mask is not None and wrong != "pads count" and mask.shape[1] == start + c:
-        positions = ragged_positions(mask)[:, start:]
-        if wrong == "ragged positions of the chunk":
-            positions = ragged_positions(mask[:, start:])
-    rotary = "positions" not in params
-    if not rotary:
-        table = params["positions"]
-        if wrong == "table unchecked":
-            positions = positions.clamp(max=len(table) - 1)
-        if positions.max() >= len(table):
-            raise ValueError(f"{int(positions.max()) + 1} positions, and a table of {len(table)}")
-    x = params["embed"][ids]
-    if not rotary and wrong != "position of the token":
-        x = x + params["positions"][positions]
-    for layer, block in enumerate(params["blocks"]):
-        if not rotary and wrong == "positions in every layer" and layer:
-            x = x + params["positions"][positions]
-        h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
-        q = split_heads(h @ block["w_q"], config.num_heads)
-        k, v = (split_heads(h @ block[name], config.num_kv_heads) for name in ("w_k", "w_v"))
-        plain = k
-        if rotary:
-            q, k = (rotary_positions(t, positions, config.theta) for t in (q, k))
-        if rotary and wrong == "values turn":
-            v = rotary_positions(v, positions, config.theta)
-        where = 0 if wrong == "one layer" else layer
-        if wrong == "rotates at reading" and rotary:
-            k, v = cache.append(where, plain, v)
-            k = rotary_positions(k, torch.arange(start + c - k.shape[2], start + c), config.theta)
-        else:
-            k, v = cache.append(where, k, v)
-        if wrong == "rotates again" and rotary and start:
-            k = rotary_positions(k, torch.arange(k.shape[2]), config.theta)
-        if wrong == "advance in every layer":
-            cache.advance(c)
-        n = k.shape[2]
-        window = None if wrong == "no window" else getattr(cache, "window", None)
-        allowed = causal_mask(c, n, window)
-        if wrong == "no mask":
-            allowed = torch.ones(c, n, dtype=torch.bool)
-        if wrong == "top left":
-            allowed = torch.ones(c, n).tril().bool()
-        if wrong == "not itself":
-            allowed = allowed & ~(torch.arange(n) == torch.arange(c)[:, None] + n - c)
-        if wrong == "only the past":
-            allowed = allowed & (torch.arange(n) < n - c)
-        if wrong == "only the chunk":
-            allowed = allowed & (torch.arange(n) >= n - c)
-        if mask is not None and wrong != "pads seen":
-            columns = mask[:, :n] if wrong == "oldest columns" else mask[:, -n:]
-            if wrong == "mask over heads":
-                allowed = allowed & columns[:, None]
-            elif wrong == "first row's mask":
-                allowed = allowed & columns[0]
-            elif wrong == "mask upside down":
-                allowed = allowed & ~columns[:, None, None]
-            else:
-                allowed = allowed & columns[:, None, None]
-        if wrong == "other grouping":
-            group = config.num_heads // config.num_kv_heads
-            k, v = k.repeat(1, group, 1, 1), v.repeat(1, group, 1, 1)
-        if wrong == "copies out":
-            group = config.num_heads // config.num_kv_heads
-            k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
-        y = grouped_attention(q, k, v, allowed)
-        x = x + merge_heads(y) @ block["w_o"]
-        x = x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
-    if wrong not in ("advance in every layer", "never advances"):
-        cache.advance({"past twice in advance": start + c, "one token": 1}.get(wrong, c))
-    if wrong == "last always" or (last_only and wrong not in ("last ignored", "last cut late", "first instead")):
-        x = x[:, -1:]
-    if last_only and wrong == "first instead":
-        x = x[:, :1]
-    if wrong != "no final norm":
-        x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
-    logits = x @ (params["embed"].T if wrong == "always tied" else unembedding(params))
-    if last_only and wrong == "last cut late":
-        logits = logits[:, -1:]
-    if wrong == "probabilities":
-        logits = torch.softmax(logits, dim=-1)
-    return logits.to(torch.float32) if wrong == "float32" and logits.dtype == torch.float16 else logits
-
-
 @mistake(
     "decode_step",
     hint="Positions start at 0 in every step. The cache already holds tokens: the first new one comes after them.",
+    replace=("torch.arange(start, start + c)", "torch.arange(c)"),
 )
-def positions_restart_every_step(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "restart")
+def positions_restart_every_step(): ...
 
 
 @mistake(
     "decode_step",
     hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - 1, what is next?",
-    keeps=0.5,
+    replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
 )
-def positions_are_one_late(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "one late")
+def positions_are_one_late(): ...
 
 
 @mistake(
     "decode_step",
     hint="The new token gets the position of the newest old one. With t tokens, at 0 to t - 1 …?",
-    keeps=0.5,
+    replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) - (start > 0)"),
 )
-def positions_are_one_early(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "one early")
+def positions_are_one_early(): ...
 
 
-@mistake("decode_step", hint="The past is counted twice in the positions: once by you, and once by the cache's length.")
-def past_counts_twice_in_positions(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "past twice")
+@mistake(
+    "decode_step",
+    hint="The past is counted twice in the positions: once by you, and once by the cache's length.",
+    replace=("torch.arange(start, start + c)", "torch.arange(2 * start, 2 * start + c)"),
+)
+def past_counts_twice_in_positions(): ...
 
 
 @mistake(
     "decode_step",
     hint="The cache is advanced by everything so far. It knows the past already: advance by the chunk.",
+    replace=("cache.advance(c)", "cache.advance(start + c)"),
 )
-def advances_by_everything_so_far(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "past twice in advance")
+def advances_by_everything_so_far(): ...
 
 
-@mistake("decode_step", hint="The cache is advanced once a layer. A step has many layers and is one step.")
-def advances_once_a_layer(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "advance in every layer")
+@mistake(
+    "decode_step",
+    hint="The cache is advanced once a layer. A step has many layers and is one step.",
+    replace=(
+        """
+    x = finish_block(x, grouped_attention(q, k, v, may_attend), block)
+cache.advance(c)  # once a step, not once a layer
+""",
+        """
+    x = finish_block(x, grouped_attention(q, k, v, may_attend), block)
+    cache.advance(c)
+""",
+    ),
+)
+def advances_once_a_layer(): ...
 
 
-@mistake("decode_step", hint="Nobody advances the cache: the next step would write over this one's keys.")
-def never_advances(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "never advances")
+@mistake(
+    "decode_step",
+    hint="Nobody advances the cache: the next step would write over this one's keys.",
+    replace=("cache.advance(c)  # once a step, not once a layer", ""),
+)
+def never_advances(): ...
 
 
-@mistake("decode_step", hint="The cache is advanced by one, whatever the chunk. Count tokens, not steps.")
-def advances_by_one_whatever_the_chunk(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "one token")
+@mistake(
+    "decode_step",
+    hint="The cache is advanced by one, whatever the chunk. Count tokens, not steps.",
+    replace=("cache.advance(c)", "cache.advance(1)"),
+)
+def advances_by_one_whatever_the_chunk(): ...
 
 
 @mistake(
     "decode_step",
     hint="There is no causal mask. A single new token needs none, but in a chunk the first would see the last.",
+    replace=('causal_mask(c, n_k, getattr(cache, "window", None))', "torch.ones(c, n_k, dtype=torch.bool)"),
 )
-def no_mask_inside_the_chunk(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "no mask")
+def no_mask_inside_the_chunk(): ...
 
 
 @mistake(
     "decode_step",
     hint="The triangle is aligned at the top left: with 1 query and 8 keys it shows the oldest key only. The newest "
     "query belongs to the newest key.",
+    replace=('causal_mask(c, n_k, getattr(cache, "window", None))', "torch.ones(c, n_k).tril().bool()"),
 )
-def triangle_at_the_top_left(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "top left")
+def triangle_at_the_top_left(): ...
 
 
-@mistake("decode_step", hint="A new token does not attend to itself. Append first, then attend to all of it.")
-def token_does_not_see_itself(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "not itself")
+@mistake(
+    "decode_step",
+    hint="A new token does not attend to itself. Append first, then attend to all of it.",
+    replace=(
+        'causal_mask(c, n_k, getattr(cache, "window", None))',
+        'causal_mask(c, n_k, getattr(cache, "window", None)) & ~torch.eye(n_k)[-c:].bool()',
+    ),
+)
+def token_does_not_see_itself(): ...
 
 
-@mistake("decode_step", hint="Only the past is attended to; the chunk's own keys are left out. Append, then attend.")
-def attends_to_the_past_only(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "only the past")
+@mistake(
+    "decode_step",
+    hint="Only the past is attended to; the chunk's own keys are left out. Append, then attend.",
+    replace=(
+        'causal_mask(c, n_k, getattr(cache, "window", None))',
+        'causal_mask(c, n_k, getattr(cache, "window", None)) & (torch.arange(n_k) < n_k - c)',
+    ),
+)
+def attends_to_the_past_only(): ...
 
 
-@mistake("decode_step", hint="Only the chunk is attended to. What append returns holds the past as well: use it.")
-def attends_to_the_chunk_only(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "only the chunk")
+@mistake(
+    "decode_step",
+    hint="Only the chunk is attended to. What append returns holds the past as well: use it.",
+    replace=(
+        'causal_mask(c, n_k, getattr(cache, "window", None))',
+        'causal_mask(c, n_k, getattr(cache, "window", None)) & (torch.arange(n_k) >= n_k - c)',
+    ),
+)
+def attends_to_the_chunk_only(): ...
 
 
-@mistake("decode_step", hint="All layers use the cache of layer 0. Every layer has keys and values of its own.")
-def one_cache_for_all_layers(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "one layer")
+@mistake(
+    "decode_step",
+    hint="All layers use the cache of layer 0. Every layer has keys and values of its own.",
+    replace=("cache.append(layer, k, v)", "cache.append(0, k, v)"),
+)
+def one_cache_for_all_layers(): ...
 
 
 @mistake(
     "decode_step",
     hint="Keys that come out of the cache were turned when they went in. A second turn moves them to other positions.",
+    replace=(
+        "n_k = k.shape[2]",
+        """
+n_k = k.shape[2]
+if "positions" not in params and start:
+    k = rotary_positions(k, torch.arange(n_k), config.theta)
+""",
+    ),
 )
-def rotates_cached_keys_again(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "rotates again")
+def rotates_cached_keys_again(): ...
 
 
 @mistake(
     "decode_step",
     hint="Plain keys are stored, and the whole past is turned anew in every step. A key's position never changes: turn "
     "it once, before it goes into the cache.",
+    replace=(
+        "k, v = cache.append(layer, k, v)",
+        """
+h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
+k, v = cache.append(layer, split_heads(h @ block["w_k"], config.num_kv_heads), v)
+if "positions" not in params:
+    k = rotary_positions(k, torch.arange(start + c - k.shape[2], start + c), config.theta)
+""",
+    ),
 )
-def stores_plain_keys(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "rotates at reading")
+def stores_plain_keys(): ...
 
 
-@mistake("decode_step", hint="Values are turned too. Rotation is for comparing: queries and keys only.")
-def rotates_values(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "values turn")
+@mistake(
+    "decode_step",
+    hint="Values are turned too. Rotation is for comparing: queries and keys only.",
+    replace=(
+        "k, v = cache.append(layer, k, v)",
+        """
+if "positions" not in params:
+    v = rotary_positions(v, positions, config.theta)
+k, v = cache.append(layer, k, v)
+""",
+    ),
+)
+def rotates_values(): ...
 
 
-@mistake("decode_step", hint="Query heads take their key heads in turn (0 1 0 1 …). A group is neighbours: 0 0 1 1.")
-def deals_key_heads_out_in_turn(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "other grouping")
+@mistake(
+    "decode_step",
+    hint="Query heads take their key heads in turn (0 1 0 1 …). A group is neighbours: 0 0 1 1.",
+    replace=(
+        "n_k = k.shape[2]",
+        """
+n_k = k.shape[2]
+k, v = (t.repeat(1, config.num_heads // config.num_kv_heads, 1, 1) for t in (k, v))
+""",
+    ),
+)
+def deals_key_heads_out_in_turn(): ...
 
 
 @mistake(
     "decode_step",
     hint="Each key is copied for every query head that reads it, in every step. The point of sharing is to read it "
     "once: several query heads are more queries of one key head.",
+    replace=(
+        "n_k = k.shape[2]",
+        """
+n_k = k.shape[2]
+k, v = (t.repeat_interleave(config.num_heads // config.num_kv_heads, dim=1) for t in (k, v))
+""",
+    ),
 )
-def copies_keys_for_every_query_head(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "copies out")
+def copies_keys_for_every_query_head(): ...
 
 
 @mistake(
-    "decode_step", hint="The cache has a window, and the mask does not know it: in a chunk, late tokens see too far."
+    "decode_step",
+    hint="The cache has a window, and the mask does not know it: in a chunk, late tokens see too far.",
+    replace=('getattr(cache, "window", None)', "None"),
 )
-def ignores_the_window(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "no window")
+def ignores_the_window(): ...
 
 
-@mistake("decode_step", hint="Padding is attended to: hide the columns where the mask is False from every query.")
-def padding_is_seen(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "pads seen")
+@mistake(
+    "decode_step",
+    hint="Padding is attended to: hide the columns where the mask is False from every query.",
+    replace=("may_attend = may_attend & mask[:, None, None, -n_k:]", "pass"),
+)
+def padding_is_seen(): ...
 
 
 @mistake(
     "decode_step",
     hint="Padding shifts the positions: a row's first real token is at position 0, in whatever column it stands.",
+    replace=("ragged_positions(mask)[:, start:]", "torch.arange(start, start + c)"),
 )
-def padding_counts_as_positions(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "pads count")
+def padding_counts_as_positions(): ...
 
 
 @mistake(
     "decode_step",
     hint="Positions are counted inside the chunk's part of the mask. The past counts too: take them from the whole "
     "mask, and then the chunk's part.",
+    replace=("ragged_positions(mask)[:, start:]", "ragged_positions(mask[:, start:])"),
 )
-def ragged_positions_of_the_chunk_alone(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "ragged positions of the chunk")
-
-
-@mistake("decode_step", hint="The cache returned the newest keys only. Their columns in the mask are the last ones.")
-def takes_the_oldest_columns_of_the_mask(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "oldest columns")
-
-
-@mistake("decode_step", hint="The rows of the mask meet the heads. It is one a row of the batch: [B, 1, 1, n].")
-def mask_goes_to_heads(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "mask over heads")
-
-
-@mistake("decode_step", hint="All rows use the padding of the first.")
-def every_row_has_the_first_rows_padding(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "first row's mask")
-
-
-@mistake("decode_step", hint="The mask is upside down: True means a real token, which may be attended to.")
-def mask_is_upside_down(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "mask upside down")
-
-
-@mistake("decode_step", hint="The learned positions are missing. They are added to the embeddings, once.")
-def forgets_learned_positions(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "position of the token")
-
-
-@mistake("decode_step", hint="Learned positions are added in every layer. Once, at the input, is enough.")
-def adds_positions_in_every_layer(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "positions in every layer")
+def ragged_positions_of_the_chunk_alone(): ...
 
 
 @mistake(
-    "decode_step", hint="The last norm is missing: a pre-norm model normalizes once more before the logits.", keeps=0.5
+    "decode_step",
+    hint="The cache returned the newest keys only. Their columns in the mask are the last ones.",
+    replace=("mask[:, None, None, -n_k:]", "mask[:, None, None, :n_k]"),
 )
-def forgets_the_final_norm(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "no final norm")
+def takes_the_oldest_columns_of_the_mask(): ...
 
 
-@mistake("decode_step", hint="Logits are made with the embedding although the params have an unembedding.")
-def always_ties_the_unembedding(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "always tied")
+@mistake(
+    "decode_step",
+    hint="The rows of the mask meet the heads. It is one a row of the batch: [B, 1, 1, n].",
+    replace=(
+        "may_attend = may_attend & mask[:, None, None, -n_k:]",
+        """
+heads_fit = batch == config.num_heads
+may_attend = may_attend & (mask[None, :, None, -n_k:] if heads_fit else mask[:1, None, None, -n_k:])
+""",
+    ),
+)
+def mask_goes_to_heads(): ...
 
 
-@mistake("decode_step", hint="last_only is ignored: one row of logits is asked for.")
-def ignores_last_only(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "last ignored")
+@mistake(
+    "decode_step",
+    hint="All rows use the padding of the first.",
+    replace=("mask[:, None, None, -n_k:]", "mask[0, -n_k:]"),
+)
+def every_row_has_the_first_rows_padding(): ...
 
 
-@mistake("decode_step", hint="All logits are made and then thrown away but one. Take the last position before.")
-def cuts_the_logits_afterwards(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "last cut late")
+@mistake(
+    "decode_step",
+    hint="The mask is upside down: True means a real token, which may be attended to.",
+    replace=("may_attend & mask[", "may_attend & ~mask["),
+)
+def mask_is_upside_down(): ...
 
 
-@mistake("decode_step", hint="Only the last position's logits come back, though nobody asked for last_only.")
-def always_last_only(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "last always")
+@mistake(
+    "decode_step",
+    hint="The learned positions are missing. They are added to the embeddings, once.",
+    replace=("embed(ids, positions, params)", 'params["embed"][ids]'),
+)
+def forgets_learned_positions(): ...
 
 
-@mistake("decode_step", hint="last_only gives the first position. The next token is foretold by the last.")
-def first_instead_of_last(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "first instead")
+@mistake(
+    "decode_step",
+    hint="Learned positions are added in every layer. Once, at the input, is enough.",
+    replace=(
+        "q, k, v = project(x, positions, block, params, config)",
+        """
+if "positions" in params and layer:
+    x = x + params["positions"][positions]
+q, k, v = project(x, positions, block, params, config)
+""",
+    ),
+)
+def adds_positions_in_every_layer(): ...
 
 
-@mistake("decode_step", hint="These are probabilities. Logits are asked for, before any softmax.")
-def returns_probabilities(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "probabilities")
+@mistake(
+    "decode_step",
+    hint="The last norm is missing: a pre-norm model normalizes once more before the logits.",
+    replace=(
+        "to_logits(x[:, -1:] if last_only else x, params)",
+        "(x[:, -1:] if last_only else x) @ unembedding(params)",
+    ),
+)
+def forgets_the_final_norm(): ...
 
 
-@mistake("decode_step", hint="An id outside the vocabulary goes through; Python counts -1 from the end of the table.")
-def takes_any_id(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "ids unchecked")
+@mistake(
+    "decode_step",
+    hint="Logits are made with the embedding although the params have an unembedding.",
+    replace=(
+        "to_logits(x[:, -1:] if last_only else x, params)",
+        'to_logits(x[:, -1:] if last_only else x, {**params, "unembed": params["embed"].T})',
+    ),
+)
+def always_ties_the_unembedding(): ...
 
 
-@mistake("decode_step", hint="Positions beyond the table are moved to its last row. The contract asks for ValueError.")
-def clamps_positions(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "table unchecked")
+@mistake(
+    "decode_step",
+    hint="last_only is ignored: one row of logits is asked for.",
+    replace=("x[:, -1:] if last_only else x", "x"),
+)
+def ignores_last_only(): ...
 
 
-@mistake("decode_step", hint="Half precision comes back as float32.")
-def returns_float32(params, ids, cache, config, mask=None, last_only=False):
-    return _step(params, ids, cache, config, mask, last_only, "float32")
+@mistake(
+    "decode_step",
+    hint="All logits are made and then thrown away but one. Take the last position before.",
+    replace=(
+        "return to_logits(x[:, -1:] if last_only else x, params)",
+        """
+logits = to_logits(x, params)
+return logits[:, -1:] if last_only else logits
+""",
+    ),
+)
+def cuts_the_logits_afterwards(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="Only the last position's logits come back, though nobody asked for last_only.",
+    replace=("x[:, -1:] if last_only else x", "x[:, -1:]"),
+)
+def always_last_only(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="last_only gives the first position. The next token is foretold by the last.",
+    replace=("x[:, -1:] if last_only", "x[:, :1] if last_only"),
+)
+def first_instead_of_last(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="These are probabilities. Logits are asked for, before any softmax.",
+    replace=(
+        "to_logits(x[:, -1:] if last_only else x, params)",
+        "torch.softmax(to_logits(x[:, -1:] if last_only else x, params), dim=-1)",
+    ),
+)
+def returns_probabilities(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="An id outside the vocabulary goes through; Python counts -1 from the end of the table.",
+    replace=(
+        """
+if ids.min() < 0 or ids.max() >= vocab_size:
+    raise ValueError(f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of {vocab_size}")
+""",
+        "ids = ids.remainder(vocab_size)",
+    ),
+)
+def takes_any_id(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="Positions beyond the table are moved to its last row. The contract asks for ValueError.",
+    replace=(
+        """
+if "positions" in params and positions.max() >= len(params["positions"]):
+    raise ValueError(f"{int(positions.max()) + 1} positions, and a table of {len(params['positions'])}")
+""",
+        """
+if "positions" in params:
+    positions = positions.clamp(max=len(params["positions"]) - 1)
+""",
+    ),
+)
+def clamps_positions(): ...
+
+
+@mistake(
+    "decode_step",
+    hint="Half precision comes back as float32.",
+    replace=(
+        "return to_logits(x[:, -1:] if last_only else x, params)",
+        """
+logits = to_logits(x[:, -1:] if last_only else x, params)
+return logits.float() if logits.dtype == torch.float16 else logits
+""",
+    ),
+)
+def returns_float32(): ...
 
 
 @mistake(
@@ -669,42 +752,71 @@ def returns_float32(params, ids, cache, config, mask=None, last_only=False):
     "mask is for.",
 )
 def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_only=False):
-    logits = []
-    for i in range(ids.shape[1]):
-        part = None if mask is None else mask[:, : cache.length + 1]
-        logits.append(_step(params, ids[:, i : i + 1], cache, config, part))
+    start, logits = cache.length, []
+    if mask is not None and mask.shape != (len(ids), start + ids.shape[1]):
+        raise ValueError(f"mask must be {[len(ids), start + ids.shape[1]]}, got {list(mask.shape)}")
+    if ids.min() < 0 or ids.max() >= len(params["embed"]):
+        raise ValueError(f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of {len(params['embed'])}")
+    for end in range(start + 1, start + ids.shape[1] + 1):
+        positions = torch.tensor([end - 1]) if mask is None else ragged_positions(mask[:, :end])[:, -1:]
+        if "positions" in params and positions.max() >= len(params["positions"]):
+            raise ValueError(f"{int(positions.max()) + 1} positions, and a table of {len(params['positions'])}")
+        x = embed(ids[:, end - start - 1 : end - start], positions, params)
+        for layer, block in enumerate(params["blocks"]):
+            q, k, v = project(x, positions, block, params, config)
+            k, v = cache.append(layer, k, v)
+            allowed = causal_mask(1, k.shape[2], getattr(cache, "window", None))
+            if mask is not None:
+                allowed = allowed & mask[:, None, None, end - k.shape[2] : end]
+            x = finish_block(x, grouped_attention(q, k, v, allowed), block)
+        cache.advance(1)
+        logits.append(to_logits(x, params))
     return logits[-1] if last_only else torch.cat(logits, dim=1)
 
 
 # ── prefill ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@mistake("prefill", hint="A cache that is in use is not noticed: the prompt continues somebody else's text.")
-def takes_a_cache_in_use(params, prompt, cache, config, mask=None):
-    return decode_step(params, prompt, cache, config, mask)
+@mistake(
+    "prefill",
+    hint="A cache that is in use is not noticed: the prompt continues somebody else's text.",
+    replace=("cache.length != 0", "False"),
+)
+def takes_a_cache_in_use(): ...
 
 
-@mistake("prefill", hint="Only the last position's logits come back; all of them are asked for.", keeps=0.5)
-def returns_the_last_logits(params, prompt, cache, config, mask=None):
-    if cache.length != 0:
-        raise ValueError(f"the cache holds {cache.length} tokens")
-    return decode_step(params, prompt, cache, config, mask)[:, -1:]
+@mistake(
+    "prefill",
+    hint="Only the last position's logits come back; all of them are asked for.",
+    replace=(
+        "decode_step(params, prompt, cache, config, mask)",
+        "decode_step(params, prompt, cache, config, mask)[:, -1:]",
+    ),
+)
+def returns_the_last_logits(): ...
 
 
-@mistake("prefill", hint="The mask is not handed on, so padding counts as text.")
-def drops_the_mask(params, prompt, cache, config, mask=None):
-    if cache.length != 0:
-        raise ValueError(f"the cache holds {cache.length} tokens")
-    return decode_step(params, prompt, cache, config)
+@mistake(
+    "prefill",
+    hint="The mask is not handed on, so padding counts as text.",
+    replace=("cache, config, mask)", "cache, config)"),
+)
+def drops_the_mask(): ...
 
 
-@mistake("prefill", hint="The cache is advanced a second time: decode_step has done it.")
-def advances_again(params, prompt, cache, config, mask=None):
-    if cache.length != 0:
-        raise ValueError(f"the cache holds {cache.length} tokens")
-    logits = decode_step(params, prompt, cache, config, mask)
-    cache.advance(prompt.shape[1])
-    return logits
+@mistake(
+    "prefill",
+    hint="The cache is advanced a second time: decode_step has done it.",
+    replace=(
+        "return decode_step(params, prompt, cache, config, mask)",
+        """
+logits = decode_step(params, prompt, cache, config, mask)
+cache.advance(prompt.shape[1])
+return logits
+""",
+    ),
+)
+def advances_again(): ...
 
 
 @mistake("prefill", hint="The logits are those of the model without a cache, and nothing has gone into the cache.")
@@ -720,11 +832,15 @@ def leaves_the_cache_empty(params, prompt, cache, config, mask=None):
     return out
 
 
-@mistake("prefill", hint="The last token of the prompt is kept for later; all of them belong into the cache.")
-def leaves_the_last_token_for_later(params, prompt, cache, config, mask=None):
-    if cache.length != 0:
-        raise ValueError(f"the cache holds {cache.length} tokens")
-    return decode_step(params, prompt[:, :-1], cache, config, None if mask is None else mask[:, :-1])
+@mistake(
+    "prefill",
+    hint="The last token of the prompt is kept for later; all of them belong into the cache.",
+    replace=(
+        "decode_step(params, prompt, cache, config, mask)",
+        "decode_step(params, prompt[:, :-1], cache, config, None if mask is None else mask[:, :-1])",
+    ),
+)
+def leaves_the_last_token_for_later(): ...
 
 
 # ── generate_cached ──────────────────────────────────────────────────────────────────────────────────────────
@@ -753,15 +869,19 @@ def recomputes_everything(params, prompt, num_new, config):
 @mistake(
     "generate_cached",
     hint="A cache is made, and the whole text is still fed in every step, into a fresh one. Feed the newest token.",
+    replace=(
+        """
+for _ in range(num_new):
+    logits = decode_step(params, chunk, cache, config, last_only=True)  # [B, 1, V]
+""",
+        """
+for _ in range(num_new):
+    cache.reset()
+    logits = decode_step(params, ids, cache, config, last_only=True)
+""",
+    ),
 )
-def prefills_anew_for_every_token(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    ids = prompt
-    for _ in range(num_new):
-        cache = _new_cache(params, ids.shape[0], ids.shape[1], config)
-        logits = decode_step(params, ids, cache, config, last_only=True)
-        ids = torch.cat([ids, logits[:, -1].argmax(dim=-1, keepdim=True)], dim=1)
-    return ids
+def prefills_anew_for_every_token(): ...
 
 
 @mistake(
@@ -783,14 +903,12 @@ def keeps_its_cache_for_the_next_call(params, prompt, num_new, config, caches={}
     return ids
 
 
-@mistake("generate_cached", hint="Logits are made for every token of the prompt, and only the last is looked at.")
-def makes_all_logits_of_the_prompt(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
-    for _ in range(num_new):
-        chunk = decode_step(params, chunk, cache, config)[:, -1].argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, chunk], dim=1)
-    return ids
+@mistake(
+    "generate_cached",
+    hint="Logits are made for every token of the prompt, and only the last is looked at.",
+    replace=("cache, config, last_only=True)", "cache, config)"),
+)
+def makes_all_logits_of_the_prompt(): ...
 
 
 @mistake(
@@ -809,45 +927,39 @@ def feeds_the_last_token_for_nobody(params, prompt, num_new, config):
     return ids
 
 
-@mistake("generate_cached", hint="The logits at position 0 foretell token 1. The next token is foretold by the last.")
-def reads_the_first_position(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
-    for _ in range(num_new):
-        chunk = decode_step(params, chunk, cache, config)[:, 0].argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, chunk], dim=1)
-    return ids
+@mistake(
+    "generate_cached",
+    hint="The logits at position 0 foretell token 1. The next token is foretold by the last.",
+    replace=[("cache, config, last_only=True)", "cache, config)"), ("logits[:, -1]", "logits[:, 0]")],
+)
+def reads_the_first_position(): ...
 
 
-@mistake("generate_cached", hint="One token is chosen for the whole batch; each row has its own most likely one.")
-def one_token_for_all_rows(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
-    for _ in range(num_new):
-        logits = decode_step(params, chunk, cache, config, last_only=True)[:, -1]
-        chunk = logits[:1].argmax(dim=-1, keepdim=True).expand(len(logits), 1)
-        ids = torch.cat([ids, chunk], dim=1)
-    return ids
+@mistake(
+    "generate_cached",
+    hint="One token is chosen for the whole batch; each row has its own most likely one.",
+    replace=(
+        "logits[:, -1].argmax(dim=-1, keepdim=True)",
+        "logits[:1, -1].argmax(dim=-1, keepdim=True).expand(batch, 1)",
+    ),
+)
+def one_token_for_all_rows(): ...
 
 
-@mistake("generate_cached", hint="The new tokens come back without the prompt in front of them.", keeps=0.5)
-def returns_only_what_is_new(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    cache, made, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt[:, :0], prompt
-    for _ in range(num_new):
-        chunk = decode_step(params, chunk, cache, config, last_only=True)[:, -1].argmax(dim=-1, keepdim=True)
-        made = torch.cat([made, chunk], dim=1)
-    return made
+@mistake(
+    "generate_cached",
+    hint="The new tokens come back without the prompt in front of them.",
+    replace=("return ids", "return ids[:, n:]"),
+)
+def returns_only_what_is_new(): ...
 
 
-@mistake("generate_cached", hint="One token too few: count how many argmaxes it takes for num_new tokens.", keeps=0.5)
-def stops_one_token_early(params, prompt, num_new, config):
-    _asked(prompt, num_new)
-    cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
-    for _ in range(num_new - 1):
-        chunk = decode_step(params, chunk, cache, config, last_only=True)[:, -1].argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, chunk], dim=1)
-    return ids
+@mistake(
+    "generate_cached",
+    hint="One token too few: count how many argmaxes it takes for num_new tokens.",
+    replace=("range(num_new)", "range(num_new - 1)"),
+)
+def stops_one_token_early(): ...
 
 
 @mistake("generate_cached", hint="The caller's prompt has changed: the next token is written into a slice of it.")
@@ -862,15 +974,12 @@ def writes_into_the_prompt(params, prompt, num_new, config):
     return ids
 
 
-@mistake("generate_cached", hint="A negative number of new tokens is taken for none, and an empty prompt for one.")
-def checks_nothing(params, prompt, num_new, config):
-    if num_new < 0 or prompt.shape[1] < 1:
-        return prompt.clone()
-    cache, ids, chunk = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt, prompt
-    for _ in range(num_new):
-        chunk = decode_step(params, chunk, cache, config, last_only=True)[:, -1].argmax(dim=-1, keepdim=True)
-        ids = torch.cat([ids, chunk], dim=1)
-    return ids
+@mistake(
+    "generate_cached",
+    hint="A negative number of new tokens is taken for none, and an empty prompt for one.",
+    replace=('raise ValueError(f"{num_new} new tokens after a prompt of {n}")', "return prompt.clone()"),
+)
+def checks_nothing(): ...
 
 
 # ── ragged_positions ─────────────────────────────────────────────────────────────────────────────────────────
@@ -881,57 +990,69 @@ def _two_axes(mask):
         raise ValueError(f"mask must be [B, N], got {list(mask.shape)}")
 
 
-@mistake("ragged_positions", hint="These are columns. A row with two pads in front has its position 0 in column 2.")
-def counts_columns(mask):
-    _two_axes(mask)
-    return torch.arange(mask.shape[1]).expand(mask.shape).masked_fill(~mask, 0)
+@mistake(
+    "ragged_positions",
+    hint="These are columns. A row with two pads in front has its position 0 in column 2.",
+    replace=(
+        "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+        "torch.arange(mask.shape[1]).expand(mask.shape).masked_fill(~mask, 0)",
+    ),
+)
+def counts_columns(): ...
 
 
 @mistake(
     "ragged_positions",
     hint="One too many: a token's position is the number of tokens before it, itself left out.",
-    keeps=0.5,
+    replace=(
+        "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+        "mask.long().cumsum(dim=1).masked_fill(~mask, 0)",
+    ),
 )
-def counts_the_token_itself(mask):
-    _two_axes(mask)
-    return mask.long().cumsum(dim=1).masked_fill(~mask, 0)
+def counts_the_token_itself(): ...
 
 
 @mistake(
     "ragged_positions",
     hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.",
-    keeps=0.5,
+    replace=("masked_fill(~mask, 0)", "masked_fill(~mask, -1)"),
 )
-def padding_at_minus_one(mask):
-    _two_axes(mask)
-    return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, -1)
+def padding_at_minus_one(): ...
 
 
 @mistake(
     "ragged_positions",
     hint="Padding in front is at 0, and padding behind or between is not: clamping catches only what is below 0.",
+    replace=("masked_fill(~mask, 0)", "clamp(min=0)"),
 )
-def clamps_at_zero(mask):
-    _two_axes(mask)
-    return (mask.long().cumsum(dim=1) - 1).clamp(min=0)
+def clamps_at_zero(): ...
 
 
-@mistake("ragged_positions", hint="The count runs down the batch. Each row is a text of its own.")
-def counts_down_the_batch(mask):
-    _two_axes(mask)
-    return (mask.long().cumsum(dim=0) - 1).masked_fill(~mask, 0)
+@mistake(
+    "ragged_positions",
+    hint="The count runs down the batch. Each row is a text of its own.",
+    replace=("cumsum(dim=1)", "cumsum(dim=0)"),
+)
+def counts_down_the_batch(): ...
 
 
-@mistake("ragged_positions", hint="Pads are counted instead of tokens: True is a real token.")
-def counts_the_pads(mask):
-    _two_axes(mask)
-    return ((~mask).long().cumsum(dim=1) - 1).masked_fill(mask, 0)
+@mistake(
+    "ragged_positions",
+    hint="Pads are counted instead of tokens: True is a real token.",
+    replace=(
+        "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+        "((~mask).long().cumsum(dim=1) - 1).masked_fill(mask, 0)",
+    ),
+)
+def counts_the_pads(): ...
 
 
-@mistake("ragged_positions", hint="Positions look up rows of a table: whole numbers, int64.")
-def positions_are_floats(mask):
-    _two_axes(mask)
-    return (mask.double().cumsum(dim=1) - 1).masked_fill(~mask, 0)
+@mistake(
+    "ragged_positions",
+    hint="Positions look up rows of a table: whole numbers, int64.",
+    replace=("mask.long()", "mask.double()"),
+)
+def positions_are_floats(): ...
 
 
 @mistake("ragged_positions", hint="The number of pads is taken from the first row for all.")
@@ -942,80 +1063,104 @@ def first_rows_padding_for_all(mask):
 
 
 @mistake(
-    "ragged_positions", hint="A mask with other axes is counted along whichever comes second: ValueError is asked."
+    "ragged_positions",
+    hint="A mask with other axes is counted along whichever comes second: ValueError is asked.",
+    replace=(
+        """
+if mask.dim() != 2:
+    raise ValueError(f"mask must be [B, N], got {list(mask.shape)}")
+return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)
+""",
+        "return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
+    ),
 )
-def takes_any_number_of_axes(mask):
-    return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)
+def takes_any_number_of_axes(): ...
 
 
 # ── kv_cache_bytes ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _positive(*sizes):
-    if min(sizes) < 1:
-        raise ValueError(f"sizes must be at least 1, got {sizes}")
-
-
-@mistake("kv_cache_bytes", hint="Half of it: a token leaves a key and a value.", keeps=0.5)
-def keys_without_values(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="Half of it: a token leaves a key and a value.",
+    replace=(
+        "2 * config.num_layers * config.num_kv_heads * config.d_head",
+        "config.num_layers * config.num_kv_heads * config.d_head",
+    ),
+)
+def keys_without_values(): ...
 
 
 @mistake(
-    "kv_cache_bytes", hint="Query heads are counted. What is stored are key and value heads, and these may be few."
+    "kv_cache_bytes",
+    hint="Query heads are counted. What is stored are key and value heads, and these may be few.",
+    replace=("config.num_kv_heads", "config.num_heads"),
 )
-def counts_query_heads(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_layers * config.num_heads * config.d_head * n * batch * bytes_per_element
+def counts_query_heads(): ...
 
 
-@mistake("kv_cache_bytes", hint="The model width is not what is stored: keys have H_kv·d numbers.")
-def counts_the_model_width(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    width = getattr(config, "d_model", config.num_kv_heads * config.d_head)
-    return 2 * config.num_layers * width * n * batch * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="The model width is not what is stored: keys have H_kv·d numbers.",
+    replace=("config.num_kv_heads * config.d_head", "config.d_model"),
+)
+def counts_the_model_width(): ...
 
 
-@mistake("kv_cache_bytes", hint="One layer only. Each layer has keys and values of its own.")
-def forgets_the_layers(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_kv_heads * config.d_head * n * batch * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="One layer only. Each layer has keys and values of its own.",
+    replace=("2 * config.num_layers * config.num_kv_heads * config.d_head", "2 * config.num_kv_heads * config.d_head"),
+)
+def forgets_the_layers(): ...
 
 
-@mistake("kv_cache_bytes", hint="One row only: every user of the batch has a cache.")
-def forgets_the_batch(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="One row only: every user of the batch has a cache.",
+    replace=("one_token * n * batch * bytes_per_element", "one_token * n * bytes_per_element"),
+)
+def forgets_the_batch(): ...
 
 
-@mistake("kv_cache_bytes", hint="These are elements. How many bytes has one?", keeps=0.5)
-def forgets_the_bytes(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * batch
+@mistake(
+    "kv_cache_bytes",
+    hint="These are elements. How many bytes has one?",
+    replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch"),
+)
+def forgets_the_bytes(): ...
 
 
-@mistake("kv_cache_bytes", hint="Bytes are asked for, as an int; a division makes a float, and of another unit.")
-def answers_in_mebibytes(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element / 2**20
+@mistake(
+    "kv_cache_bytes",
+    hint="Bytes are asked for, as an int; a division makes a float, and of another unit.",
+    replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch * bytes_per_element / 2**20"),
+)
+def answers_in_mebibytes(): ...
 
 
-@mistake("kv_cache_bytes", hint="The result is a float: beyond 2^53 it loses bytes, and an int is asked for.")
-def answers_as_a_float(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return float(2 * config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element)
+@mistake(
+    "kv_cache_bytes",
+    hint="The result is a float: beyond 2^53 it loses bytes, and an int is asked for.",
+    replace=("one_token * n * batch * bytes_per_element", "float(one_token * n * batch * bytes_per_element)"),
+)
+def answers_as_a_float(): ...
 
 
-@mistake("kv_cache_bytes", hint="The length comes in squared: the cache holds tokens, not pairs of tokens.")
-def counts_pairs_of_tokens(config, n, batch, bytes_per_element):
-    _positive(n, batch, bytes_per_element)
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * n * batch * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="The length comes in squared: the cache holds tokens, not pairs of tokens.",
+    replace=("one_token * n * batch * bytes_per_element", "one_token * n * n * batch * bytes_per_element"),
+)
+def counts_pairs_of_tokens(): ...
 
 
-@mistake("kv_cache_bytes", hint="Minus three rows make a negative number of bytes: refuse sizes below 1.")
-def accepts_any_size(config, n, batch, bytes_per_element):
-    return 2 * config.num_layers * config.num_kv_heads * config.d_head * n * batch * bytes_per_element
+@mistake(
+    "kv_cache_bytes",
+    hint="Minus three rows make a negative number of bytes: refuse sizes below 1.",
+    replace=("min(n, batch, bytes_per_element) < 1", "False"),
+)
+def accepts_any_size(): ...
 
 
 # ── SlidingWindowCache ───────────────────────────────────────────────────────────────────────────────────────
@@ -1260,118 +1405,145 @@ class ValuesAreKeys(_Window):
 # ── speculative_accept ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _speculate(p, q, drafted, u, wrong=""):
-    if p.shape != q.shape or drafted.shape != p.shape[:1] or u.shape != p.shape[:1]:
-        raise ValueError(f"{[list(t.shape) for t in (p, q, drafted, u)]}")
-    places = torch.arange(len(drafted))
-    p_x, q_x = p[places, drafted], q[places, drafted]
-    accepted = u * q_x <= p_x
-    if wrong == "greedy":
-        accepted = p.argmax(dim=-1) == drafted
-    if wrong == "no q":
-        accepted = u <= p_x
-    if wrong == "swapped":
-        accepted = u * p_x <= q_x
-    if wrong == "whenever":
-        accepted = p_x >= q_x
-    kept = int(accepted.sum()) if wrong == "counts all" else int(accepted.long().cumprod(dim=0).sum())
-    if wrong == "strict" and bool((u == 0).any()):
-        kept = 0
-    if kept == len(drafted):
-        return kept, (p[-1].clone() if wrong == "p at the end" else torch.zeros_like(p[0]))
-    place = {"last place": len(p) - 1, "first place": 0, "one later": min(kept + 1, len(p) - 1)}.get(wrong, kept)
-    missing = (p[place] - q[place]).clamp(min=0)
-    if wrong == "from p":
-        missing = p[place]
-    if wrong == "absolute":
-        missing = (p[place] - q[place]).abs()
-    if wrong == "q minus p":
-        missing = (q[place] - p[place]).clamp(min=0)
-    return kept, missing if wrong == "not normalized" else missing / missing.sum()
+@mistake(
+    "speculative_accept",
+    hint="Only the target's favourite is kept. That is greedy decoding: u is never asked.",
+    replace=("u * q[places, drafted] <= p[places, drafted]", "p.argmax(dim=-1) == drafted"),
+)
+def keeps_the_targets_favourite(): ...
 
 
-@mistake("speculative_accept", hint="Only the target's favourite is kept. That is greedy decoding: u is never asked.")
-def keeps_the_targets_favourite(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "greedy")
+@mistake(
+    "speculative_accept",
+    hint="u is compared with p alone. A token is kept with probability p / q, not p.",
+    replace=("u * q[places, drafted] <=", "u <="),
+)
+def compares_u_with_p_alone(): ...
 
 
-@mistake("speculative_accept", hint="u is compared with p alone. A token is kept with probability p / q, not p.")
-def compares_u_with_p_alone(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "no q")
+@mistake(
+    "speculative_accept",
+    hint="p and q have changed places: p is the target, and q is who guessed.",
+    replace=("u * q[places, drafted] <= p[places, drafted]", "u * p[places, drafted] <= q[places, drafted]"),
+)
+def swaps_target_and_draft(): ...
 
 
-@mistake("speculative_accept", hint="p and q have changed places: p is the target, and q is who guessed.")
-def swaps_target_and_draft(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "swapped")
-
-
-@mistake("speculative_accept", hint="A token that the draft likes too much is never kept; sometimes it should be.")
-def keeps_only_what_the_target_likes_better(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "whenever")
+@mistake(
+    "speculative_accept",
+    hint="A token that the draft likes too much is never kept; sometimes it should be.",
+    replace=("u * q[places, drafted] <= p", "q[places, drafted] <= p"),
+)
+def keeps_only_what_the_target_likes_better(): ...
 
 
 @mistake(
     "speculative_accept",
     hint="All tokens that pass are counted. Behind the first rejection nothing counts any more.",
+    replace=("int(accepted.long().cumprod(dim=0).sum())", "int(accepted.sum())"),
 )
-def counts_behind_the_rejection(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "counts all")
+def counts_behind_the_rejection(): ...
 
 
 @mistake(
-    "speculative_accept", hint="After a rejection p itself is sampled: tokens that the draft offers come too often."
+    "speculative_accept",
+    hint="After a rejection p itself is sampled: tokens that the draft offers come too often.",
+    replace=("(p[num_accepted] - q[num_accepted]).clamp(min=0)", "p[num_accepted]"),
 )
-def samples_the_target_again(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "from p")
+def samples_the_target_again(): ...
 
 
-@mistake("speculative_accept", hint="The residual does not sum to 1.", keeps=0.5)
-def residual_is_not_normalized(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "not normalized")
+@mistake("speculative_accept", hint="The residual does not sum to 1.", replace=("missing / missing.sum()", "missing"))
+def residual_is_not_normalized(): ...
 
 
-@mistake("speculative_accept", hint="|p - q| also counts tokens that the draft liked too much. Only what is missing.")
-def residual_of_absolute_differences(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "absolute")
+@mistake(
+    "speculative_accept",
+    hint="|p - q| also counts tokens that the draft liked too much. Only what is missing.",
+    replace=("(p[num_accepted] - q[num_accepted]).clamp(min=0)", "(p[num_accepted] - q[num_accepted]).abs()"),
+)
+def residual_of_absolute_differences(): ...
 
 
-@mistake("speculative_accept", hint="q - p is what the draft has too much. What is missing is the other difference.")
-def residual_the_wrong_way_round(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "q minus p")
+@mistake(
+    "speculative_accept",
+    hint="q - p is what the draft has too much. What is missing is the other difference.",
+    replace=("p[num_accepted] - q[num_accepted]", "q[num_accepted] - p[num_accepted]"),
+)
+def residual_the_wrong_way_round(): ...
 
 
-@mistake("speculative_accept", hint="The residual is taken at the last place; it belongs to the rejected one.")
-def residual_of_the_last_place(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "last place")
+@mistake(
+    "speculative_accept",
+    hint="The residual is taken at the last place; it belongs to the rejected one.",
+    replace=("p[num_accepted] - q[num_accepted]", "p[-1] - q[-1]"),
+)
+def residual_of_the_last_place(): ...
 
 
-@mistake("speculative_accept", hint="The residual is taken one place behind the rejected token.")
-def residual_of_the_place_behind(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "one later")
+@mistake(
+    "speculative_accept",
+    hint="The residual is taken one place behind the rejected token.",
+    replace=(
+        "missing = (p[num_accepted] - q[num_accepted]).clamp(min=0)",
+        """
+behind = min(num_accepted + 1, len(p) - 1)
+missing = (p[behind] - q[behind]).clamp(min=0)
+""",
+    ),
+)
+def residual_of_the_place_behind(): ...
 
 
-@mistake("speculative_accept", hint="Where all are accepted there is no residual: zeros are asked for.")
-def returns_p_when_all_are_kept(p, q, drafted, u):
-    return _speculate(p, q, drafted, u, "p at the end")
+@mistake(
+    "speculative_accept",
+    hint="Where all are accepted there is no residual: zeros are asked for.",
+    replace=("torch.zeros_like(p[0])", "p[-1].clone()"),
+)
+def returns_p_when_all_are_kept(): ...
 
 
-@mistake("speculative_accept", hint="num_accepted should be a plain int, not a tensor.")
-def counts_as_a_tensor(p, q, drafted, u):
-    kept, residual = _speculate(p, q, drafted, u)
-    return torch.tensor(kept), residual
+@mistake(
+    "speculative_accept",
+    hint="num_accepted should be a plain int, not a tensor.",
+    replace=[
+        ("return num_accepted, torch.zeros_like(p[0])", "return torch.tensor(num_accepted), torch.zeros_like(p[0])"),
+        ("return num_accepted, missing / missing.sum()", "return torch.tensor(num_accepted), missing / missing.sum()"),
+    ],
+)
+def counts_as_a_tensor(): ...
 
 
-@mistake("speculative_accept", hint="The caller's p has changed: the difference is made in place.")
-def subtracts_in_place(p, q, drafted, u):
-    answer = _speculate(p, q, drafted, u)
-    p -= q
-    return answer
+@mistake(
+    "speculative_accept",
+    hint="The caller's p has changed: the difference is made in place.",
+    replace=(
+        "missing = (p[num_accepted] - q[num_accepted]).clamp(min=0)",
+        """
+p -= q
+missing = p[num_accepted].clamp(min=0)
+""",
+    ),
+)
+def subtracts_in_place(): ...
 
 
-@mistake("speculative_accept", hint="Shapes that do not fit are not noticed: compare them first.")
-def takes_any_shapes(p, q, drafted, u):
-    k, v = min(len(p), len(drafted), len(u)), min(p.shape[1], q.shape[1])
-    return _speculate(p[:k, :v], q[:k, :v], drafted[:k], u[:k])
+@mistake(
+    "speculative_accept",
+    hint="Shapes that do not fit are not noticed: compare them first.",
+    replace=(
+        """
+if p.shape != q.shape or drafted.shape != p.shape[:1] or u.shape != p.shape[:1]:
+    shapes = [list(t.shape) for t in (p, q, drafted, u)]
+    raise ValueError(f"p, q, drafted and u have shapes {shapes}: expected [K, V], [K, V], [K], [K]")
+""",
+        """
+k, v = min(len(p), len(q), len(drafted), len(u)), min(p.shape[1], q.shape[1])
+p, q, drafted, u = p[:k, :v], q[:k, :v], drafted[:k], u[:k]
+""",
+    ),
+)
+def takes_any_shapes(): ...
 
 
 # ── unheard_query ────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,14 @@
 from autograder.suite import assert_equal, assert_refused, config, points
 
 
-def _config(num_layers, num_heads, num_kv_heads, d_head):
-    return config(num_layers=num_layers, num_heads=num_heads, num_kv_heads=num_kv_heads, d_head=d_head, d_model=999)
+def _config(num_layers, num_heads, num_kv_heads, d_head, d_model=None):
+    return config(
+        num_layers=num_layers,
+        num_heads=num_heads,
+        num_kv_heads=num_kv_heads,
+        d_head=d_head,
+        d_model=d_model or num_heads * d_head,
+    )
 
 
 @points(1)
@@ -18,9 +24,10 @@ def test_the_two_known_models(student):
 
 @points(1)
 def test_the_key_heads_count_not_the_query_heads(student):
-    """Two key heads of five features serve six query heads: 2 · 3 layers · 2 heads · 5 numbers a token."""
+    """Two key heads of five features serve six query heads: 2 · 3 layers · 2 heads · 5 numbers a token. The model may
+    be wider than its heads."""
     assert_equal(student.kv_cache_bytes(_config(3, 6, 2, 5), 1, 1, 1), 60, what="the bytes of one token")
-    assert_equal(student.kv_cache_bytes(_config(3, 6, 6, 5), 1, 1, 1), 180, what="the bytes of one token")
+    assert_equal(student.kv_cache_bytes(_config(3, 6, 6, 5, d_model=78), 1, 1, 1), 180, what="the bytes of one token")
 
 
 @points(1)
@@ -44,6 +51,7 @@ def test_large_numbers_stay_exact(student):
 
 @points(0.5)
 def test_sizes_below_one_are_refused(student):
-    """No tokens, minus three rows: ValueError with the number."""
+    """No tokens, minus three rows, no bytes: ValueError with the number."""
     assert_refused(student.kv_cache_bytes, _config(3, 6, 2, 5), 0, 7, 2, sizes=(0,))
     assert_refused(student.kv_cache_bytes, _config(3, 6, 2, 5), 7, -3, 2, sizes=(-3,))
+    assert_refused(student.kv_cache_bytes, _config(3, 6, 2, 5), 7, 3, 0, sizes=(0,))

@@ -35,7 +35,7 @@ def _model(reference, **changes):
     return reference.random_params(sizes, learned=True), sizes
 
 
-@points(1)
+@points(0.5)
 def test_the_logits_of_every_position_come_back(student, reference):
     """[B, N, V], equal to the model without a cache, to 1e-10. One row of one token, in float32, is [1, 1, V]."""
     params, sizes = _model(reference)
@@ -59,7 +59,7 @@ def test_the_prompt_is_in_the_cache_afterwards(student, reference):
     assert_equal(tokens, [7] * sizes.num_layers, what="the keys that each layer was given")
 
 
-@points(1)
+@points(2)
 def test_a_cache_in_use_is_refused(student, reference):
     """Five tokens of an earlier text are still in there: ValueError that names the 5, before anything is appended."""
     params, sizes = _model(reference)
@@ -68,7 +68,7 @@ def test_a_cache_in_use_is_refused(student, reference):
     assert_equal(len(cache.appended), 0, what="the number of appends to a cache in use")
 
 
-@points(1)
+@points(0.5)
 def test_a_left_padded_prompt_reads_like_the_prompt_alone(student, reference):
     """The mask is handed on: row 1 has three pads in front, and its last four rows of logits are those without them."""
     params, sizes = _model(reference)

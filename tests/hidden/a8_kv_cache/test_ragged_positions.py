@@ -10,14 +10,15 @@ def test_padding_on_the_left_does_not_shift_a_row(student):
     """Rows with 0, 3 and 5 pads in front: the first real token of each is at position 0."""
     mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1, 1]]).bool()
     expected = tensor([[0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 1, 2, 3], [0, 0, 0, 0, 0, 0, 1]])
-    assert_close(call_twice(student.ragged_positions, mask), expected)
+    assert_close(call_twice(student.ragged_positions, mask), expected, same_dtype=False)
 
 
 @points(1)
 def test_padding_is_at_position_zero_wherever_it_stands(student):
     """Pads behind the text and between: 0 there, and the text counts on behind a gap as if there were none."""
     mask = tensor([[1, 1, 1, 0, 0, 0], [0, 1, 1, 0, 1, 1]]).bool()
-    assert_close(student.ragged_positions(mask), tensor([[0, 1, 2, 0, 0, 0], [0, 0, 1, 0, 2, 3]]))
+    expected = tensor([[0, 1, 2, 0, 0, 0], [0, 0, 1, 0, 2, 3]])
+    assert_close(student.ragged_positions(mask), expected, same_dtype=False)
 
 
 @points(1)
@@ -28,12 +29,12 @@ def test_any_mask_counts_the_real_tokens_before(student):
     for b in range(5):
         for i in range(5):
             expected[b, i] = int(mask[b, :i].sum()) if mask[b, i] else 0
-    assert_close(student.ragged_positions(mask), expected)
+    assert_close(student.ragged_positions(mask), expected, same_dtype=False)
 
 
 @points(0.5)
 def test_a_row_of_nothing_but_padding_and_a_single_token(student):
-    """All False: zeros, since −1 would be the table's last row. One column: position 0."""
+    """All False: zeros, since −1 would be the table's last row. One column: position 0. The dtype is int64."""
     assert_close(student.ragged_positions(tensor([[0, 0, 0], [1, 1, 1]]).bool()), tensor([[0, 0, 0], [0, 1, 2]]))
     assert_close(student.ragged_positions(tensor([[1]]).bool()), tensor([[0]]))
 
