@@ -1579,6 +1579,64 @@ def moe_with_a_residual(x, w_gate, w1, w2, num_active):
     return x + y, load
 
 
+@mistake(
+    "moe_layer",
+    hint="A popular expert turns tokens away: it takes only so many, and the others get nothing from it. Here every "
+    "token is answered by its own experts.",
+    replace=(
+        "row, slot = torch.where(chosen == e)",
+        "row, slot = (t[: 2 * len(tokens) * num_active // num_experts + 1] for t in torch.where(chosen == e))",
+    ),
+)
+def experts_with_a_capacity(): ...
+
+
+@mistake(
+    "layer_norm_backward",
+    hint="With a single token, [D], there is nothing to sum over; a sum over no axes is, in torch, a sum over all.",
+    replace=[
+        ("(dy * xhat).reshape(-1, d).sum(dim=0)", "(dy * xhat).sum(dim=tuple(range(x.dim() - 1)))"),
+        ("dy.reshape(-1, d).sum(dim=0)", "dy.sum(dim=tuple(range(x.dim() - 1)))"),
+    ],
+)
+def sums_a_single_token_away(): ...
+
+
+@mistake(
+    "rms_norm",
+    hint="A batch of one loses its first axis. The shape of x stays.",
+    replace=(
+        "return (wide / torch.sqrt(mean_square + eps) * gamma).to(x.dtype)",
+        "return (wide / torch.sqrt(mean_square + eps) * gamma).to(x.dtype).squeeze(0)",
+    ),
+)
+def rms_squeezes_a_batch_of_one(): ...
+
+
+@mistake(
+    "swiglu_hidden",
+    hint="A model of width 1 has a layer of width 3: sizes from 1 on are allowed.",
+    replace=("if d_model < 1", "if d_model <= 1"),
+)
+def refuses_a_width_of_one(): ...
+
+
+@mistake(
+    "pre_norm_block",
+    hint="Each sentence has its own mask, and all get the first one's.",
+    replace=("num_heads, mask)  # [B, N, D]", "num_heads, mask[0] if mask is not None and mask.dim() == 3 else mask)"),
+)
+def pre_mask_of_the_first_sentence(): ...
+
+
+@mistake(
+    "post_norm_block",
+    hint="The mask says who may be seen, True. It is turned round.",
+    replace=("num_heads, mask)  # [B, N, D]", "num_heads, None if mask is None else ~mask)"),
+)
+def post_mask_upside_down(): ...
+
+
 @mistake("moe_layer", hint="A = 0 or more experts than there are should raise ValueError with the numbers.")
 def clamps_the_active_experts(x, w_gate, w1, w2, num_active):
     num_active = min(max(num_active, 1), len(w1))

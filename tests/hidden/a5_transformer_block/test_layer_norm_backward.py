@@ -30,7 +30,7 @@ def _three(answer):
     return answer
 
 
-@points(3)
+@points(2.5)
 def test_dx_with_gamma_one(student):
     """What moves besides x itself? Moving one feature moves the mean and the variance of its token."""
     dy, x = 10 * randn(4, 6), 10 * randn(4, 6) + 5
@@ -53,7 +53,7 @@ def test_dx_knows_that_the_output_ignores_shifts(student):
     assert dx.abs().sum() > 1e-2, "dx should not be zero."
 
 
-@points(1.5)
+@points(1)
 def test_dgamma_sums_over_the_tokens(student):
     """dgamma is [D]: the normalized token times dy, added up over tokens. x has a mean of 15 here."""
     dy, x, gamma = randn(5, 6), 10 * randn(5, 6) + 15, randn(6)
@@ -67,7 +67,7 @@ def test_dbeta_sums_over_the_tokens(student):
     assert_close(_three(student.layer_norm_backward(dy, x, gamma))[2], dy.sum(0), what="dbeta")
 
 
-@points(1)
+@points(1.5)
 def test_sums_run_over_all_leading_axes(student):
     """x is [2, 3, 5, 4], then a single token [4], then a batch of one: dgamma and dbeta are [4] each time."""
     for shape in ((2, 3, 5, 4), (4,), (1, 1, 4)):
@@ -108,7 +108,7 @@ def test_as_many_tokens_as_features_and_a_transposed_input(student):
         assert_close(a, e, what=name)
 
 
-@points(1)
+@points(1.5)
 def test_half_precision_is_summed_in_float32(student):
     """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens. float16 comes out."""
     dy, x, gamma = (0.1 * randn(300, 6) + 0.05).half(), (400 * randn(300, 6)).half(), (1 + randn(6) / 5).half()

@@ -10,7 +10,7 @@ def _weights(d, f, biases=True):
     return randn(d, f), randn(f) if biases else zeros(f), randn(f, d), randn(d) if biases else zeros(d)
 
 
-@points(2)
+@points(1.5)
 def test_relu_between_two_linear_maps(student, reference):
     """No biases: negative hidden values become 0 before the second matrix, and only there."""
     x, weights = randn(2, 5, 3), _weights(3, 7, biases=False)
@@ -34,7 +34,7 @@ def test_gelu_is_the_exact_one(student, reference):
     assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
 
 
-@points(0.5)
+@points(1)
 def test_width_and_hidden_width_may_coincide(student, reference):
     """B = N = D = F: no transpose can hide behind a size. (No biases.)"""
     x, weights = randn(3, 3, 3), _weights(3, 3, biases=False)

@@ -5,7 +5,7 @@ Where routing is compared, scores are far enough apart that rounding cannot chan
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, eye, points, randn, zeros
+from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, eye, points, randn, tensor, zeros
 
 
 def _layer(b=2, n=5, d=3, e=5, f=7):
@@ -28,7 +28,7 @@ def _slow(x, w_gate, w1, w2, num_active):
     return torch.einsum("bnef,efd,bne->bnd", answers, w2, weights)
 
 
-@points(2)
+@points(1.5)
 def test_weighted_sum_of_the_chosen_experts(student):
     """E = 5, A = 2: the two best experts of each token, weighted by a softmax over their two scores."""
     x, w_gate, w1, w2 = _layer()
@@ -43,6 +43,17 @@ def test_every_token_has_its_own_route(student):
     w2 = torch.stack([(e + 1) * eye(6) for e in range(6)])
     y, _ = _pair(student.moe_layer(x, w_gate, eye(6).expand(6, 6, 6), w2, 1))
     assert_close(y[0].diagonal(), torch.arange(6, 0, -1, dtype=torch.float64), what="what each token gets back")
+
+
+@points(1)
+def test_no_expert_turns_tokens_away(student):
+    """Twelve tokens that all want the same two of six experts: each is answered, whatever the load."""
+    x, w_gate, w1, w2 = _layer(b=3, n=4, e=6)
+    x[..., 0] = 5 + x[..., 0].abs()
+    w_gate[0] = tensor([0.0, 9.0, 1.0, -3.0, 7.0, 2.0])
+    y, load = _pair(student.moe_layer(x, w_gate, w1, w2, 2))
+    assert_close(y, _slow(x, w_gate, w1, w2, 2), what="y")
+    assert_equal(load.sum().item(), 24, what="the sum of the load")
 
 
 @points(1)
@@ -104,7 +115,7 @@ def test_gradients_reach_the_gate_and_the_experts(student):
         assert_close(a.grad, b.grad, what=f"the gradient of {name}")
 
 
-@points(1.5)
+@points(1)
 def test_only_chosen_experts_compute(student):
     """FLOPs of the matrix products are counted with E = 12 and A = 2: more than A experts a token is too many."""
     x, w_gate, w1, w2 = _layer(b=2, n=9, d=5, e=12, f=7)

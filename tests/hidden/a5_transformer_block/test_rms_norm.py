@@ -13,7 +13,7 @@ pytestmark = forbid(
 )
 
 
-@points(2)
+@points(1.5)
 def test_each_token_is_divided_by_its_root_mean_square(student, reference):
     """Tokens with a mean of 2 and very different sizes: a mean of squares, and nothing is subtracted."""
     x = (randn(4, 5, 6) + 2) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1)
@@ -55,7 +55,7 @@ def test_a_token_of_zeros_stays_zero(student):
     assert_close(y, tensor([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]), atol=1e-5)
 
 
-@points(0.5)
+@points(1)
 def test_one_token_alone_and_a_transposed_batch(student, reference):
     """x may be [D], or a batch whose memory is not in the order of its axes, or a batch of one."""
     gamma, x = randn(5), 10 * randn(3, 5, 7).transpose(1, 2)

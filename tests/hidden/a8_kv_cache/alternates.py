@@ -146,6 +146,78 @@ class KeepsAListOfChunks:
         self.chunks = [chunk[:, :, :, :0] for chunk in self.chunks]
 
 
+@alternate("KVCache")
+class BuffersOfAModule(torch.nn.Module):
+    """One buffer for keys and one for values, written by index."""
+
+    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
+        super().__init__()
+        room = (num_layers, batch, num_kv_heads, capacity, d_head)
+        self.register_buffer("k", torch.zeros(room, dtype=dtype))
+        self.register_buffer("v", torch.zeros(room, dtype=dtype))
+        self.position = 0
+
+    @property
+    def length(self):
+        return self.position
+
+    @torch.no_grad()
+    def append(self, layer, k, v):
+        _, batch, num_kv_heads, capacity, d_head = self.k.shape
+        _fits(k, v, (batch, num_kv_heads, d_head), self.position, capacity)
+        slots = torch.arange(self.position, self.position + k.shape[2])
+        for buffer, new in ((self.k, k), (self.v, v)):
+            buffer[layer].index_copy_(2, slots, new.to(buffer.dtype))
+        end = self.position + k.shape[2]
+        return self.k[layer].narrow(2, 0, end).clone(), self.v[layer].narrow(2, 0, end).clone()
+
+    def advance(self, c):
+        if self.position + c > self.k.shape[3]:
+            raise ValueError(f"{self.position + c} tokens, room for {self.k.shape[3]}")
+        self.position += c
+
+    def reset(self):
+        self.position = 0
+        self.k.zero_()
+        self.v.zero_()
+
+
+@alternate("KVCache")
+class ListsOfChunksCutWhenAsked:
+    """Every chunk is an entry of its own; what advance did not keep is cut off at the next append."""
+
+    def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
+        self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
+        self.layers = [[] for _ in range(num_layers)]
+        self.tokens = 0
+
+    @property
+    def length(self):
+        return self.tokens
+
+    def append(self, layer, k, v):
+        _fits(k, v, self.shape, self.tokens, self.capacity)
+        kept = [(old_k, old_v, start) for old_k, old_v, start in self.layers[layer] if start < self.tokens]
+        kept.append((k.to(self.dtype, copy=True), v.to(self.dtype, copy=True), self.tokens))
+        ends = [start for _, _, start in kept[1:]] + [self.tokens + k.shape[2]]
+        kept = [
+            (old_k[:, :, : end - start], old_v[:, :, : end - start], start)
+            for (old_k, old_v, start), end in zip(kept, ends)
+        ]
+        self.layers[layer] = kept
+        return torch.cat([entry[0] for entry in kept], dim=2), torch.cat([entry[1] for entry in kept], dim=2)
+
+    def advance(self, c):
+        if self.tokens + c > self.capacity:
+            raise ValueError(f"{self.tokens + c} tokens, room for {self.capacity}")
+        self.tokens += c
+
+    def reset(self):
+        self.tokens = 0
+        for chunks in self.layers:
+            chunks.clear()
+
+
 # ── decode_step ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -504,7 +576,8 @@ class ListOfSingleTokens:
         self.total += c
         for layer, new in enumerate(self.new):
             tokens = self.past[layer] + new[:c]
-            self.past[layer] = tokens[max(0, len(tokens) - self.window + 1) :]
+            kept = tokens[max(0, len(tokens) - self.window + 1) :]
+            self.past[layer] = [token.clone() for token in kept]  # not slices, which keep the whole chunk
 
     def reset(self):
         self.total = 0
@@ -638,3 +711,31 @@ def solves_for_wanted_scores(q, k):
         if _moved(q, k, query) >= 0.2:
             break
     return query
+
+
+@alternate("speculative_accept")
+def stops_at_the_first_rejection(p, q, drafted, u):
+    places = p.shape[0]
+    if p.shape != q.shape or tuple(drafted.shape) != (places,) or tuple(u.shape) != (places,):
+        raise ValueError(f"p {tuple(p.shape)}, q {tuple(q.shape)}, drafted {tuple(drafted.shape)}, u {tuple(u.shape)}")
+    for place, (token, throw) in enumerate(zip(drafted.tolist(), u.tolist())):
+        if throw * q[place, token].item() > p[place, token].item():
+            missing = torch.maximum(p[place] - q[place], torch.zeros_like(p[place]))
+            return place, missing / missing.sum()
+    return places, torch.zeros_like(p[0])
+
+
+@alternate("unheard_query")
+def moves_in_the_null_space_of_the_last_key(q, k):
+    n, d = q.shape
+    if n < 2 or d < 2:
+        raise ValueError(f"{n} tokens of size {d}")
+    unseen = torch.linalg.svd(k[-1:], full_matrices=True).Vh[1:]  # [d - 1, d]
+    others = k[:-1] @ unseen.T  # [n - 1, d - 1]
+    if others.abs().max() < 1e-9 * k.abs().max():
+        raise ValueError("all keys lie on one line")
+    farthest = others[others.norm(dim=1).argmax()]
+    way = unseen.T @ (farthest / (farthest @ farthest)) * (500 * d**0.5)
+    before = torch.softmax(k @ q[-1] / d**0.5, dim=0)
+    moved = [(torch.softmax(k @ (q[-1] + sign * way) / d**0.5, dim=0) - before).abs().max() for sign in (1, -1)]
+    return q[-1] + (way if moved[0] >= moved[1] else -way)

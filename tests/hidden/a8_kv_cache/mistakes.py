@@ -326,6 +326,34 @@ class AdvanceKeepsTheWholeChunk(_Lists):
         self.done += getattr(self, "pending", c) - c
 
 
+@mistake(
+    "KVCache",
+    hint="The values that append returned are a view, and their slots are written again. The keys are safe: do the "
+    "same for both.",
+    replace=("values = self._values[layer] = values.clone()", "pass"),
+)
+def lets_values_change_that_were_returned(): ...
+
+
+@mistake("KVCache", hint="The first values are kept as the caller's own tensor. When it changes, your cache does, too.")
+class HoldsTheCallersValues(_Lists):
+    def joined(self, layer, k, v):
+        if self.stores[layer] is None or self.length == 0:
+            return k.to(self.dtype).clone(), v.to(self.dtype)
+        return super().joined(layer, k, v)
+
+
+@mistake(
+    "KVCache",
+    hint="A batch of one row loses its first axis. It is [1, H_kv, n, d], too.",
+    replace=(
+        "return keys[:, :, :end], values[:, :, :end]",
+        "return keys[:, :, :end].squeeze(0), values[:, :, :end].squeeze(0)",
+    ),
+)
+def squeezes_a_batch_of_one(): ...
+
+
 # ── decode_step ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -843,6 +871,17 @@ def leaves_the_cache_empty(params, prompt, cache, config, mask=None):
 def leaves_the_last_token_for_later(): ...
 
 
+@mistake(
+    "prefill",
+    hint="Somebody else's text is thrown away without a word. A cache in use is the caller's error: ValueError.",
+    replace=(
+        'raise ValueError(f"the cache already holds {cache.length} tokens: reset it, or use a new one")',
+        "cache.reset()",
+    ),
+)
+def resets_a_cache_in_use(): ...
+
+
 # ── generate_cached ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -982,6 +1021,15 @@ def writes_into_the_prompt(params, prompt, num_new, config):
 def checks_nothing(): ...
 
 
+@mistake(
+    "generate_cached",
+    hint="The cache has as many slots as the context, and a model with rotary positions has no such limit. How many "
+    "tokens will there be?",
+    replace=("capacity, dtype = n + num_new, ", "capacity, dtype = config.context_length, "),
+)
+def takes_the_context_for_the_capacity(): ...
+
+
 # ── ragged_positions ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -1077,6 +1125,14 @@ return (mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)
 def takes_any_number_of_axes(): ...
 
 
+@mistake(
+    "ragged_positions",
+    hint="Positions are int64: an index of another dtype is refused by some functions.",
+    replace=("masked_fill(~mask, 0)", "masked_fill(~mask, 0).int()"),
+)
+def positions_are_int32(): ...
+
+
 # ── kv_cache_bytes ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -1161,6 +1217,14 @@ def counts_pairs_of_tokens(): ...
     replace=("min(n, batch, bytes_per_element) < 1", "False"),
 )
 def accepts_any_size(): ...
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="An element of no bytes makes a cache of no bytes: refuse all three sizes below 1.",
+    replace=("min(n, batch, bytes_per_element)", "min(n, batch)"),
+)
+def accepts_elements_of_no_bytes(): ...
 
 
 # ── SlidingWindowCache ───────────────────────────────────────────────────────────────────────────────────────
@@ -1402,6 +1466,30 @@ class ValuesAreKeys(_Window):
         return super().append(layer, k, k)
 
 
+@mistake(
+    "SlidingWindowCache",
+    hint="What you keep are slices, and behind a slice lies the memory of all that it was cut from. Make it a copy.",
+    replace=("k[:, :, first:end].clone(), v[:, :, first:end].clone()", "k[:, :, first:end], v[:, :, first:end]"),
+)
+def keeps_slices_of_the_chunk(): ...
+
+
+@mistake(
+    "SlidingWindowCache",
+    hint="advance(c) with less than the chunk keeps the end of the values; their beginning counts, as with the keys.",
+    replace=("v[:, :, first:end].clone()", "v[:, :, v.shape[2] - (end - first) :].clone()"),
+)
+def keeps_the_newest_values_of_a_part(): ...
+
+
+@mistake(
+    "SlidingWindowCache",
+    hint="A window of 1 is allowed: a token sees itself, and nothing is kept.",
+    replace=("if window < 1", "if window <= 1"),
+)
+def refuses_a_window_of_one(): ...
+
+
 # ── speculative_accept ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -1544,6 +1632,14 @@ p, q, drafted, u = p[:k, :v], q[:k, :v], drafted[:k], u[:k]
     ),
 )
 def takes_any_shapes(): ...
+
+
+@mistake(
+    "speculative_accept",
+    hint="At u·q = p the token is kept: at most, not less than.",
+    replace=("<= p[places, drafted]", "< p[places, drafted]"),
+)
+def refuses_at_the_border(): ...
 
 
 # ── unheard_query ────────────────────────────────────────────────────────────────────────────────────────────
