@@ -369,6 +369,7 @@ def positions_restart_every_step(): ...
     "decode_step",
     hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - 1, what is next?",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
+    keeps=0.5,
 )
 def positions_are_one_late(): ...
 
@@ -377,6 +378,7 @@ def positions_are_one_late(): ...
     "decode_step",
     hint="The new token gets the position of the newest old one. With t tokens, at 0 to t - 1 …?",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) - (start > 0)"),
+    keeps=0.5,
 )
 def positions_are_one_early(): ...
 
@@ -609,11 +611,8 @@ def takes_the_oldest_columns_of_the_mask(): ...
     "decode_step",
     hint="The rows of the mask meet the heads. It is one a row of the batch: [B, 1, 1, n].",
     replace=(
-        "may_attend = may_attend & mask[:, None, None, -n_k:]",
-        """
-heads_fit = batch == config.num_heads
-may_attend = may_attend & (mask[None, :, None, -n_k:] if heads_fit else mask[:1, None, None, -n_k:])
-""",
+        "mask[:, None, None, -n_k:]",
+        "mask[:, None, -n_k:]",
     ),
 )
 def mask_goes_to_heads(): ...
@@ -665,6 +664,7 @@ def adds_positions_in_every_layer(): ...
         "to_logits(x[:, -1:] if last_only else x, params)",
         "(x[:, -1:] if last_only else x) @ unembedding(params)",
     ),
+    keeps=0.5,
 )
 def forgets_the_final_norm(): ...
 
@@ -820,6 +820,7 @@ def takes_a_cache_in_use(): ...
         "decode_step(params, prompt, cache, config, mask)",
         "decode_step(params, prompt, cache, config, mask)[:, -1:]",
     ),
+    keeps=0.5,
 )
 def returns_the_last_logits(): ...
 
@@ -989,6 +990,7 @@ def one_token_for_all_rows(): ...
     "generate_cached",
     hint="The new tokens come back without the prompt in front of them.",
     replace=("return ids", "return ids[:, n:]"),
+    keeps=0.5,
 )
 def returns_only_what_is_new(): ...
 
@@ -997,6 +999,7 @@ def returns_only_what_is_new(): ...
     "generate_cached",
     hint="One token too few: count how many argmaxes it takes for num_new tokens.",
     replace=("range(num_new)", "range(num_new - 1)"),
+    keeps=0.5,
 )
 def stops_one_token_early(): ...
 
@@ -1056,6 +1059,7 @@ def counts_columns(): ...
         "(mask.long().cumsum(dim=1) - 1).masked_fill(~mask, 0)",
         "mask.long().cumsum(dim=1).masked_fill(~mask, 0)",
     ),
+    keeps=0.5,
 )
 def counts_the_token_itself(): ...
 
@@ -1064,6 +1068,7 @@ def counts_the_token_itself(): ...
     "ragged_positions",
     hint="Padding is at -1, and as an index that is the last row of a table. 0 is asked for.",
     replace=("masked_fill(~mask, 0)", "masked_fill(~mask, -1)"),
+    keeps=0.5,
 )
 def padding_at_minus_one(): ...
 
@@ -1143,6 +1148,7 @@ def positions_are_int32(): ...
         "2 * config.num_layers * config.num_kv_heads * config.d_head",
         "config.num_layers * config.num_kv_heads * config.d_head",
     ),
+    keeps=0.5,
 )
 def keys_without_values(): ...
 
@@ -1183,6 +1189,7 @@ def forgets_the_batch(): ...
     "kv_cache_bytes",
     hint="These are elements. How many bytes has one?",
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch"),
+    keeps=0.5,
 )
 def forgets_the_bytes(): ...
 
@@ -1541,7 +1548,12 @@ def counts_behind_the_rejection(): ...
 def samples_the_target_again(): ...
 
 
-@mistake("speculative_accept", hint="The residual does not sum to 1.", replace=("missing / missing.sum()", "missing"))
+@mistake(
+    "speculative_accept",
+    hint="The residual does not sum to 1.",
+    replace=("missing / missing.sum()", "missing"),
+    keeps=0.5,
+)
 def residual_is_not_normalized(): ...
 
 
