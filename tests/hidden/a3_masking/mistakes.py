@@ -130,6 +130,15 @@ def scales_by_the_model_width(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, x.shape[-1] ** -0.5)
 
 
+@mistake(
+    "self_attention",
+    hint="Your scale is the number of tokens. A token that stands there twice must not change other scores.",
+)
+def scales_by_the_number_of_tokens(x, w_q, w_k, w_v):
+    _check_widths(x, x, w_q, w_k, w_v)
+    return _attend(x @ w_q, x @ w_k, x @ w_v, x.shape[-2] ** -0.5)
+
+
 @mistake("self_attention", hint="Which vectors are in the dot product: queries and keys, or values?")
 def scales_by_the_width_of_the_values(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)

@@ -399,6 +399,19 @@ def normalizes_over_the_queries(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_k
 
 @mistake(
     "multi_head_attention",
+    hint="Axis 1 of [B, H, N, N_k] is the heads: yours share the weight. Each query distributes it over the keys.",
+)
+def normalizes_over_the_heads(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    def attend(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
+
+    return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
+
+
+@mistake(
+    "multi_head_attention",
     hint="You cut the tokens into pieces before the projection, so each head reads a part of the token. Every head "
     "reads the whole token; its columns of the weights make it different.",
 )
