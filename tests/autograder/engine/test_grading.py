@@ -262,6 +262,12 @@ def test_a_slow_cell_that_gives_nothing_runs_once(grade: Grade) -> None:
     result = grade(slow)
     assert (result.score, cell(result, "extra-1")) == (11.0, ("ok", ""))
 
+    spoils = (
+        slow + "setattr(torch, 'exp', None)\n"
+    )  # gives no name, and yet is felt wherever it runs: in the first question alone
+    lost = {q.name: (q.max_score - q.score, q.carried) for q in grade(spoils).questions}
+    assert lost == {"softmax": (4.0, 0.0), "attention": (0.0, 0.0), "counter": (0.0, 0.0)}
+
 
 def test_a_slow_cell_that_others_need_runs_for_each_of_them(grade: Grade) -> None:
     slow = "import time\ntime.sleep(1.2)\ndef helper(z):\n    return z\n"
