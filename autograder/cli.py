@@ -289,7 +289,7 @@ def grade(
 
 def not_graded(summary: GradeSummary) -> list[str]:
     """A line for each submission that has no new result, and for what was not taken for a submission."""
-    from autograder.outputs.text import one_line
+    from autograder.text import one_line
 
     named = summary.overlooked[:MOST_OVERLOOKED]
     more = len(summary.overlooked) - len(named)
@@ -306,7 +306,7 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
     from autograder.intake.release import written_points
     from autograder.outputs.speeds import in_words
     from autograder.outputs.terminal import terminal_table
-    from autograder.outputs.text import one_line
+    from autograder.text import one_line
 
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(terminal_table(summary.results))
@@ -346,7 +346,7 @@ def regrade(
     from autograder.grading.regrade import regrade as grade_aside
     from autograder.grading.regrade import take_over
     from autograder.grading.run import GradeRequest
-    from autograder.outputs.text import one_line
+    from autograder.text import one_line
 
     course = find_course()
     folder = results or course.results
@@ -383,8 +383,8 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
 @click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
 def report(assignment: str, results: Path | None) -> None:
     """Write a feedback page for each student, and the class report."""
+    from autograder.commands import report_command
     from autograder.course import find_course
-    from autograder.outputs.commands import report_command
 
     course = find_course()
     for line in report_command(course, course.assignment(assignment), results or course.results):
@@ -415,8 +415,8 @@ def export(
     provisional: bool,
 ) -> None:
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
+    from autograder.commands import ExportRequest, export_command
     from autograder.course import find_course
-    from autograder.outputs.commands import ExportRequest, export_command
 
     course = find_course()
     folder = results or course.results
@@ -431,8 +431,8 @@ def export(
 @click.option("--provisional", is_flag=True, help="Count those who wait for a person's points with what they have.")
 def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     """The mark of the course: all assignments that have results, without the lowest, as CSV."""
+    from autograder.commands import totals_command
     from autograder.course import find_course
-    from autograder.outputs.commands import totals_command
 
     course = find_course()
     for line in totals_command(course, results or course.results, to, provisional=provisional):

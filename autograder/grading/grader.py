@@ -33,9 +33,9 @@ from autograder.model import (
     Submission,
     TestOutcome,
 )
-from autograder.outputs.store import inputs_sha256
 from autograder.points import total
 from autograder.prerequisites import prerequisites
+from autograder.results import inputs_sha256
 from autograder.sandbox.device import DeviceBench
 from autograder.sandbox.host import HostClient
 from autograder.suite.calls import CallLog

@@ -9,12 +9,11 @@ from typing import Literal
 
 from autograder.errors import StudentError, StudentFault
 from autograder.model import Outcome
-from autograder.outputs.text import claim
-from autograder.sandbox.text import plain
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collect import SuiteTest
 from autograder.suite.compare import WrongValue
 from autograder.suite.kinds import unlike
+from autograder.text import claim, clean
 
 MAX_MESSAGE = 1500
 
@@ -39,7 +38,7 @@ class Verdict:
     @property
     def said(self) -> str:
         """Message and hint, as the student reads them."""
-        return plain("\n".join(part for part in (self.message, self.hint) if part), MAX_MESSAGE)
+        return clean("\n".join(part for part in (self.message, self.hint) if part), MAX_MESSAGE)
 
 
 def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdict:

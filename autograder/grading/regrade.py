@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import Graded, QuestionResult, Result
-from autograder.outputs.store import TimingFile, forget_result, read_results, read_timing, write_result
 from autograder.points import shown
+from autograder.results import TimingFile, forget_result, read_results, read_timing, write_result
 
 SIDE_FOLDER = "regrade"
 _CLOSE = 1e-9

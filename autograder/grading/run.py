@@ -17,7 +17,7 @@ from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import overlooked
 from autograder.model import FoundSubmission, Graded, Result
-from autograder.outputs.store import (
+from autograder.results import (
     Timed,
     TimingFile,
     forget_result,

@@ -30,10 +30,10 @@ from autograder.sandbox.host import HostClient
 from autograder.sandbox.on_device import OnDevice
 from autograder.sandbox.stand_ins import StandIns
 from autograder.sandbox.student import Student
-from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, CallLog, current_log, weight
 from autograder.suite.collect import SuiteQuestion, SuiteTest
+from autograder.text import clean
 
 HANGS_BEFORE_GIVING_UP = 2
 LARGEST_KEPT = 4 << 20
@@ -393,8 +393,8 @@ def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:
     if answer.get("ok") is True or not isinstance(error, dict):
         restored = cell.role == "given" and bool(cell.note)
         return CellOutcome(cell.id, "restored" if restored else "ok", cell.note)
-    raised = f"{plain(str(error.get('type')), 100)}: {plain(str(error.get('message', '')), 400)}"
+    raised = f"{clean(str(error.get('type')), 100)}: {clean(str(error.get('message', '')), 400)}"
     frames = error.get("frames")
-    last = f"\n  {plain(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""
+    last = f"\n  {clean(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""
     note = f"{cell.note}\n" if cell.note else ""
     return CellOutcome(cell.id, "error", f"{note}{raised}{last}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from nbgrader.api import Student
 
 from autograder.course import Assignment, Course
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.late import refresh_all_penalties
+from autograder.outputs.lateness import Deadline
 from autograder.roster import Person
 
 
@@ -43,3 +44,16 @@ def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, 
 def _as_span(longer: timedelta | datetime | None, due: datetime) -> timedelta | None:
     """nbgrader keeps how much longer somebody has."""
     return max(longer - due, timedelta()) if isinstance(longer, datetime) else longer
+
+
+def due_in_gradebook(course: Course) -> dict[str, Deadline]:
+    """By assignment, when it is due and whose time is longer. nbgrader keeps times in UTC and without a zone."""
+    with open_gradebook(course) as gradebook:
+        return {
+            assignment.name: Deadline(
+                assignment.duedate.replace(tzinfo=UTC),
+                {one.student_id: one.extension for one in assignment.submissions if one.extension},
+            )
+            for assignment in gradebook.assignments
+            if assignment.duedate is not None
+        }

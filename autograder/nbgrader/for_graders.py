@@ -22,7 +22,7 @@ from autograder.nbgrader.autograded import (
     show_result,
 )
 from autograder.nbgrader.feedback_return import RECEIPTS
-from autograder.outputs.store import path_name
+from autograder.results import path_name
 from autograder.whole_files import write_whole
 
 _SHIPPED = ("figures",)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from autograder.outputs.marks import Mark
-from autograder.outputs.text import clean
 from autograder.points import shown
 from autograder.tables import write_table
+from autograder.text import clean
 
 _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Result, TestOutcome
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import render
-from autograder.outputs.store import path_name
 from autograder.points import is_full, shown
 from autograder.prerequisites import prerequisites
+from autograder.results import path_name
 
 WHAT_HAPPENED: dict[Outcome, str] = {
     "passed": "passed",

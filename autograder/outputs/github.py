@@ -15,9 +15,9 @@ from autograder.course import Assignment
 from autograder.intake.release import tested_points
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import WHAT_HAPPENED, carried_note, kept_note, slip_hints
-from autograder.outputs.store import Timed, read_results, read_timing
-from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import shown, total
+from autograder.results import Timed, read_results, read_timing
+from autograder.text import claim, clean, one_line, shorten
 
 LARGEST_SUMMARY = 900_000
 """Bytes; GitHub drops a step's summary of more than 1 MiB."""

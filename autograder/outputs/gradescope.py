@@ -21,9 +21,9 @@ from autograder.errors import IsolationUnavailable
 from autograder.intake.release import written_points
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note, kept_note, slip_hints
-from autograder.outputs.store import read_results, read_timing
-from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import is_full, shown
+from autograder.results import read_results, read_timing
+from autograder.text import claim, clean, one_line, shorten
 from autograder.whole_files import write_whole
 
 LONGEST_MESSAGE = 2000

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.marks import Mark
-from autograder.outputs.text import one_line
 from autograder.points import shown
 from autograder.roster import same
 from autograder.tables import read_table, write_table
+from autograder.text import one_line
 
 _CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _POINTS = "    Points Possible"

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
 from autograder.model import Graded, Result, TestOutcome
-from autograder.outputs.text import clean, one_line, shorten
+from autograder.text import clean, one_line, shorten
 
 LONGEST_MESSAGE = 4000
 _FAILURES = ("failed", "forbidden")  # a wrong answer; every other outcome but "passed" is an error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from autograder.course import Course
 from autograder.intake.collected import person_called, read_collected
 from autograder.outputs.late import Lateness, lateness, with_late_days
-from autograder.outputs.store import path_name
+from autograder.results import path_name
 from autograder.roster import read_roster
 
 
@@ -21,26 +21,31 @@ class Deadline:
     longer: Mapping[str, timedelta | datetime] = field(default_factory=dict)
 
 
-def deadlines(course: Course) -> dict[str, Deadline]:
+def deadlines(course: Course, in_gradebook: Mapping[str, Deadline]) -> dict[str, Deadline]:
     """By assignment, in the order of their due times. Where [due] names one, the gradebook's times do not count."""
     found = {
         name: Deadline(known.due, {**known.longer, **course.due.extensions.get(name, {})})
-        for name, known in _in_gradebook(course).items()
+        for name, known in in_gradebook.items()
     }
     for name, due in course.due.due.items():
         found[name] = Deadline(due, course.due.extensions.get(name, {}))
     return dict(sorted(found.items(), key=lambda entry: (entry[1].due, entry[0])))
 
 
-def class_lateness(course: Course, assignment: str, students: Collection[str]) -> dict[str, Lateness] | None:
+def class_lateness(
+    course: Course, assignment: str, students: Collection[str], in_gradebook: Mapping[str, Deadline]
+) -> dict[str, Lateness] | None:
     """How late each student's submission of the assignment is, after their late days.
+
+    Args:
+        in_gradebook: what nbgrader's gradebook says of each assignment that it knows.
 
     Returns:
         None where lateness costs nothing in this course, or nobody knows when the assignment was due.
     """
     if course.late.policy == "none":
         return None
-    dates = deadlines(course)
+    dates = deadlines(course, in_gradebook)
     if assignment not in dates:
         return None
     names = list(dates) if course.late.late_days else [assignment]
@@ -67,20 +72,3 @@ def class_lateness(course: Course, assignment: str, students: Collection[str]) -
             )
         found[student] = with_late_days(in_order, course.late)[-1]
     return found
-
-
-def _in_gradebook(course: Course) -> dict[str, Deadline]:
-    """nbgrader keeps times in UTC and without a zone."""
-    if not course.gradebook.is_file():
-        return {}
-    from autograder.nbgrader.gradebook import open_gradebook
-
-    with open_gradebook(course) as gradebook:
-        return {
-            assignment.name: Deadline(
-                assignment.duedate.replace(tzinfo=UTC),
-                {one.student_id: one.extension for one in assignment.submissions if one.extension},
-            )
-            for assignment in gradebook.assignments
-            if assignment.duedate is not None
-        }

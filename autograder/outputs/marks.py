@@ -16,8 +16,8 @@ from autograder.intake.collected import Arrival, Collected, person_called, read_
 from autograder.intake.release import written_points
 from autograder.model import ManualGrades, Result
 from autograder.outputs.late import Lateness, apply_late
-from autograder.outputs.store import Timed, path_name
 from autograder.points import shown, total
+from autograder.results import Timed, path_name
 from autograder.roster import Person, read_roster
 
 Status = Literal[

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import shown
+from autograder.text import claim, clean, one_line, shorten
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -13,8 +13,8 @@ from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
-from autograder.outputs.store import Timed
 from autograder.outputs.terminal import mark as mark_sign
+from autograder.results import Timed
 from autograder.whole_files import write_whole
 
 

@@ -20,8 +20,8 @@ from autograder.intake.reading import read_notebook
 from autograder.intake.release import load_release
 from autograder.model import Cell, Submission
 from autograder.outputs.pages import render
-from autograder.outputs.text import one_line
 from autograder.suite.known import load_known_answers
+from autograder.text import one_line
 from autograder.whole_files import write_whole
 
 LEAST_SHARED = 6

@@ -11,7 +11,7 @@ from autograder.fingerprint import suite_sha256
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
 from autograder.model import Result
-from autograder.outputs.store import inputs_sha256
+from autograder.results import inputs_sha256
 
 OTHER_SUITE = "the suite, the answer key or the limits have changed since"
 HANDED_IN = "another notebook has been handed in since"

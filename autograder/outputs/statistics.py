@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from autograder.model import Result
 from autograder.outputs.marks import Mark
-from autograder.outputs.store import Timed
-from autograder.outputs.text import claim
 from autograder.points import is_full
+from autograder.results import Timed
+from autograder.text import claim
 
 BINS = 10
 COMMONEST = 5

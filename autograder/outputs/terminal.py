@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autograder.model import QuestionResult, Result
-from autograder.outputs.text import one_line
 from autograder.points import is_full, shown
+from autograder.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from autograder.errors import StudentCrashed, StudentFault
-from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, current_log
 from autograder.suite.objects import DATA_NAMES, NotData
+from autograder.text import clean
 from autograder.wire.values import HandleReference
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Handle(NotData):
         self._student, self._at, self._origin = student, worker, origin
         self.reference = reference
         self.asked_for = self.of_suite = False
-        self.name = plain(reference.kind, 80)
+        self.name = clean(reference.kind, 80)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.call(self.name, {}, arguments, keywords)

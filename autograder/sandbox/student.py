@@ -13,10 +13,10 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
 from autograder.sandbox.handles import Handle, StudentFunction
-from autograder.sandbox.text import plain
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.suite.objects import NotData
+from autograder.text import clean
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
@@ -123,7 +123,7 @@ class Student:
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
-            call.changed = tuple(plain(str(name), 80) for name in _items(frame.header.get("changed", [])))
+            call.changed = tuple(clean(str(name), 80) for name in _items(frame.header.get("changed", [])))
             call.result, call.cost = self._value(frame, call, worker, encoder.grad_tensors)
             if isinstance(call.result, Handle):
                 call.result.of_suite = of_suite
@@ -142,7 +142,7 @@ class Student:
             raise StudentMissing(self._why_missing(shown))
         if forbidden := header.get("forbidden"):
             raise StudentForbidden(
-                f"`{shown}` calls {plain(str(forbidden), 120)}, which this question is about: write it out instead."
+                f"`{shown}` calls {clean(str(forbidden), 120)}, which this question is about: write it out instead."
             )
         if header.get("ok") is not True:
             raise _error(header, shown)
@@ -220,12 +220,12 @@ def _naming(worker: Worker) -> Callable[[Any], HandleReference | None]:
 def _error(header: dict[str, Any], shown: str) -> StudentFault:
     raw = header.get("error")
     error = raw if isinstance(raw, dict) else {}
-    message = plain(str(error.get("message", "")), 600)
+    message = clean(str(error.get("message", "")), 600)
     if header.get("uncrossable") is True:
         return StudentCrashed(f"{shown} returned what cannot be taken as an answer: {message}.")
-    frames = tuple(plain(str(frame), 300) for frame in _items(error.get("frames", [])))[-4:]
-    kinds = tuple(plain(str(kind), 100) for kind in _items(error.get("kinds", [])))[:12]
-    return StudentError(plain(str(error.get("type", "Exception")), 100), message, frames, kinds)
+    frames = tuple(clean(str(frame), 300) for frame in _items(error.get("frames", [])))[-4:]
+    kinds = tuple(clean(str(kind), 100) for kind in _items(error.get("kinds", [])))[:12]
+    return StudentError(clean(str(error.get("type", "Exception")), 100), message, frames, kinds)
 
 
 def _cost(raw: Any) -> Cost:
@@ -241,8 +241,8 @@ def _launch(raw: Any, shown: str) -> Launch:
     known = [*numbers.values(), *(n for count in counts.values() for n in count.values())]
     if not all(type(n) is int and 0 <= n < 2**62 for n in known):
         raise StudentCrashed(f"{shown} came back with a record of its kernels that is none")
-    named = {name: {plain(str(tensor), 40): n for tensor, n in count.items()} for name, count in counts.items()}
-    said = {name: tuple(plain(str(x), 80) for x in _items(fields.get(name))) for name in ("unfilled", "computed")}
+    named = {name: {clean(str(tensor), 40): n for tensor, n in count.items()} for name, count in counts.items()}
+    said = {name: tuple(clean(str(x), 80) for x in _items(fields.get(name))) for name in ("unfilled", "computed")}
     return Launch(**numbers, **named, **said)  # type: ignore[arg-type]  # checked above
 
 

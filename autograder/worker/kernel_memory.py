@@ -120,6 +120,7 @@ class Memory:
         return f"program {program_in_words(self.program)}"
 
     def region_of(self, argument: Any) -> Region | None:
+        """Where the memory of a kernel's argument lies; None for what is no tensor."""
         return self._by_argument.get(id(argument))
 
     # time

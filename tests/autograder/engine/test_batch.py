@@ -20,7 +20,7 @@ from autograder.grading.grader import SuiteGrader
 from autograder.grading.pool import Ended, Pool
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.model import FoundSubmission, Graded
-from autograder.outputs.store import read_timing
+from autograder.results import read_timing
 
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 

@@ -262,9 +262,8 @@ def test_a_slow_cell_that_gives_nothing_runs_once(grade: Grade) -> None:
     result = grade(slow)
     assert (result.score, cell(result, "extra-1")) == (11.0, ("ok", ""))
 
-    spoils = (
-        slow + "setattr(torch, 'exp', None)\n"
-    )  # gives no name, and yet is felt wherever it runs: in the first question alone
+    # it gives no name, and yet is felt wherever it runs: in the first question alone
+    spoils = slow + "setattr(torch, 'exp', None)\n"
     lost = {q.name: (q.max_score - q.score, q.carried) for q in grade(spoils).questions}
     assert lost == {"softmax": (4.0, 0.0), "attention": (0.0, 0.0), "counter": (0.0, 0.0)}
 

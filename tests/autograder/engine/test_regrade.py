@@ -19,7 +19,7 @@ from autograder.grading.regrade import why
 from autograder.model import QuestionResult, TestOutcome
 from autograder.model import Result as Graded
 from autograder.outputs.stale import HANDED_IN, OTHER_SUITE, stale
-from autograder.outputs.store import read_results, write_result
+from autograder.results import read_results, write_result
 from autograder.whole_files import write_whole
 
 Run = Callable[..., Result]

@@ -22,7 +22,7 @@ from autograder.grading.batch import Bench
 from autograder.grading.run import GradeRequest, GradeSummary, course_sha256, grade_command
 from autograder.handed_in import read_handed_in
 from autograder.model import FoundSubmission, Graded, Result
-from autograder.outputs.store import only_writer, read_timing
+from autograder.results import only_writer, read_timing
 from autograder.sandbox.leftovers import ScratchFolder
 from autograder.whole_files import write_whole
 

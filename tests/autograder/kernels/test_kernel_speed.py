@@ -16,15 +16,15 @@ from click.testing import CliRunner
 from kernel_course import answer, notebook
 
 from autograder.cli import main
+from autograder.commands import ExportRequest, export_command
 from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
 from autograder.grading import speed
 from autograder.grading.speed import SpeedMeter
 from autograder.model import Graded, QuestionResult, Result, Speed
-from autograder.outputs.commands import ExportRequest, export_command
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.store import TimingFile, inputs_sha256, is_current, read_timing, timing_path, write_result
+from autograder.results import TimingFile, inputs_sha256, is_current, read_timing, timing_path, write_result
 from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -10,12 +10,12 @@ from awkward import AWKWARD, BLANK
 from courses import HIDDEN_INI
 from nbgrader_course import HALF_ANSWERED, TinyCourse, notebook, release_cells, write
 
+from autograder.commands import ExportRequest, export_command
 from autograder.grading.run import GradeRequest, grade_command
 from autograder.intake.find import find_submissions
 from autograder.model import Graded
 from autograder.nbgrader import graders
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.outputs.commands import ExportRequest, export_command
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

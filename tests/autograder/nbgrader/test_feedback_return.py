@@ -16,8 +16,8 @@ from nbgrader.utils import notebook_hash
 from nbgrader_course import TinyCourse, result_for
 from traitlets.config import PyFileConfigLoader
 
-from autograder.outputs.commands import ExportRequest, export_command
-from autograder.outputs.store import write_result
+from autograder.commands import ExportRequest, export_command
+from autograder.results import write_result
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

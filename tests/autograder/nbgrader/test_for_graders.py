@@ -9,9 +9,9 @@ from typing import Any
 
 from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
 
+from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.manual_grades import read_manual_grades
-from autograder.outputs.commands import ExportRequest, export_command
-from autograder.outputs.store import write_result
+from autograder.results import write_result
 
 
 def _hand_in(tiny: TinyCourse, student: str, words: str | None) -> None:

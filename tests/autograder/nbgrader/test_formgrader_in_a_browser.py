@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
 
+from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.outputs.commands import ExportRequest, export_command
-from autograder.outputs.store import write_result
+from autograder.results import write_result
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 

@@ -8,9 +8,9 @@ import io
 import pytest
 from nbgrader_course import TinyCourse, result_for
 
+from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.outputs.commands import ExportRequest, export_command
-from autograder.outputs.store import write_result
+from autograder.results import write_result
 
 STUDENTS = ("ada", "ben", "cay")
 

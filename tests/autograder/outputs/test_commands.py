@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from autograder.commands import ExportRequest, export_command, report_command, totals_command
 from autograder.course import load_course
 from autograder.errors import BadCourseFile, KitError, NothingToGrade
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
 from autograder.model import Graded
-from autograder.outputs.commands import ExportRequest, export_command, report_command, totals_command
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import mark_of
-from autograder.outputs.store import TimingFile, write_result
 from autograder.outputs.totals import totals
+from autograder.results import TimingFile, write_result
 
 SETTINGS = Path(__file__).parents[2] / "hidden" / "pytest.ini"
 SUITE = """

@@ -28,7 +28,7 @@ from autograder.model import (
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.report import report_page
-from autograder.outputs.store import Timed
+from autograder.results import Timed
 from autograder.roster import Person
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))

@@ -16,9 +16,9 @@ from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
-from autograder.outputs.store import Timed
-from autograder.outputs.text import clean
 from autograder.prerequisites import prerequisites
+from autograder.results import Timed
+from autograder.text import clean
 from autograder.whole_files import write_whole
 
 VOID = {"meta", "br", "rect", "link", "img", "input"}

@@ -15,7 +15,7 @@ from autograder.outputs.github import escape, job_summary, points_output
 from autograder.outputs.github import main as github_main
 from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.store import TimingFile, write_result
+from autograder.results import TimingFile, write_result
 
 
 def test_junit_counts_failures_and_errors(plain, hostile, problem):
@@ -225,7 +225,7 @@ def stand_in(tmp_path, plain):
             "    print('no walls for', mode, file=sys.stderr); sys.exit(2)\n"
             f"if {problem!r}:\n"
             "    from autograder.model import Graded\n"
-            "    from autograder.outputs.store import TimingFile\n"
+            "    from autograder.results import TimingFile\n"
             f"    TimingFile(out, 'attention').note([Graded('mine', out, None, {problem!r})]); sys.exit(1)\n"
             "(out / 'attention').mkdir()\n"
             f"shutil.copy({str(tmp_path / 'result.json')!r}, out / 'attention' / 'ada.json')\n",

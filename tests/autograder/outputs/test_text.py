@@ -1,7 +1,7 @@
 import pytest
 
-from autograder.outputs.text import claim, clean, one_line, shorten
 from autograder.points import is_full, shown, total
+from autograder.text import claim, clean, one_line, shorten
 
 
 @pytest.mark.parametrize(

@@ -4,27 +4,27 @@ from pathlib import Path
 
 import pytest
 
+from autograder import results
 from autograder.course import Assignment, Grading, Limits
 from autograder.model import Graded
-from autograder.outputs import store
 
 
 def test_a_result_comes_back_as_it_was(tmp_path, plain, hostile):
-    paths = [store.write_result(tmp_path, result) for result in (plain, hostile)]
+    paths = [results.write_result(tmp_path, result) for result in (plain, hostile)]
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
-    assert store.read_results(tmp_path, "attention") == [hostile, plain]  # "=" sorts before "a"
+    assert results.read_results(tmp_path, "attention") == [hostile, plain]  # "=" sorts before "a"
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
-    path = store.write_result(tmp_path, plain)
+    path = results.write_result(tmp_path, plain)
 
     def full_disk(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
-        store.write_result(tmp_path, dataclasses.replace(plain, score=0.0))
+        results.write_result(tmp_path, dataclasses.replace(plain, score=0.0))
     assert path.read_text(encoding="utf-8") == plain.to_json()
     assert [p.name for p in path.parent.iterdir()] == ["ada.json"]
 
@@ -43,22 +43,22 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
     ],
 )
 def test_a_student_is_one_path_component(student, name):
-    assert store.path_name(student) == name
+    assert results.path_name(student) == name
 
 
 def test_a_long_name_fits_a_file_system_and_stays_its_own():
-    first, second = (store.path_name("数" * 100 + ending) for ending in "ab")
+    first, second = (results.path_name("数" * 100 + ending) for ending in "ab")
     assert first != second
     assert len(first.encode()) <= 200
 
 
 def test_a_student_needs_a_name():
     with pytest.raises(ValueError):
-        store.path_name("")
+        results.path_name("")
 
 
 def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
-    path = store.write_result(tmp_path, plain)
+    path = results.write_result(tmp_path, plain)
     (path.parent / "student-002.json").write_text("{", encoding="utf-8")
     (path.parent / "student-003.json").write_text("[" * 100_000, encoding="utf-8")
     (path.parent / "student-004.json").write_text(plain.to_json(), encoding="utf-8")  # somebody else's result
@@ -66,7 +66,7 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
         plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
     )
     broken = []
-    assert store.read_results(tmp_path, "attention", lambda p, why: broken.append((p.name, why))) == [plain]
+    assert results.read_results(tmp_path, "attention", lambda p, why: broken.append((p.name, why))) == [plain]
     assert [name for name, _ in broken] == [
         "student-002.json",
         "student-003.json",
@@ -77,20 +77,20 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
 
 
 def test_broken_files_are_named_on_stderr_by_default(tmp_path, plain, capsys):
-    store.write_result(tmp_path, plain).write_text("{", encoding="utf-8")
-    assert store.read_results(tmp_path, "attention") == []
+    results.write_result(tmp_path, plain).write_text("{", encoding="utf-8")
+    assert results.read_results(tmp_path, "attention") == []
     assert "ada.json: left out" in capsys.readouterr().err
 
 
 def test_no_folder_is_no_results(tmp_path):
-    assert store.read_results(tmp_path, "attention") == []
+    assert results.read_results(tmp_path, "attention") == []
 
 
 def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
-    store.write_result(tmp_path, plain)
+    results.write_result(tmp_path, plain)
 
     def current(student="ada", submission="sha-ada", suite="suite-1", isolation="strict"):
-        return store.is_current(tmp_path, "attention", student, submission, suite, isolation)
+        return results.is_current(tmp_path, "attention", student, submission, suite, isolation)
 
     assert current()
     assert not current(student="student-002")
@@ -102,10 +102,10 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
 
 
 def test_a_forgotten_result_is_gone(tmp_path, plain):
-    store.write_result(tmp_path, plain)
-    store.forget_result(tmp_path, "attention", "ada")
-    store.forget_result(tmp_path, "attention", "nobody")
-    assert store.read_results(tmp_path, "attention") == []
+    results.write_result(tmp_path, plain)
+    results.forget_result(tmp_path, "attention", "ada")
+    results.forget_result(tmp_path, "attention", "nobody")
+    assert results.read_results(tmp_path, "attention") == []
 
 
 def test_every_input_of_a_score_counts(tmp_path):
@@ -113,27 +113,27 @@ def test_every_input_of_a_score_counts(tmp_path):
     for path in (assignment.release, assignment.solution):
         path.parent.mkdir(parents=True)
         path.write_text("{}", encoding="utf-8")
-    before = store.inputs_sha256("suite", assignment, Limits(), Grading())
-    assert before == store.inputs_sha256("suite", assignment, Limits(), Grading())
+    before = results.inputs_sha256("suite", assignment, Limits(), Grading())
+    assert before == results.inputs_sha256("suite", assignment, Limits(), Grading())
     others = {
-        store.inputs_sha256("other", assignment, Limits(), Grading()),
-        store.inputs_sha256("suite", assignment, Limits(call_seconds=6.0), Grading()),
-        store.inputs_sha256("suite", assignment, Limits(), Grading(carry_credit=0.5)),
+        results.inputs_sha256("other", assignment, Limits(), Grading()),
+        results.inputs_sha256("suite", assignment, Limits(call_seconds=6.0), Grading()),
+        results.inputs_sha256("suite", assignment, Limits(), Grading(carry_credit=0.5)),
     }
     assignment.solution.write_text("{ }", encoding="utf-8")
-    others.add(store.inputs_sha256("suite", assignment, Limits(), Grading()))
+    others.add(results.inputs_sha256("suite", assignment, Limits(), Grading()))
     assert len(others | {before}) == 5
 
 
 def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
     ada = Graded("ada", Path("ada.ipynb"), plain, "", {"read": 0.25, "tests": 1.0})
-    store.TimingFile(tmp_path, "attention").note([ada, problem])
-    path = store.timing_path(tmp_path, "attention")
-    store.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
+    results.TimingFile(tmp_path, "attention").note([ada, problem])
+    path = results.timing_path(tmp_path, "attention")
+    results.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
     assert path == tmp_path / "attention.timing.json"
     entries = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert entries[0] == {"student": "ada", "seconds": {"tests": 2.0}, "problem": ""}
-    assert [(entry.student, entry.problem) for entry in store.read_timing(tmp_path, "attention")] == [
+    assert [(entry.student, entry.problem) for entry in results.read_timing(tmp_path, "attention")] == [
         ("ada", ""),
         (problem.student, problem.problem),
     ]
@@ -141,24 +141,24 @@ def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
 
 def test_a_student_called_timing_has_a_result(tmp_path, plain):
     result = dataclasses.replace(plain, student="timing")
-    store.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
-    store.write_result(tmp_path, result)
-    assert store.read_results(tmp_path, "attention") == [result]
+    results.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
+    results.write_result(tmp_path, result)
+    assert results.read_results(tmp_path, "attention") == [result]
 
 
 def test_a_broken_timing_file_stops_nothing(tmp_path, plain):
-    store.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
-    assert store.read_timing(tmp_path, "attention") == []
-    store.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
-    assert [entry.student for entry in store.read_timing(tmp_path, "attention")] == ["ada"]
+    results.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
+    assert results.read_timing(tmp_path, "attention") == []
+    results.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
+    assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == ["ada"]
 
 
 def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for_each(tmp_path, plain, monkeypatch):
     written = []
     monkeypatch.setattr(
-        store, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
+        results, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
     )
-    timing = store.TimingFile(tmp_path, "attention")
+    timing = results.TimingFile(tmp_path, "attention")
     class_ = [Graded(f"s{number:03}", Path("a.ipynb"), plain, "", {"tests": 1.0}) for number in range(250)]
     for one in class_:
         timing.note([one], settled=False, more=True)

@@ -14,19 +14,18 @@ from autograder.intake.collected import read_collected
 from autograder.model import Graded, ManualGrades, Result
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
-from autograder.outputs.history import keep_replaced
 from autograder.outputs.imports import Import, canvas_csv, moodle_csv
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import submitted_at
-from autograder.outputs.lateness import class_lateness
+from autograder.outputs.lateness import Deadline, class_lateness
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.store import Timed, path_name, read_results, read_timing
-from autograder.outputs.text import one_line
 from autograder.outputs.totals import totals, totals_csv
+from autograder.results import Timed, keep_replaced, path_name, read_results, read_timing
+from autograder.text import one_line
 from autograder.whole_files import write_whole
 
 _SHOWN = 20
@@ -209,7 +208,7 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
             f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
         )
     hand = _by_hand(course, assignment)
-    late = class_lateness(course, assignment.name, [result.student for result in graded])
+    late = class_lateness(course, assignment.name, [result.student for result in graded], _gradebooks_times(course))
     if late is None and course.late.policy != "none":
         print(
             f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
@@ -238,6 +237,15 @@ def _stale(course: Course, assignment: Assignment, results: Path, graded: Sequen
             file=sys.stderr,
         )
     return found
+
+
+def _gradebooks_times(course: Course) -> dict[str, Deadline]:
+    """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
+    if course.late.policy == "none" or not course.gradebook.is_file():
+        return {}
+    from autograder.nbgrader.class_list import due_in_gradebook
+
+    return due_in_gradebook(course)
 
 
 def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:

@@ -2,7 +2,7 @@
 
 <folder>/<assignment>/<student>.json      the result
 <folder>/<assignment>.timing.json         how long each submission took, and which could not be graded
-<folder>/history/<assignment>/            results that were replaced, by date
+<folder>/history/<assignment>/<day>/      results that were replaced, by date; below feedback/ the pages
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -19,15 +20,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.course import Assignment, Grading, Limits
 from autograder.errors import ResultsInUse
 from autograder.model import Graded, Result, Speed
-from autograder.outputs.history import keep_replaced
-from autograder.outputs.text import one_line
+from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
 
+HISTORY = "history"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
@@ -94,6 +96,22 @@ def forget_result(folder: Path, assignment: str, student: str) -> None:
     path = result_path(folder, assignment, student)
     keep_replaced(folder, assignment, path, None, path.name)
     path.unlink(missing_ok=True)
+
+
+def keep_replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> None:
+    """Copy a file into the history where it is about to be replaced by other content, or removed.
+
+    Args:
+        old: the file; nothing happens where it is not there.
+        new: what takes its place; None where nothing does.
+        name: the copy's name in the day's folder. Where that is taken, the folder is the next of that day.
+    """
+    if not old.is_file() or (content := old.read_bytes()) == new:
+        return
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    days = itertools.chain([day], (f"{day}.{number}" for number in itertools.count(2)))
+    paths = (results / HISTORY / assignment / each / name for each in days)
+    write_whole(next(path for path in paths if not path.exists()), content)
 
 
 @contextlib.contextmanager

@@ -24,10 +24,15 @@ _UNPRINTABLE = re.compile(
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def clean(text: str) -> str:
-    """The text without terminal sequences, control and bidirectional characters; lines end in a newline."""
+def clean(text: str, longest: int | None = None) -> str:
+    """The text without terminal sequences, control and bidirectional characters; lines end in a newline.
+
+    Args:
+        longest: how many characters may be left, the last of them an ellipsis where something was cut off.
+    """
     text = _NEW_LINE.sub("\n", _TERMINAL.sub("", text))
-    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _UNPRINTABLE.sub("", text))
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _UNPRINTABLE.sub("", text))
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
 
 
 def one_line(text: str) -> str:
