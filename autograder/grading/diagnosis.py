@@ -64,7 +64,7 @@ class AnswerRecord:
 
     def of(self, tests: Iterable[str]) -> dict[str, TestRun]:
         """Its runs of these tests."""
-        wanted = list(tests)
+        wanted = sorted(tests)
         for test in wanted:
             if test not in self._runs and (kept := self._kept.load(self._name, test)) is not None:
                 self._runs[test] = kept
@@ -220,9 +220,23 @@ def _fails_alone(record: AnswerRecord, answer: _Answer) -> frozenset[str]:
     no test that the student passes."""
     if record.answer is None or not record.answer.changes:
         return frozenset()
-    if any(run.verdict.outcome != "passed" for run in record.of(sorted(answer.passed)).values()):
-        return frozenset()
-    return frozenset(name for name, run in record.of(answer.failed).items() if run.verdict.outcome != "passed")
+    fails = _failed_by(record, answer.failed)
+    fit = fails and not _says_what_is_not_so(record, fails, answer) and not _failed_by(record, answer.passed)
+    return fails if fit else frozenset()
+
+
+def _failed_by(record: AnswerRecord, tests: Iterable[str]) -> frozenset[str]:
+    return frozenset(name for name, run in record.of(tests).items() if run.verdict.outcome != "passed")
+
+
+def _says_what_is_not_so(record: AnswerRecord, fails: Iterable[str], answer: _Answer) -> bool:
+    """Whether a mistake is about something else than numbers, so that its hint may call them right, and they are wrong.
+
+    Args:
+        fails: the tests that both the mistake and the student fail.
+    """
+    departs = frozenset[str]().union(*(_all_of(record.departures(name, answer.key[name])) for name in fails))
+    return not answer.numbers_right and not departs & {"value", "fault"}
 
 
 def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:
@@ -232,12 +246,9 @@ def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:
     explained = frozenset(name for name, run in known.items() if _explains(record, name, run, answer))
     if not explained:
         return None
-    if not answer.numbers_right:
-        departs = frozenset[str]().union(*(_all_of(record.departures(name, answer.key[name])) for name in known))
-        if not departs & {"value", "fault"}:
-            return None  # it is about something else than the numbers, and its hint may say that they are right
-    passed = record.of(sorted(answer.passed))
-    against = frozenset(name for name, run in passed.items() if run.verdict.outcome != "passed")
+    if _says_what_is_not_so(record, known, answer):
+        return None
+    against = _failed_by(record, answer.passed)
     other_ways = sum(
         len(_all_of(answer.departures[name]) - _all_of(record.departures(name, answer.key[name]))) for name in explained
     )

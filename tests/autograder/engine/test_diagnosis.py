@@ -136,6 +136,13 @@ def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
     assert name(UNSCALED, without).first is not None  # running a pair would be a KeyError
 
 
+def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KEY, "cost", costing(10, 1, 1, 1, 1))
+    known: dict[str, Answers] = {"inverted": MISTAKES["inverted"], "unscaled": {"cost": costing(900, 1, 1, 1, 1)}}
+    other = torch.tensor([7.0, 7.0], dtype=torch.float64)
+    assert name({"rows": other, "half": other.half(), "cost": other}, known) == Named()  # a pair would be a KeyError
+
+
 def test_two_changes_of_one_place_are_no_pair() -> None:
     inverted, unscaled, unturned = (KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items())
     assert both(inverted, unturned, KEY_CELL) is None
