@@ -120,9 +120,10 @@ class Recorder:
 
     # a launch
 
-    def begin(self) -> None:
-        """A launch begins."""
+    def clear(self) -> None:
+        """Forget what was written down: a launch begins, or ends."""
         self._tape, self._mode = _Tape(), _Mode.AWAY
+        self._values, self._feed, self._fault = [], [], None
 
     def know(self, argument: Any) -> None:
         """An argument of the launch, as the kernel sees it: the same for all programs."""

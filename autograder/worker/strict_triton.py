@@ -116,7 +116,7 @@ class Strict:
             return args, keywords
 
         def launch(grid: Any, *args: Any, **kwargs: Any) -> Any:
-            self._recorder.begin()
+            self._recorder.clear()
             grid.fn = self._recorder.over(grid.fn)
             try:
                 with np.errstate(all="ignore"):  # a GPU does not warn of infinities
@@ -127,6 +127,7 @@ class Strict:
                     cause = cause.__cause__
                 raise cause from None
             finally:
+                self._recorder.clear()
                 self.recording.add(self.memory)
 
         executor._init_args_hst, executor.__call__ = init_args, launch

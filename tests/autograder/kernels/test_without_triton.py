@@ -72,6 +72,13 @@ def test_the_answer_key_runs_to_its_end_on_a_mac():
         assert cells[f"check-{name}"][0].startswith("Skipped: kernels need Triton, which is made for Linux. Open this")
 
 
+def test_the_answer_key_runs_to_its_end_with_triton():
+    cells = run("solutions", "import os; os.environ['TRITON_INTERPRET'] = '1'")
+    assert {name: error for name, (_, error) in cells.items() if error} == {}
+    assert [cells[f"check-{name}"][0].count("as expected") for name in KERNELS] == [2, 2, 10]
+    assert "program (1, 1)" in cells["demo-trace_add_bias"][0]
+
+
 def test_the_release_stops_at_what_is_not_written_and_at_nothing_else():
     cells = run("assignments", WITHOUT)
     raised = {name: error.split(":")[0] for name, (_, error) in cells.items() if error}
