@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
+from autograder.cli import not_graded
+from autograder.grading.run import GradeSummary
 from autograder.model import Graded, Result
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page
@@ -26,12 +28,16 @@ def outputs(graded: Graded) -> dict[str, str]:
     """By name, the text of every output."""
     result = graded.result
     if result is None:
-        return {"terminal": _terminal([], [graded]), "problem": graded.problem, "junit": junit_xml([], [graded])}
+        return {
+            "terminal": "\n".join(not_graded(GradeSummary((), (graded,), 0, 0.0))),
+            "problem": graded.problem,
+            "junit": junit_xml([], [graded]),
+        }
     return {
         "result": result.to_json(),
         "feedback.html": feedback_page(result),
         "report.html": report_page(result.assignment, [mark_of(result)]),
-        "terminal": _terminal([result], []),
+        "terminal": _terminal([result]),
         "csv": csv_of_students([mark_of(result)]),
         "tests.csv": csv_of_tests([mark_of(result)]),
         "junit": junit_xml([result], []),
@@ -40,9 +46,9 @@ def outputs(graded: Graded) -> dict[str, str]:
     }
 
 
-def _terminal(results: list[Result], problems: list[Graded]) -> str:
+def _terminal(results: list[Result]) -> str:
     console = Console(file=io.StringIO(), width=120, force_terminal=False)
-    console.print(terminal_table(results, problems))
+    console.print(terminal_table(results))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from attack import FULL, Attack
+from attacks_reading import ATTACKS as READING
 from pages import STEERING, formulas, live_parts, outputs
 from vault_course import CANARY
-from yard import ALL, OF_TIER, READING, Batch, Yard
+from yard import ALL, OF_TIER, Batch, Yard
 
 Batches = Callable[[str], Batch]
 LONGEST = 90.0

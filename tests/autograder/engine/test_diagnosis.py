@@ -102,7 +102,7 @@ def test_another_answer_to_one_test_does_not_rule_a_mistake_out() -> None:
 
 
 def test_a_mistake_that_fails_what_the_student_passes_loses_to_one_that_does_not() -> None:
-    milder = {"milder": {"rows": INVERTED}, **MISTAKES}
+    milder: dict[str, Answers] = {"milder": {"rows": INVERTED}, **MISTAKES}
     found = name({"rows": INVERTED}, milder)
     assert found.first is not None
     assert found.first.mistake == "milder"
@@ -164,7 +164,10 @@ def test_what_nobody_knows_has_no_name() -> None:
 
 
 def test_a_mistake_about_cost_is_not_named_where_the_numbers_are_wrong() -> None:
-    loops = {"loops": {"cost": Call("f", (), {}, result=RIGHT, cost=Cost(900, 1, 1, 1, 1))}, **MISTAKES}
+    loops: dict[str, Answers] = {
+        "loops": {"cost": Call("f", (), {}, result=RIGHT, cost=Cost(900, 1, 1, 1, 1))},
+        **MISTAKES,
+    }
     assert name({"cost": SHIFTED, "rows": torch.zeros(2).double()}, loops) == Named()
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from autograder.grading import sitting
 from autograder.grading.batch import EXTRAS
 from autograder.grading.sitting import Stopwatch
 from autograder.wire.frames import _pack
@@ -73,7 +72,7 @@ def test_layout_and_memory_shared_with_others_do_not_matter() -> None:
 
 def test_every_second_counts_for_one_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(sitting.time, "monotonic", lambda: now)
+    monkeypatch.setattr("autograder.grading.sitting.time.monotonic", lambda: now)
     watch = Stopwatch()
     with watch.stage("tests"):
         now = 1.0

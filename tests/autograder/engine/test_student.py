@@ -130,7 +130,7 @@ def student(worker: Worker) -> Student:
         torch.tensor(1.5), np.arange(6).reshape(2, 3), torch.tensor([True, False]), torch.ones(2, dtype=torch.float16),
     ],
 )  # fmt: skip
-def test_data_crosses_and_comes_back(student: Student, value: object) -> None:
+def test_data_crosses_and_comes_back(student: Student, value: Any) -> None:
     back = student.same(value)
     assert type(back) is type(value)
     if isinstance(value, torch.Tensor):
@@ -395,7 +395,7 @@ def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Stud
     assert answer is not None
     made = answer(Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {}))
     assert made.header["value"] == {"h": 0, "k": "Box"}
-    nothing = {"l": [{"l": []}, {"d": []}]}
+    nothing: dict[str, Any] = {"l": [{"l": []}, {"d": []}]}
     for asked in ({"object": 0, "attribute": name}, {"object": 0, "method": name}):
         assert "refused" in answer(Frame({"id": 1, "stand_in": asked, "value": nothing}, {})).header
 
@@ -403,7 +403,7 @@ def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Stud
 def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Worker) -> None:
     """The answer key's function reads attributes of the student's Box, and calls it and its method, over there."""
 
-    def helper(box: Any) -> torch.Tensor:
+    def helper(box: Any) -> Any:
         return box.w * box.double().value + box(1)
 
     stand_in(worker, helper=helper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 Cell = dict[str, Any]
@@ -54,7 +55,7 @@ def given(name: str, source: str) -> Cell:
     return code(source, "given", name, f"given_{name}", locked=True, solution=False, grade=False)
 
 
-def notebook(cells: list[Cell]) -> dict[str, Any]:
+def notebook(cells: Sequence[object]) -> dict[str, Any]:
     return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 

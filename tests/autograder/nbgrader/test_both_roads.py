@@ -54,7 +54,9 @@ def _rows(tiny: TinyCourse) -> dict[str, tuple[dict[str, object], dict[str, obje
     rows: dict[str, tuple[dict[str, object], dict[str, object]]] = {}
     with open_gradebook(tiny.course) as gradebook:
         for submitted in gradebook.notebook_submissions("tiny", "tiny"):
-            grades = {g.name: (g.auto_score, g.manual_score, g.needs_manual_grade) for g in submitted.grades}
+            grades: dict[str, object] = {
+                g.name: (g.auto_score, g.manual_score, g.needs_manual_grade) for g in submitted.grades
+            }
             rows[submitted.student.id] = (grades, {c.name: c.auto_comment for c in submitted.comments})
     return rows
 

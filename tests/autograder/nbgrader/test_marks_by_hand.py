@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 import pytest
 from nbgrader_course import TinyCourse, result_for
@@ -32,7 +33,7 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
     return tiny
 
 
-def exported(tiny: TinyCourse, **options: bool) -> dict[str, dict[str, str]]:
+def exported(tiny: TinyCourse, **options: Any) -> dict[str, dict[str, str]]:
     """Student → the row of the CSV, by its headings."""
     request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv", **options)
     (text,) = export_command(request)
