@@ -84,7 +84,7 @@ def cost_problems(
     problems = [f"{FILE}: there is no question {of}" for of in sorted({of for of, _ in said_of} - set(questions))]
     for question in figures:
         its = {name: said for (of, name), said in said_of.items() if of == question.name}
-        known = {mistake.name for mistake in question.mistakes} | set(question.trivial or TRIVIAL)
+        known = {mistake.name for mistake in question.mistakes} | TRIVIAL.keys()
         for name, said in its.items():
             if name not in known:
                 problems.append(f"{FILE}, [{question.name}.{said.kind}]: there is no answer {name}; take the entry out")
@@ -100,12 +100,9 @@ def _of_mistake(question: str, mistake: Cost, said: Said | None) -> Iterator[str
     does = f"mistake {question}/{mistake.name} loses {lost:.0%}"
     is_dear, is_cheap = lost > MOST_FOR_A_SLIP + _ROUNDING, lost < LEAST_FOR_THE_POINT - _ROUNDING
     if not kind and is_dear:
-        yield (
-            f"{does}: a right idea with one slip keeps half. Let its tests fail apart, give it keeps=0.5, or list it "
-            f"in {FILE} as misses_the_point or dear"
-        )
+        yield f"{does}, and is not in {FILE}: a right idea with one slip loses half at most"
     elif kind == "misses_the_point" and is_cheap:
-        yield f"{does}: what misses the point loses a third. Give its tests more points, or list it in {FILE} as cheap"
+        yield f"{does}: what misses the point of its question loses a third at least"
     elif (kind == "dear" and not is_dear) or (kind == "cheap" and not is_cheap):
         yield f"{does}, which is not {kind}: take it out of [{question}.{kind}] in {FILE}"
     elif kind == "for_nothing":

@@ -59,7 +59,8 @@ class Wanted:
 
     Attributes:
         question: only this one; "" for all.
-        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too.
+        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too:
+            with all of them all, with a sample one for each question.
         draws: with how many draws of the random inputs.
         samples, alone: how many samples to diagnose, and known mistakes to grade as submissions that are right
             otherwise; None for all.
@@ -144,7 +145,7 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
         if not problems and wanted.mutants != 0:
             keys = [one for one in tried if one.trial.kind == "key"]
             mutants, problems = _try_mutants(bench, wanted, keys)
-            tried += _try_trivial(bench, keys)
+            tried += _try_trivial(bench, wanted, keys)
         said = load_costs(assignment.suite)
         figures = question_figures(bench.suite.suite.questions, tried, mutants, said or {})
         problems += [*cost_problems(figures, said, bench.suite.questions), *flaky(tried)]
@@ -214,13 +215,16 @@ def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[l
     return judged, problems
 
 
-def _try_trivial(bench: Bench, keys: Sequence[Tried]) -> list[Tried]:
-    """Answers without an idea, to each question that was observed."""
+def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tried]:
+    """Answers without an idea, to each question that was observed; where mutants are a sample, one to each."""
     cells = _cells(bench)
+    count = None if wanted.mutants is None else 1
     trials = [
         Trial("trivial", answer.question, answer.name, answer.cell)
         for key in keys
-        for answer in trivial_answers(key.trial.question, cells[key.trial.question], key.observed)
+        for answer in sample(
+            trivial_answers(key.trial.question, cells[key.trial.question], key.observed), count, key.trial.question
+        )
     ]
     return list(Proctor(bench, seconds_of(keys)).run(trials))
 

@@ -23,7 +23,7 @@ def found(mistakes: dict[str, float], trivial: dict[str, float] | None = None, *
 
 def test_a_slip_loses_half_at_most_and_what_misses_the_point_a_third_at_least() -> None:
     assert found({"half": 0.5, "third": 1 / 3, "nearly_all": 0.9}, third="misses_the_point") == [
-        "mistake f/nearly_all loses 90%"
+        "mistake f/nearly_all loses 90%, and is not in costs.toml"
     ]
     assert found({"cheap": 0.3, "all": 1.0}, cheap="misses_the_point", all="misses_the_point") == [
         "mistake f/cheap loses 30%"

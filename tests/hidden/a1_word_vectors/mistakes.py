@@ -216,7 +216,7 @@ def plain_dot_product(u, v):
     return (_wide(u) * _wide(v)).sum(dim=-1).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="Stretch v and see: your result changes. Both vectors have a length.")
+@mistake("cosine_similarity", keeps=0.5, hint="Stretch v and see: your result changes. Both vectors have a length.")
 def divides_by_one_length_only(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -224,7 +224,7 @@ def divides_by_one_length_only(u, v):
     return (_divide((a * b).sum(dim=-1), length) * (b * b).sum(dim=-1).ne(0)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="A length is the root of the sum of squares. Is the root missing?")
+@mistake("cosine_similarity", keeps=0.5, hint="A length is the root of the sum of squares. Is the root missing?")
 def divides_by_squared_lengths(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -233,6 +233,7 @@ def divides_by_squared_lengths(u, v):
 
 @mistake(
     "cosine_similarity",
+    keeps=0.5,
     hint="Each word, each row of the table, has one length. Which dimension do you sum over to get it?",
 )
 def normalizes_along_the_vocabulary(u, v):
@@ -284,7 +285,7 @@ def lengths_have_a_lower_bound(u, v):
     return ((a * b).sum(dim=-1) / lengths.clamp(min=1e-8)).to(u.dtype)
 
 
-@mistake("cosine_similarity", hint="Opposite vectors should give −1. Where does your sign go?")
+@mistake("cosine_similarity", keeps=0.5, hint="Opposite vectors should give −1. Where does your sign go?")
 def sign_is_lost(u, v):
     _check_features(u, v)
     a, b = _wide(u), _wide(v)
@@ -294,6 +295,7 @@ def sign_is_lost(u, v):
 
 @mistake(
     "cosine_similarity",
+    keeps=0.5,
     hint="A larger angle must give a smaller number, +1 for equal directions: this is the distance, 1 − cos.",
 )
 def returns_a_distance(u, v):
@@ -339,6 +341,7 @@ def normalizes_in_place(u, v):
 
 @mistake(
     "cosine_similarity",
+    keeps=0.5,
     hint="`@` on two matrices compares every row with every row. Here each vector meets its partner.",
 )
 def compares_all_rows_with_all_rows(u, v):
@@ -375,7 +378,9 @@ def ranks_by_distance(table, query, k, exclude=()):
 
 
 @mistake(
-    "nearest", hint="The word at the front of your answer is the one that points away most. Which end is the best?"
+    "nearest",
+    keeps=0.5,
+    hint="The word at the front of your answer is the one that points away most. Which end is the best?",
 )
 def worst_words_first(table, query, k, exclude=()):
     _check_nearest(table, query, k, exclude)
@@ -388,7 +393,7 @@ def best_word_last(table, query, k, exclude=()):
     return _best(cosine_similarity(table, query), k, exclude).flip(0)
 
 
-@mistake("nearest", hint="The right words, but sorted by their ids. The nearest should come first.")
+@mistake("nearest", keeps=0.5, hint="The right words, but sorted by their ids. The nearest should come first.")
 def sorted_by_id(table, query, k, exclude=()):
     _check_nearest(table, query, k, exclude)
     return _best(cosine_similarity(table, query), k, exclude).sort().values
@@ -497,7 +502,7 @@ def exchanges_a_and_b(table, a, b, c):
     return int(nearest(table, table[a] - table[b] + table[c], 1, exclude=(a, b, c))[0])
 
 
-@mistake("analogy", hint="king − man + woman: the step from a to b is added to c, not c taken away from it.")
+@mistake("analogy", keeps=0.5, hint="king − man + woman: the step from a to b is added to c, not c taken away from it.")
 def subtracts_c(table, a, b, c):
     _check_analogy(table, a, b, c)
     return int(nearest(table, table[b] + table[a] - table[c], 1, exclude=(a, b, c))[0])
@@ -550,7 +555,7 @@ def normalizes_the_rows_first(table, a, b, c):
     return int(nearest(table, unit[b] - unit[a] + unit[c], 1, exclude=(a, b, c))[0])
 
 
-@mistake("analogy", hint="The answer is an id, a Python int. You return a tensor.")
+@mistake("analogy", keeps=0.5, hint="The answer is an id, a Python int. You return a tensor.")
 def returns_a_tensor(table, a, b, c):
     _check_analogy(table, a, b, c)
     return nearest(table, table[b] - table[a] + table[c], 1, exclude=(a, b, c))[0]
@@ -621,7 +626,7 @@ def always_the_last_dimension(z, dim=-1):
     return _shares(torch.exp(wide - _safe_top(wide, -1)), -1).to(z.dtype)
 
 
-@mistake("softmax", hint="Without an argument the last dimension should sum to 1. In yours the first does.")
+@mistake("softmax", keeps=0.5, hint="Without an argument the last dimension should sum to 1. In yours the first does.")
 def always_the_first_dimension(z, dim=-1):
     wide = _wide(z)
     return _shares(torch.exp(wide - _safe_top(wide, 0)), 0).to(z.dtype)
@@ -646,6 +651,7 @@ def one_distribution_for_everything(z, dim=-1):
 
 @mistake(
     "softmax",
+    keeps=0.5,
     hint="Without keepdim the sums of the rows line up with the columns. On a square matrix nothing warns you.",
 )
 def sums_line_up_with_the_wrong_dimension(z, dim=-1):
@@ -765,6 +771,7 @@ def skip_gram_overflows(center, context_table):
 
 @mistake(
     "skip_gram_probabilities",
+    keeps=0.5,
     hint="The score is the dot product as it stands. With cosines every word stays nearly equally probable.",
 )
 def scores_are_cosines(center, context_table):
@@ -805,7 +812,11 @@ def shares_over_the_features(center, context_table):
     return softmax((context_table * center).sum(dim=0))
 
 
-@mistake("skip_gram_probabilities", hint="Your scores measure distances between vectors. The formula has dot products.")
+@mistake(
+    "skip_gram_probabilities",
+    keeps=0.5,
+    hint="Your scores measure distances between vectors. The formula has dot products.",
+)
 def scores_are_distances(center, context_table):
     _check_center(center, context_table)
     return softmax(-(context_table - center).norm(dim=1))
@@ -841,14 +852,18 @@ def sums_over_the_pairs(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, center_table, context_table) * len(center_ids)
 
 
-@mistake("skip_gram_loss", hint="The candidates are all V words. Yours are the words of the batch only.")
+@mistake("skip_gram_loss", keeps=0.5, hint="The candidates are all V words. Yours are the words of the batch only.")
 def only_words_of_the_batch_compete(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     scores = _wide(center_table[center_ids] @ context_table[context_ids].T)  # [B, B]
     return _surprise(scores, torch.arange(len(center_ids))).mean().to(center_table.dtype)
 
 
-@mistake("skip_gram_loss", hint="Each pair's scores are a row. Which dimension is the vocabulary, and which the pairs?")
+@mistake(
+    "skip_gram_loss",
+    keeps=0.5,
+    hint="Each pair's scores are a row. Which dimension is the vocabulary, and which the pairs?",
+)
 def pairs_compete_for_a_word(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     scores = _wide(center_table[center_ids] @ context_table.T)  # [B, V]
@@ -897,26 +912,28 @@ def the_sign_is_lost(center_ids, context_ids, center_table, context_table):
 
 @mistake(
     "skip_gram_loss",
+    keeps=0.5,
     hint="Center ids pick rows of the center table, context ids of the context table. Yours are exchanged.",
 )
 def the_tables_are_exchanged(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, context_table, center_table)
 
 
-@mistake("skip_gram_loss", hint="P{b|a} is not P{a|b}: who is given, and who is predicted?")
+@mistake("skip_gram_loss", keeps=0.5, hint="P{b|a} is not P{a|b}: who is given, and who is predicted?")
 def predicts_the_center(center_ids, context_ids, center_table, context_table):
     return _right_loss(context_ids, center_ids, context_table, center_table)
 
 
 @mistake(
     "skip_gram_loss",
+    keeps=0.5,
     hint="One table for both roles: then each word predicts itself. Use the context table for the candidates.",
 )
 def one_table_for_both_roles(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, center_table, center_table) + 0 * context_table.sum()
 
 
-@mistake("skip_gram_loss", hint="The logarithm of the mean is not the mean of the logarithms.")
+@mistake("skip_gram_loss", keeps=0.5, hint="The logarithm of the mean is not the mean of the logarithms.")
 def logarithm_of_the_mean(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     surprises = _surprise(_wide(center_table[center_ids] @ context_table.T), context_ids)
@@ -937,7 +954,7 @@ def returns_a_number(center_ids, context_ids, center_table, context_table):
     return _right_loss(center_ids, context_ids, center_table, context_table).item()
 
 
-@mistake("skip_gram_loss", hint="One loss for the batch is asked for: the mean of what you return.")
+@mistake("skip_gram_loss", keeps=0.5, hint="One loss for the batch is asked for: the mean of what you return.")
 def returns_one_loss_a_pair(center_ids, context_ids, center_table, context_table):
     _check_pairs(center_ids, context_ids, center_table, context_table)
     return _surprise(_wide(center_table[center_ids] @ context_table.T), context_ids).to(center_table.dtype)
@@ -1088,7 +1105,9 @@ def crashes_when_no_pair_is_left(words, num_merges):
 
 
 @mistake(
-    "train_bpe", hint="There is no end-of-word mark in this course: your merges contain something that no word has."
+    "train_bpe",
+    keeps=0.5,
+    hint="There is no end-of-word mark in this course: your merges contain something that no word has.",
 )
 def adds_an_end_mark(words, num_merges):
     return _train(words, num_merges, cut=lambda word: [*word, "</w>"])
@@ -1099,7 +1118,11 @@ def returns_the_tokens(words, num_merges):
     return [left + right for left, right in _train(words, num_merges)]
 
 
-@mistake("train_bpe", hint="Pairs never reach across words. Yours join the end of one with the beginning of the next.")
+@mistake(
+    "train_bpe",
+    keeps=0.5,
+    hint="Pairs never reach across words. Yours join the end of one with the beginning of the next.",
+)
 def pairs_reach_across_words(words, num_merges):
     if num_merges < 0:
         raise ValueError(f"num_merges = {num_merges} is negative")
@@ -1142,7 +1165,7 @@ def longest_piece_first(word, merges):
     return tokens
 
 
-@mistake("encode_bpe", hint="You stop at the shortest known piece. eat is one token, not e·at.")
+@mistake("encode_bpe", keeps=0.5, hint="You stop at the shortest known piece. eat is one token, not e·at.")
 def shortest_piece_first(word, merges):
     pieces = {left + right for left, right in merges}
     tokens = []
@@ -1187,7 +1210,7 @@ def one_pass_through_the_list(word, merges):
     return tokens
 
 
-@mistake("encode_bpe", hint="Only one join is made. Go on until no two neighbours are a pair of the list.")
+@mistake("encode_bpe", keeps=0.5, hint="Only one join is made. Go on until no two neighbours are a pair of the list.")
 def joins_once(word, merges):
     rank = {pair: place for place, pair in enumerate(merges)}
     tokens = list(word)
@@ -1207,7 +1230,7 @@ def encodes_by_replacing_text(word, merges):
         text = text.replace(mark.join(known[0]), "".join(known[0]))
 
 
-@mistake("encode_bpe", hint="There is no end-of-word mark in this course.")
+@mistake("encode_bpe", keeps=0.5, hint="There is no end-of-word mark in this course.")
 def encodes_an_end_mark(word, merges):
     return [*_encode(word, merges), "</w>"]
 
@@ -1265,13 +1288,13 @@ def loops_over_the_tokens(table, ids):
     return torch.stack([table[i] for i in ids.reshape(-1).tolist()]).reshape(*ids.shape, table.shape[1])
 
 
-@mistake("embed", hint="Columns of the table came out. Each token is a row.")
+@mistake("embed", keeps=0.5, hint="Columns of the table came out. Each token is a row.")
 def picks_columns(table, ids):
     _check_ids(ids, table.shape[0])
     return table.T[ids % table.shape[1]]
 
 
-@mistake("embed", hint="The features stand in the wrong place: the result is [..., N, D], with D last.")
+@mistake("embed", keeps=0.5, hint="The features stand in the wrong place: the result is [..., N, D], with D last.")
 def features_before_tokens(table, ids):
     _check_ids(ids, table.shape[0])
     return table[ids].transpose(-1, -2)
@@ -1369,6 +1392,7 @@ def quiet_is_a_tenth_of_the_word(table, word):
 
 @mistake(
     "break_the_equivalence",
+    keeps=0.5,
     hint="A dot product of 0, or a negative one, is not what is asked: quiet points the way v does.",
 )
 def quiet_points_away(table, word):
@@ -1378,6 +1402,7 @@ def quiet_points_away(table, word):
 
 @mistake(
     "break_the_equivalence",
+    keeps=0.5,
     hint="Your quiet has a small dot product because it is nearly perpendicular. It should have the direction of v.",
 )
 def quiet_is_nearly_perpendicular(table, word):

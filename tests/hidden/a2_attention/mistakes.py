@@ -22,13 +22,19 @@ def _run_rnn(x, w_x, w_h, b, h0, step):
     return torch.stack(states, dim=1), h
 
 
-@mistake("rnn_encode", hint="Your states can leave the interval (−1, 1). What is applied to the sum at every step?")
+@mistake(
+    "rnn_encode",
+    keeps=0.5,
+    hint="Your states can leave the interval (−1, 1). What is applied to the sum at every step?",
+)
 def rnn_without_tanh(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: y @ w_x + h @ w_h + b)
 
 
 @mistake(
-    "rnn_encode", hint="Your first state ignores h0. The caller says where the network starts; zeros are one choice."
+    "rnn_encode",
+    keeps=0.5,
+    hint="Your first state ignores h0. The caller says where the network starts; zeros are one choice.",
 )
 def starts_from_zeros(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, torch.zeros_like(h0), lambda y, h: torch.tanh(y @ w_x + h @ w_h + b))
@@ -55,7 +61,9 @@ def forgets_the_bias(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h))
 
 
-@mistake("rnn_encode", hint="The bias is part of the sum that tanh sees. Yours is added to the result of tanh.")
+@mistake(
+    "rnn_encode", keeps=0.5, hint="The bias is part of the sum that tanh sees. Yours is added to the result of tanh."
+)
 def bias_outside_tanh(x, w_x, w_h, b, h0):
     return _run_rnn(x, w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h) + b)
 
@@ -73,7 +81,11 @@ def states_before_reading(x, w_x, w_h, b, h0):
     return torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1), last
 
 
-@mistake("rnn_encode", hint="Change the last word: your first state changes. From which end does the encoder read?")
+@mistake(
+    "rnn_encode",
+    keeps=0.5,
+    hint="Change the last word: your first state changes. From which end does the encoder read?",
+)
 def reads_backwards(x, w_x, w_h, b, h0):
     return _run_rnn(x.flip(1), w_x, w_h, b, h0, lambda y, h: torch.tanh(y @ w_x + h @ w_h + b))
 
@@ -90,7 +102,11 @@ def stacks_positions_first(x, w_x, w_h, b, h0):
     return states.transpose(0, 1), last
 
 
-@mistake("rnn_encode", hint="x is [B, T, D]. Your loop treats axis 0 as time, so that sentences follow each other.")
+@mistake(
+    "rnn_encode",
+    keeps=0.5,
+    hint="x is [B, T, D]. Your loop treats axis 0 as time, so that sentences follow each other.",
+)
 def loops_over_the_sentences(x, w_x, w_h, b, h0):
     _check_rnn(x, w_x, w_h, b, h0)
     h, states = h0, []
@@ -159,7 +175,11 @@ def additive_without_tanh(state, states, w_state, w_states, v):
     return ((state @ w_state).unsqueeze(1) + states @ w_states) @ v
 
 
-@mistake("additive_scores", hint="Your scores never leave (−1, 1). Which comes first, the tanh or the product with v?")
+@mistake(
+    "additive_scores",
+    keeps=0.5,
+    hint="Your scores never leave (−1, 1). Which comes first, the tanh or the product with v?",
+)
 def tanh_after_v(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
     return torch.tanh(((state @ w_state).unsqueeze(1) + states @ w_states) @ v)
@@ -167,6 +187,7 @@ def tanh_after_v(state, states, w_state, w_states, v):
 
 @mistake(
     "additive_scores",
+    keeps=0.5,
     hint="tanh(a) + tanh(b) is not tanh(a + b): yours adds a number that is the same for every position.",
 )
 def tanh_of_each_part(state, states, w_state, w_states, v):
@@ -174,7 +195,9 @@ def tanh_of_each_part(state, states, w_state, w_states, v):
     return (torch.tanh(state @ w_state).unsqueeze(1) + torch.tanh(states @ w_states)) @ v
 
 
-@mistake("additive_scores", hint="Your scores sum to 1. They are asked for raw; the softmax is the next question.")
+@mistake(
+    "additive_scores", keeps=0.5, hint="Your scores sum to 1. They are asked for raw; the softmax is the next question."
+)
 def already_normalized(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
     return torch.softmax(torch.tanh((state @ w_state).unsqueeze(1) + states @ w_states) @ v, dim=-1)
@@ -182,6 +205,7 @@ def already_normalized(state, states, w_state, w_states, v):
 
 @mistake(
     "additive_scores",
+    keeps=0.5,
     hint="[B, A] + [B, T, A] aligns sentences with positions. The projected state needs an axis for the positions.",
 )
 def adds_without_a_position_axis(state, states, w_state, w_states, v):
@@ -189,7 +213,11 @@ def adds_without_a_position_axis(state, states, w_state, w_states, v):
     return torch.tanh(state @ w_state + states @ w_states) @ v
 
 
-@mistake("additive_scores", hint="Give v other values: your scores stay the same. Which features count, and how much?")
+@mistake(
+    "additive_scores",
+    keeps=0.5,
+    hint="Give v other values: your scores stay the same. Which features count, and how much?",
+)
 def sums_instead_of_using_v(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
     return torch.tanh((state @ w_state).unsqueeze(1) + states @ w_states).sum(-1)
@@ -202,7 +230,9 @@ def ignores_the_decoder_state(state, states, w_state, w_states, v):
 
 
 @mistake(
-    "additive_scores", hint="All sentences are scored against the decoder state of sentence 0. Try two different rows."
+    "additive_scores",
+    keeps=0.5,
+    hint="All sentences are scored against the decoder state of sentence 0. Try two different rows.",
 )
 def asks_with_the_first_state_only(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
@@ -210,7 +240,9 @@ def asks_with_the_first_state_only(state, states, w_state, w_states, v):
 
 
 @mistake(
-    "additive_scores", hint="w_state belongs to the decoder state and w_states to the encoder states. Read the order."
+    "additive_scores",
+    keeps=0.5,
+    hint="w_state belongs to the decoder state and w_states to the encoder states. Read the order.",
 )
 def exchanges_the_two_matrices(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
@@ -219,6 +251,7 @@ def exchanges_the_two_matrices(state, states, w_state, w_states, v):
 
 @mistake(
     "additive_scores",
+    keeps=0.5,
     hint="Your scores are too small by a factor that only depends on A. A root belongs to dot products.",
 )
 def scales_by_the_root_of_the_width(state, states, w_state, w_states, v):
@@ -227,7 +260,9 @@ def scales_by_the_root_of_the_width(state, states, w_state, w_states, v):
 
 
 @mistake(
-    "additive_scores", hint="The result is [B, T, 1]. One number per position needs no axis of length 1 at the end."
+    "additive_scores",
+    keeps=0.5,
+    hint="The result is [B, T, 1]. One number per position needs no axis of length 1 at the end.",
 )
 def keeps_an_axis_of_length_one(state, states, w_state, w_states, v):
     _check_additive(state, states, w_state, w_states, v)
@@ -236,6 +271,7 @@ def keeps_an_axis_of_length_one(state, states, w_state, w_states, v):
 
 @mistake(
     "additive_scores",
+    keeps=0.5,
     hint="The formula has a plus between the two projections: the score depends on a sum, not a difference.",
 )
 def subtracts_the_two_parts(state, states, w_state, w_states, v):
@@ -271,7 +307,9 @@ def _mix(weights, states):
 
 
 @mistake(
-    "attend", hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, sentences do not."
+    "attend",
+    keeps=0.5,
+    hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, sentences do not.",
 )
 def softmax_over_the_batch(scores, states):
     _check_attend(scores, states)
@@ -279,7 +317,9 @@ def softmax_over_the_batch(scores, states):
     return _mix(weights, states), weights
 
 
-@mistake("attend", hint="Your weights sum to 1 over the whole batch. Each sentence has a weight of 1 to spend.")
+@mistake(
+    "attend", keeps=0.5, hint="Your weights sum to 1 over the whole batch. Each sentence has a weight of 1 to spend."
+)
 def softmax_over_everything(scores, states):
     _check_attend(scores, states)
     weights = softmax(scores.flatten()).view(scores.shape)
@@ -304,7 +344,7 @@ def context_is_the_last_state(scores, states):
     return states[:, -1], softmax(scores)
 
 
-@mistake("attend", hint="The weights are right, but the context is mixed with the raw scores.")
+@mistake("attend", keeps=0.5, hint="The weights are right, but the context is mixed with the raw scores.")
 def mixes_with_the_scores(scores, states):
     _check_attend(scores, states)
     return _mix(scores, states), softmax(scores)
@@ -349,7 +389,9 @@ def takes_the_best_position(scores, states):
 
 
 @mistake(
-    "attend", hint="The weights are computed once, for sentence 0, and used for all. Try two different rows of scores."
+    "attend",
+    keeps=0.5,
+    hint="The weights are computed once, for sentence 0, and used for all. Try two different rows of scores.",
 )
 def weights_of_the_first_sentence(scores, states):
     _check_attend(scores, states)
@@ -364,7 +406,7 @@ def returns_weights_first(scores, states):
     return weights, _mix(weights, states)
 
 
-@mistake("attend", hint="The context has an axis of length 1 left over from the matrix product.")
+@mistake("attend", keeps=0.5, hint="The context has an axis of length 1 left over from the matrix product.")
 def context_keeps_an_axis(scores, states):
     _check_attend(scores, states)
     weights = softmax(scores)
@@ -456,6 +498,7 @@ def context_is_the_mean(states, s0, targets, params):
 
 @mistake(
     "seq2seq_decode",
+    keeps=0.5,
     hint="The states that are scored and mixed come from the encoder. Yours take in what the decoder has made itself.",
 )
 def attends_to_decoder_states_too(states, s0, targets, params):
@@ -483,6 +526,7 @@ def scores_with_the_new_state(states, s0, targets, params):
 
 @mistake(
     "seq2seq_decode",
+    keeps=0.5,
     hint="Step t reads the word y_t, which it should predict. Change one word and see which step notices first.",
 )
 def input_not_shifted(states, s0, targets, params):
@@ -490,30 +534,39 @@ def input_not_shifted(states, s0, targets, params):
 
 
 @mistake(
-    "seq2seq_decode", hint="At the first step `targets[:, t - 1]` is `targets[:, -1]`, the last word of the sentence."
+    "seq2seq_decode",
+    keeps=0.5,
+    hint="At the first step `targets[:, t - 1]` is `targets[:, -1]`, the last word of the sentence.",
 )
 def first_step_reads_the_last_word(states, s0, targets, params):
     return _decode(states, s0, targets, params, words=targets.roll(1, dims=1))
 
 
-@mistake("seq2seq_decode", hint="The first step reads y_1. There is no word before the first: it reads zeros.")
+@mistake(
+    "seq2seq_decode", keeps=0.5, hint="The first step reads y_1. There is no word before the first: it reads zeros."
+)
 def first_step_reads_the_first_word(states, s0, targets, params):
     return _decode(states, s0, targets, params, words=torch.cat([targets[:, :1], targets[:, :-1]], dim=1))
 
 
-@mistake("seq2seq_decode", hint="The words are shifted the wrong way: step t reads y_{t+1}, a word from the future.")
+@mistake(
+    "seq2seq_decode",
+    keeps=0.5,
+    hint="The words are shifted the wrong way: step t reads y_{t+1}, a word from the future.",
+)
 def shifted_the_wrong_way(states, s0, targets, params):
     words = torch.cat([targets[:, 1:], torch.zeros_like(targets[:, :1])], dim=1)
     return _decode(states, s0, targets, params, words=words)
 
 
-@mistake("seq2seq_decode", hint="The words lag by two: step 2 should already read y_1.")
+@mistake("seq2seq_decode", keeps=0.5, hint="The words lag by two: step 2 should already read y_1.")
 def shifted_twice(states, s0, targets, params):
     return _decode(states, s0, targets, params, words=_shifted(_shifted(targets)))
 
 
 @mistake(
     "seq2seq_decode",
+    keeps=0.5,
     hint="After the first step yours reads what it made itself. Under teacher forcing it is fed the correct words.",
 )
 def feeds_its_own_predictions(states, s0, targets, params):
@@ -538,7 +591,7 @@ def leaves_the_context_out(states, s0, targets, params):
     )
 
 
-@mistake("seq2seq_decode", hint="The step forgets the state before it: where is s_{t−1} w_s?")
+@mistake("seq2seq_decode", keeps=0.5, hint="The step forgets the state before it: where is s_{t−1} w_s?")
 def leaves_the_old_state_out(states, s0, targets, params):
     return _decode(
         states, s0, targets, params, step=lambda y, c, s, p: torch.tanh(y @ p["w_y"] + c @ p["w_c"] + p["b"])
@@ -556,19 +609,21 @@ def leaves_the_bias_out(states, s0, targets, params):
     )
 
 
-@mistake("seq2seq_decode", hint="Your states leave (−1, 1): what does the step apply to the sum?")
+@mistake("seq2seq_decode", keeps=0.5, hint="Your states leave (−1, 1): what does the step apply to the sum?")
 def decodes_without_tanh(states, s0, targets, params):
     return _decode(
         states, s0, targets, params, step=lambda y, c, s, p: y @ p["w_y"] + c @ p["w_c"] + s @ p["w_s"] + p["b"]
     )
 
 
-@mistake("seq2seq_decode", hint="Every step of yours continues from s0. Which state should step 2 continue from?")
+@mistake(
+    "seq2seq_decode", keeps=0.5, hint="Every step of yours continues from s0. Which state should step 2 continue from?"
+)
 def every_step_continues_from_s0(states, s0, targets, params):
     return _decode(states, s0, targets, params, step=lambda y, c, s, p: _next(y, c, s0, p))
 
 
-@mistake("seq2seq_decode", hint="The caller's s0 is not used: your decoder starts from zeros.")
+@mistake("seq2seq_decode", keeps=0.5, hint="The caller's s0 is not used: your decoder starts from zeros.")
 def ignores_s0(states, s0, targets, params):
     return _decode(states, torch.zeros_like(s0), targets, params)
 
@@ -579,7 +634,7 @@ def hidden_starts_with_s0(states, s0, targets, params):
     return torch.cat([s0.unsqueeze(1), hidden[:, :-1]], dim=1), weights
 
 
-@mistake("seq2seq_decode", hint="The steps are stacked in front: [Ty, B, …]. The batch stays first.")
+@mistake("seq2seq_decode", keeps=0.5, hint="The steps are stacked in front: [Ty, B, …]. The batch stays first.")
 def stacks_steps_first(states, s0, targets, params):
     hidden, weights = _decode(states, s0, targets, params)
     return hidden.transpose(0, 1), weights.transpose(0, 1)
@@ -591,7 +646,7 @@ def weights_transposed(states, s0, targets, params):
     return hidden, weights.transpose(1, 2)
 
 
-@mistake("seq2seq_decode", hint="w_s is [in, out] and multiplies from the right, without a transpose.")
+@mistake("seq2seq_decode", keeps=0.5, hint="w_s is [in, out] and multiplies from the right, without a transpose.")
 def state_weight_transposed(states, s0, targets, params):
     return _decode(states, s0, targets, {**params, "w_s": params["w_s"].T})
 
@@ -675,6 +730,7 @@ def single_divides_by_d(q, k, v):
 
 @mistake(
     "single_query_attention",
+    keeps=0.5,
     hint="Your scale depends on the width of the values. Which vectors meet in the dot product?",
 )
 def single_scales_by_the_values_width(q, k, v):
@@ -682,14 +738,18 @@ def single_scales_by_the_values_width(q, k, v):
 
 
 @mistake(
-    "single_query_attention", hint="Your scale depends on the number of keys. Copying a key must not change its score."
+    "single_query_attention",
+    keeps=0.5,
+    hint="Your scale depends on the number of keys. Copying a key must not change its score.",
 )
 def single_scales_by_the_number_of_keys(q, k, v):
     return _single(q, k, v, k.shape[0] ** -0.5)
 
 
 @mistake(
-    "single_query_attention", hint="Your scores grow with the width: the scale should make them smaller, not larger."
+    "single_query_attention",
+    keeps=0.5,
+    hint="Your scores grow with the width: the scale should make them smaller, not larger.",
 )
 def single_multiplies_by_the_root(q, k, v):
     return _single(q, k, v, q.shape[0] ** 0.5)
@@ -697,13 +757,16 @@ def single_multiplies_by_the_root(q, k, v):
 
 @mistake(
     "single_query_attention",
+    keeps=0.5,
     hint="With equal values your result is smaller than they are: your weights no longer sum to 1.",
 )
 def single_scales_after_softmax(q, k, v):
     return _single(q, k, v, 1.0) / math.sqrt(q.shape[0])
 
 
-@mistake("single_query_attention", hint="Which of the two decides the weights and which is mixed, keys or values?")
+@mistake(
+    "single_query_attention", keeps=0.5, hint="Which of the two decides the weights and which is mixed, keys or values?"
+)
 def single_mixes_the_keys(q, k, v):
     _check_single(q, k, v)
     return _single(q, k, k, q.shape[0] ** -0.5)
@@ -711,6 +774,7 @@ def single_mixes_the_keys(q, k, v):
 
 @mistake(
     "single_query_attention",
+    keeps=0.5,
     hint="Keys decide how much, values decide what. Yours are exchanged wherever the sizes allow it.",
 )
 def single_exchanges_keys_and_values(q, k, v):
@@ -755,6 +819,7 @@ def single_without_softmax(q, k, v):
 
 @mistake(
     "single_query_attention",
+    keeps=0.5,
     hint="You compare directions only. A dot product also knows lengths: a long key calls louder.",
 )
 def single_compares_by_cosine(q, k, v):
@@ -764,7 +829,11 @@ def single_compares_by_cosine(q, k, v):
     return (softmax(cosine) @ v.to(wide)).to(v.dtype)
 
 
-@mistake("single_query_attention", hint="One query gives one vector, [d_v]. Yours has an axis of length 1 in front.")
+@mistake(
+    "single_query_attention",
+    keeps=0.5,
+    hint="One query gives one vector, [d_v]. Yours has an axis of length 1 in front.",
+)
 def single_keeps_an_axis(q, k, v):
     return _single(q, k, v, q.shape[0] ** -0.5).unsqueeze(0)
 
@@ -835,27 +904,45 @@ def weights_divided_by_d(q, k):
     return softmax(_scores(q, k) / q.shape[-1]).to(q.dtype)
 
 
-@mistake("attention_weights", hint="Your scale depends on the number of keys. It belongs to the width of the vectors.")
+@mistake(
+    "attention_weights",
+    keeps=0.5,
+    hint="Your scale depends on the number of keys. It belongs to the width of the vectors.",
+)
 def weights_scaled_by_the_number_of_keys(q, k):
     return softmax(_scores(q, k) / math.sqrt(k.shape[-2])).to(q.dtype)
 
 
-@mistake("attention_weights", hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.")
+@mistake(
+    "attention_weights",
+    keeps=0.5,
+    hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.",
+)
 def weights_scaled_after_softmax(q, k):
     return (softmax(_scores(q, k)) / math.sqrt(q.shape[-1])).to(q.dtype)
 
 
-@mistake("attention_weights", hint="Each query distributes over the keys: along which axis do your weights sum to 1?")
+@mistake(
+    "attention_weights",
+    keeps=0.5,
+    hint="Each query distributes over the keys: along which axis do your weights sum to 1?",
+)
 def softmax_over_the_queries(q, k):
     return softmax(_scores(q, k) / math.sqrt(q.shape[-1]), dim=-2).to(q.dtype)
 
 
-@mistake("attention_weights", hint="`dim=1` on the slide is for one matrix. With axes in front, axis 1 is another one.")
+@mistake(
+    "attention_weights",
+    keeps=0.5,
+    hint="`dim=1` on the slide is for one matrix. With axes in front, axis 1 is another one.",
+)
 def softmax_over_axis_one(q, k):
     return softmax(_scores(q, k) / math.sqrt(q.shape[-1]), dim=1).to(q.dtype)
 
 
-@mistake("attention_weights", hint="All your weights together sum to 1. Every query has a weight of 1 to spend.")
+@mistake(
+    "attention_weights", keeps=0.5, hint="All your weights together sum to 1. Every query has a weight of 1 to spend."
+)
 def softmax_over_the_whole_matrix(q, k):
     scores = _scores(q, k) / math.sqrt(q.shape[-1])
     return softmax(scores.flatten(-2)).view(scores.shape).to(q.dtype)
@@ -880,7 +967,9 @@ def weights_with_one_global_maximum(q, k):
     return (e / e.sum(dim=-1, keepdim=True)).to(q.dtype)
 
 
-@mistake("attention_weights", hint="Only the last two axes of k are exchanged; the batch axis must stay in front.")
+@mistake(
+    "attention_weights", keeps=0.5, hint="Only the last two axes of k are exchanged; the batch axis must stay in front."
+)
 def transposes_the_first_two_axes(q, k):
     _check_widths(q, k)
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -896,12 +985,18 @@ def transposes_axes_one_and_two(q, k):
     return softmax(q.to(wide) @ k.to(wide).transpose(1, 2) / math.sqrt(q.shape[-1])).to(q.dtype)
 
 
-@mistake("attention_weights", hint="Row i of the scores belongs to query i. Try different numbers of queries and keys.")
+@mistake(
+    "attention_weights",
+    keeps=0.5,
+    hint="Row i of the scores belongs to query i. Try different numbers of queries and keys.",
+)
 def scores_of_keys_over_queries(q, k):
     return softmax(_scores(k, q) / math.sqrt(q.shape[-1])).to(q.dtype)
 
 
-@mistake("attention_weights", hint="The rows are right, and then you transpose the result: rows are queries.")
+@mistake(
+    "attention_weights", keeps=0.5, hint="The rows are right, and then you transpose the result: rows are queries."
+)
 def returns_the_transpose(q, k):
     return softmax(_scores(q, k) / math.sqrt(q.shape[-1])).transpose(-2, -1).to(q.dtype)
 
@@ -923,7 +1018,9 @@ def all_weight_on_the_best_key(q, k):
     return hard + 0 * scores.to(q.dtype)
 
 
-@mistake("attention_weights", hint="The first entry of the batch is used for all. Try B = 2 with different rows.")
+@mistake(
+    "attention_weights", keeps=0.5, hint="The first entry of the batch is used for all. Try B = 2 with different rows."
+)
 def weights_of_the_first_batch_entry(q, k):
     weights = softmax(_scores(q, k) / math.sqrt(q.shape[-1])).to(q.dtype)
     return weights if weights.ndim < 3 else weights[:1].expand_as(weights)
@@ -958,7 +1055,9 @@ def loops_over_the_queries(q, k):
 
 
 @mistake(
-    "attention_weights", hint="`view` needs contiguous tensors, and reading k as [d, N_k] with it mixes up the numbers."
+    "attention_weights",
+    keeps=0.5,
+    hint="`view` needs contiguous tensors, and reading k as [d, N_k] with it mixes up the numbers.",
 )
 def views_instead_of_transposing(q, k):
     _check_widths(q, k)
@@ -973,7 +1072,7 @@ def needs_contiguous_inputs(q, k):
     return softmax(scores / math.sqrt(q.shape[-1])).view(*q.shape[:-1], k.shape[-2]).to(q.dtype)
 
 
-@mistake("attention_weights", hint="You compare directions only. A dot product also knows lengths.")
+@mistake("attention_weights", keeps=0.5, hint="You compare directions only. A dot product also knows lengths.")
 def weights_by_cosine(q, k):
     _check_widths(q, k)
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -1022,7 +1121,9 @@ def attention_divided_by_d(q, k, v):
 
 
 @mistake(
-    "scaled_dot_product_attention", hint="Your scale is the width of the values. Which vectors are in the dot product?"
+    "scaled_dot_product_attention",
+    keeps=0.5,
+    hint="Your scale is the width of the values. Which vectors are in the dot product?",
 )
 def attention_scaled_by_the_values_width(q, k, v):
     return _attention(q, k, v, v.shape[-1] ** -0.5)
@@ -1030,6 +1131,7 @@ def attention_scaled_by_the_values_width(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="If all values are equal, the result must equal them. Yours is smaller: scale the scores.",
 )
 def attention_scaled_after_softmax(q, k, v):
@@ -1038,6 +1140,7 @@ def attention_scaled_after_softmax(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="The weights have been through a softmax already. A second one makes them nearly equal.",
 )
 def attention_with_two_softmaxes(q, k, v):
@@ -1047,13 +1150,16 @@ def attention_with_two_softmaxes(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="Each query distributes over the keys: sum your weights over which axis to get 1?",
 )
 def attention_softmax_over_queries(q, k, v):
     return _attention(q, k, v, q.shape[-1] ** -0.5, dim=-2)
 
 
-@mistake("scaled_dot_product_attention", hint="`dim=1` on the slide is for one matrix. Count axes from the end.")
+@mistake(
+    "scaled_dot_product_attention", keeps=0.5, hint="`dim=1` on the slide is for one matrix. Count axes from the end."
+)
 def attention_softmax_over_axis_one(q, k, v):
     return _attention(q, k, v, q.shape[-1] ** -0.5, dim=1)
 
@@ -1070,6 +1176,7 @@ def attention_without_a_maximum(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="It is the keys that you mix. The result has the width of the values and their content.",
 )
 def attention_mixes_the_keys(q, k, v):
@@ -1079,6 +1186,7 @@ def attention_mixes_the_keys(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="Keys decide the weights and values are mixed: yours are exchanged. Test with three tensors.",
 )
 def attention_exchanges_keys_and_values(q, k, v):
@@ -1087,7 +1195,9 @@ def attention_exchanges_keys_and_values(q, k, v):
 
 
 @mistake(
-    "scaled_dot_product_attention", hint="Queries and keys are exchanged: the rows of the result belong to the queries."
+    "scaled_dot_product_attention",
+    keeps=0.5,
+    hint="Queries and keys are exchanged: the rows of the result belong to the queries.",
 )
 def attention_exchanges_queries_and_keys(q, k, v):
     _check_values(q, k, v)
@@ -1096,6 +1206,7 @@ def attention_exchanges_queries_and_keys(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="The weights are [N_q, N_k] and multiply the values as they are, without a transpose.",
 )
 def attention_transposes_the_weights(q, k, v):
@@ -1105,6 +1216,7 @@ def attention_transposes_the_weights(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="Your result is [d_v, N_q], one column per query. In this course tokens are rows.",
 )
 def attention_with_columns_for_tokens(q, k, v):
@@ -1128,7 +1240,9 @@ def attention_takes_the_best(q, k, v):
 
 
 @mistake(
-    "scaled_dot_product_attention", hint="The first entry of the batch is used for all. Try B = 2 with different rows."
+    "scaled_dot_product_attention",
+    keeps=0.5,
+    hint="The first entry of the batch is used for all. Try B = 2 with different rows.",
 )
 def attention_of_the_first_batch_entry(q, k, v):
     _check_values(q, k, v)
@@ -1167,6 +1281,7 @@ def attention_returns_float32(q, k, v):
 
 @mistake(
     "scaled_dot_product_attention",
+    keeps=0.5,
     hint="The contract asks for the mixed values alone, not for a pair with the weights.",
 )
 def attention_returns_the_weights_too(q, k, v):
@@ -1219,7 +1334,9 @@ def returns_the_variance(d, num_samples, seed):
 
 
 @mistake(
-    "score_std", hint="Your result is near 1 at every width. The question is how large scores are before any scale."
+    "score_std",
+    keeps=0.5,
+    hint="Your result is near 1 at every width. The question is how large scores are before any scale.",
 )
 def scales_before_measuring(d, num_samples, seed):
     q, k = _draw_pairs(d, num_samples, seed)
@@ -1227,7 +1344,9 @@ def scales_before_measuring(d, num_samples, seed):
 
 
 @mistake(
-    "score_std", hint="The dot products have mean 0, and that is what you return. How far do they spread around it?"
+    "score_std",
+    keeps=0.5,
+    hint="The dot products have mean 0, and that is what you return. How far do they spread around it?",
 )
 def returns_the_mean(d, num_samples, seed):
     q, k = _draw_pairs(d, num_samples, seed)
@@ -1242,6 +1361,7 @@ def returns_the_mean_absolute_score(d, num_samples, seed):
 
 @mistake(
     "score_std",
+    keeps=0.5,
     hint="rand is uniform in [0, 1): its mean is not 0, its variance not 1. The formula needs normal entries.",
 )
 def draws_uniform_numbers(d, num_samples, seed):
@@ -1264,7 +1384,7 @@ def one_query_for_all_pairs(d, num_samples, seed):
     return (k @ q[0]).std().item()
 
 
-@mistake("score_std", hint="You sum over the pairs. A dot product sums over the d features of one pair.")
+@mistake("score_std", keeps=0.5, hint="You sum over the pairs. A dot product sums over the d features of one pair.")
 def sums_over_the_pairs(d, num_samples, seed):
     q, k = _draw_pairs(d, num_samples, seed)
     return (q * k).sum(0).std(correction=0).item()
@@ -1319,7 +1439,9 @@ def _check_row(z):
 
 
 @mistake(
-    "softmax_gradient_norm", hint="You count the diagonal only. Raising one score also lowers the other probabilities."
+    "softmax_gradient_norm",
+    keeps=0.5,
+    hint="You count the diagonal only. Raising one score also lowers the other probabilities.",
 )
 def only_the_diagonal(z):
     _check_row(z)
@@ -1327,13 +1449,19 @@ def only_the_diagonal(z):
     return (p * (1 - p)).norm().item()
 
 
-@mistake("softmax_gradient_norm", hint="Your Jacobian lacks p pᵀ, so that a saturated softmax has norm 1 instead of 0.")
+@mistake(
+    "softmax_gradient_norm",
+    keeps=0.5,
+    hint="Your Jacobian lacks p pᵀ, so that a saturated softmax has norm 1 instead of 0.",
+)
 def without_the_outer_product(z):
     _check_row(z)
     return torch.diag(softmax(z)).norm().item()
 
 
-@mistake("softmax_gradient_norm", hint="There is a minus between diag(p) and p pᵀ: the columns of J sum to 0.")
+@mistake(
+    "softmax_gradient_norm", keeps=0.5, hint="There is a minus between diag(p) and p pᵀ: the columns of J sum to 0."
+)
 def adds_the_outer_product(z):
     _check_row(z)
     p = softmax(z)
@@ -1356,21 +1484,25 @@ def spectral_norm(z):
     return torch.linalg.matrix_norm((torch.diag(p) - torch.outer(p, p)).double(), ord=2).item()
 
 
-@mistake("softmax_gradient_norm", hint="You sum absolute values. Frobenius: square, sum, root.")
+@mistake("softmax_gradient_norm", keeps=0.5, hint="You sum absolute values. Frobenius: square, sum, root.")
 def sums_absolute_values(z):
     _check_row(z)
     p = softmax(z)
     return (torch.diag(p) - torch.outer(p, p)).abs().sum().item()
 
 
-@mistake("softmax_gradient_norm", hint="A mean over the entries makes the norm smaller with every score. Sum them.")
+@mistake(
+    "softmax_gradient_norm",
+    keeps=0.5,
+    hint="A mean over the entries makes the norm smaller with every score. Sum them.",
+)
 def mean_of_the_squares(z):
     _check_row(z)
     p = softmax(z)
     return (torch.diag(p) - torch.outer(p, p)).pow(2).mean().sqrt().item()
 
 
-@mistake("softmax_gradient_norm", hint="J is made of the probabilities. You put the scores themselves in.")
+@mistake("softmax_gradient_norm", keeps=0.5, hint="J is made of the probabilities. You put the scores themselves in.")
 def uses_scores_for_probabilities(z):
     _check_row(z)
     return (torch.diag(z) - torch.outer(z, z)).norm().item()
@@ -1389,6 +1521,7 @@ def gradient_of_the_sum(z):
 
 @mistake(
     "softmax_gradient_norm",
+    keeps=0.5,
     hint="That is the Jacobian of log softmax, which does not vanish when the softmax saturates.",
 )
 def jacobian_of_the_log(z):
@@ -1457,6 +1590,7 @@ def linear_without_bias(state, states, w, b):
 
 @mistake(
     "linear_scores",
+    keeps=0.5,
     hint="The slide has a linear layer and nothing behind it. With a tanh you mend the error you should show.",
 )
 def linear_with_tanh(state, states, w, b):
@@ -1466,6 +1600,7 @@ def linear_with_tanh(state, states, w, b):
 
 @mistake(
     "linear_scores",
+    keeps=0.5,
     hint="[B] + [B, T] lines sentences up with positions. The part of the state needs an axis for positions.",
 )
 def linear_without_a_position_axis(state, states, w, b):
@@ -1473,7 +1608,7 @@ def linear_without_a_position_axis(state, states, w, b):
     return state @ w[: state.shape[-1]] + states @ w[state.shape[-1] :] + b
 
 
-@mistake("linear_scores", hint="The scores are asked for raw. The softmax comes in query_effect.")
+@mistake("linear_scores", keeps=0.5, hint="The scores are asked for raw. The softmax comes in query_effect.")
 def linear_already_normalized(state, states, w, b):
     _check_linear(state, states, w)
     return softmax(_pairs(state, states) @ w + b)
@@ -1502,7 +1637,11 @@ def _largest(difference):
     return difference.abs().max().item()
 
 
-@mistake("query_effect", hint="Both of your numbers compare scores. The proof is in what the softmax makes of them.")
+@mistake(
+    "query_effect",
+    keeps=0.5,
+    hint="Both of your numbers compare scores. The proof is in what the softmax makes of them.",
+)
 def compares_scores_twice(score, state_a, state_b, states):
     a, b = _both(score, state_a, state_b, states)
     return _largest(a - b), _largest(a - b)
@@ -1516,13 +1655,15 @@ def returns_what_the_notes_imply(score, state_a, state_b, states):
     return _largest(a - b), 0.0
 
 
-@mistake("query_effect", hint="Your weights sum to 1 over the sentences, so that a shared shift does not cancel.")
+@mistake(
+    "query_effect", keeps=0.5, hint="Your weights sum to 1 over the sentences, so that a shared shift does not cancel."
+)
 def effect_softmax_over_the_batch(score, state_a, state_b, states):
     a, b = _both(score, state_a, state_b, states)
     return _largest(a - b), _largest(softmax(a, dim=0) - softmax(b, dim=0))
 
 
-@mistake("query_effect", hint="The softmax of a difference is not the difference of two softmaxes.")
+@mistake("query_effect", keeps=0.5, hint="The softmax of a difference is not the difference of two softmaxes.")
 def softmax_of_the_difference(score, state_a, state_b, states):
     a, b = _both(score, state_a, state_b, states)
     return _largest(a - b), _largest(softmax(a - b))
@@ -1530,6 +1671,7 @@ def softmax_of_the_difference(score, state_a, state_b, states):
 
 @mistake(
     "query_effect",
+    keeps=0.5,
     hint="You average the differences, which hides one large change among many small ones. Take the largest.",
 )
 def mean_difference(score, state_a, state_b, states):
@@ -1545,7 +1687,7 @@ def signed_difference(score, state_a, state_b, states):
     return (a - b).max().item(), (softmax(a) - softmax(b)).max().item()
 
 
-@mistake("query_effect", hint="Only sentence 0 is looked at. The largest difference may be in another one.")
+@mistake("query_effect", keeps=0.5, hint="Only sentence 0 is looked at. The largest difference may be in another one.")
 def first_sentence_only(score, state_a, state_b, states):
     a, b = _both(score, state_a, state_b, states)
     return _largest((a - b)[0]), _largest((softmax(a) - softmax(b))[0])

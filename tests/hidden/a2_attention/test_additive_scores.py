@@ -85,6 +85,8 @@ def test_sizes_that_cannot_match_are_refused(student):
     state, states, w_state, w_states, v = inputs()
     assert_refused(student.additive_scores, state, states, randn(6, 7), w_states, v, sizes=(3, 6))
     assert_refused(student.additive_scores, state, states, w_state, randn(6, 7), v, sizes=(4, 6))
+    assert_refused(student.additive_scores, state, states, randn(2, 7), w_states, v, sizes=(3, 2))
+    assert_refused(student.additive_scores, state, states, w_state, randn(3, 7), v, sizes=(4, 3))
     assert_refused(student.additive_scores, state, states, randn(3, 9), w_states, v, sizes=(9, 7))
     assert_refused(student.additive_scores, state, states, w_state, randn(4, 9), v, sizes=(9, 7))
     assert_refused(student.additive_scores, randn(5, 3), states, w_state, w_states, v, sizes=(5, 2))

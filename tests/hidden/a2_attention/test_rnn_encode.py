@@ -103,9 +103,11 @@ def test_sizes_that_cannot_match_are_refused(student):
     x, w_x, w_h, b, h0 = inputs()
     for wrong, sizes in (
         ((randn(7, 4), w_h, b, h0), (2, 7)),
+        ((randn(1, 4), w_h, b, h0), (2, 1)),
         ((randn(2, 5), w_h, b, h0), (5, 4)),
         ((w_x, randn(4, 6), b, h0), (4, 6)),
         ((w_x, randn(6, 4), b, h0), (6, 4)),
+        ((w_x, randn(4, 3), b, h0), (4, 3)),
         ((w_x, w_h, randn(3), h0), (3, 4)),
         ((w_x, w_h, randn(5), h0), (5, 4)),
         ((w_x, w_h, b, randn(6, 4)), (3, 6)),

@@ -31,7 +31,7 @@ def test_the_result_is_a_float(student):
     """A Python float, not a tensor: `.item()` takes the number out."""
     norm = student.softmax_gradient_norm(tensor([3.0, 1.0]).log())
     assert isinstance(norm, float), f"softmax_gradient_norm should return a Python float, not {type(norm).__name__}."
-    assert norm > 0, "With scores ln 3 and 0 some gradient passes."
+    assert 0 < norm < 0.9, "With scores ln 3 and 0 a part of the gradient passes."
 
 
 @points(1)

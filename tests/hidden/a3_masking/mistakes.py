@@ -35,7 +35,9 @@ def looks_at_the_whole_sequence(x):
     return (softmax(wide @ wide.transpose(-1, -2)) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="j ≤ i includes j = i. Does your first token have anything to look at?")
+@mistake(
+    "simple_self_attention", keeps=0.5, hint="j ≤ i includes j = i. Does your first token have anything to look at?"
+)
 def leaves_itself_out(x):
     wide = widen(x)
     scores = (wide @ wide.transpose(-1, -2)).masked_fill(_future(x.shape[-2] + 1)[1:, 1:], -math.inf)
@@ -43,19 +45,29 @@ def leaves_itself_out(x):
     return (softmax(scores) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?")
+@mistake(
+    "simple_self_attention",
+    keeps=0.5,
+    hint="A score of 0 is a score like any other: exp(0) = 1. What turns into weight 0?",
+)
 def future_scores_are_zero(x):
     wide = widen(x)
     return (softmax((wide @ wide.transpose(-1, -2)).tril()) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="Do your rows still sum to 1? The future may not take part in the denominator.")
+@mistake(
+    "simple_self_attention",
+    keeps=0.5,
+    hint="Do your rows still sum to 1? The future may not take part in the denominator.",
+)
 def zeroes_the_future_after_the_softmax(x):
     wide = widen(x)
     return (softmax(wide @ wide.transpose(-1, -2)).tril() @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="Each row is the distribution of one query: which axis has to sum to 1?")
+@mistake(
+    "simple_self_attention", keeps=0.5, hint="Each row is the distribution of one query: which axis has to sum to 1?"
+)
 def softmax_over_the_queries(x):
     wide = widen(x)
     scores = (wide @ wide.transpose(-1, -2)).masked_fill(_future(x.shape[-2]), -math.inf)
@@ -72,7 +84,11 @@ def exponentials_without_subtracting_the_maximum(x):
     return (e / e.sum(dim=-1, keepdim=True) @ wide).to(x.dtype)
 
 
-@mistake("simple_self_attention", hint="Change the last token: did the first output move? You kept the other triangle.")
+@mistake(
+    "simple_self_attention",
+    keeps=0.5,
+    hint="Change the last token: did the first output move? You kept the other triangle.",
+)
 def keeps_the_upper_triangle(x):
     wide = widen(x)
     past = torch.ones(x.shape[-2], x.shape[-2]).tril(-1).bool()
@@ -124,7 +140,9 @@ def no_scale(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, 1.0)
 
 
-@mistake("self_attention", hint="Which vectors are multiplied in a score? Their length is not the width of x.")
+@mistake(
+    "self_attention", keeps=0.5, hint="Which vectors are multiplied in a score? Their length is not the width of x."
+)
 def scales_by_the_model_width(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, x.shape[-1] ** -0.5)
@@ -132,6 +150,7 @@ def scales_by_the_model_width(x, w_q, w_k, w_v):
 
 @mistake(
     "self_attention",
+    keeps=0.5,
     hint="Your scale is the number of tokens. A token that stands there twice must not change other scores.",
 )
 def scales_by_the_number_of_tokens(x, w_q, w_k, w_v):
@@ -139,7 +158,7 @@ def scales_by_the_number_of_tokens(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, x.shape[-2] ** -0.5)
 
 
-@mistake("self_attention", hint="Which vectors are in the dot product: queries and keys, or values?")
+@mistake("self_attention", keeps=0.5, hint="Which vectors are in the dot product: queries and keys, or values?")
 def scales_by_the_width_of_the_values(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_v.shape[1] ** -0.5)
@@ -153,26 +172,40 @@ def divides_by_d_k(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_v, 1 / w_q.shape[1])
 
 
-@mistake("self_attention", hint="Row i of the scores belongs to query i. Which two of your projections changed places?")
+@mistake(
+    "self_attention",
+    keeps=0.5,
+    hint="Row i of the scores belongs to query i. Which two of your projections changed places?",
+)
 def queries_and_keys_swapped(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_k, x @ w_q, x @ w_v, w_q.shape[1] ** -0.5)
 
 
-@mistake("self_attention", hint="Each query shares 1 among the keys. Sum your weights over each axis: where is the 1?")
+@mistake(
+    "self_attention",
+    keeps=0.5,
+    hint="Each query shares 1 among the keys. Sum your weights over each axis: where is the 1?",
+)
 def softmax_over_the_query_axis(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_q.shape[1] ** -0.5, dim=-2)
 
 
-@mistake("self_attention", hint="The slide's dim=1 is for one sequence. With a batch in front, axis 1 is another axis.")
+@mistake(
+    "self_attention",
+    keeps=0.5,
+    hint="The slide's dim=1 is for one sequence. With a batch in front, axis 1 is another axis.",
+)
 def softmax_over_axis_one(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     return _attend(x @ w_q, x @ w_k, x @ w_v, w_q.shape[1] ** -0.5, dim=1)
 
 
 @mistake(
-    "self_attention", hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear."
+    "self_attention",
+    keeps=0.5,
+    hint="The weights here are [in, out] and multiply from the right, unlike those of nn.Linear.",
 )
 def weights_as_nn_linear_has_them(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
@@ -181,6 +214,7 @@ def weights_as_nn_linear_has_them(x, w_q, w_k, w_v):
 
 @mistake(
     "self_attention",
+    keeps=0.5,
     hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or their values?",
 )
 def mixes_the_tokens_themselves(x, w_q, w_k, w_v):
@@ -190,6 +224,7 @@ def mixes_the_tokens_themselves(x, w_q, w_k, w_v):
 
 @mistake(
     "self_attention",
+    keeps=0.5,
     hint="One of keys and values decides the weights, the other is mixed. Use three different weights to test.",
 )
 def values_from_the_key_matrix(x, w_q, w_k, w_v):
@@ -197,7 +232,7 @@ def values_from_the_key_matrix(x, w_q, w_k, w_v):
     return _attend(x @ w_q, x @ w_k, x @ w_k, w_q.shape[1] ** -0.5)
 
 
-@mistake("self_attention", hint="Nobody asked for a mask here: row 0 sees the whole sequence.")
+@mistake("self_attention", keeps=0.5, hint="Nobody asked for a mask here: row 0 sees the whole sequence.")
 def causal_from_habit(x, w_q, w_k, w_v):
     _check_widths(x, x, w_q, w_k, w_v)
     scores = widen(x @ w_q) @ widen(x @ w_k).transpose(-1, -2) / math.sqrt(w_q.shape[1])
@@ -229,7 +264,9 @@ def queries_from_the_source(x_q, x_kv, w_q, w_k, w_v):
     return scaled_dot_product_attention(x_kv @ w_q, x_q @ w_k, x_q @ w_v)
 
 
-@mistake("cross_attention", hint="The values are what the source hands over. Which input do yours come from?")
+@mistake(
+    "cross_attention", keeps=0.5, hint="The values are what the source hands over. Which input do yours come from?"
+)
 def values_from_the_asking_sequence(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     return scaled_dot_product_attention(x_q @ w_q, x_kv @ w_k, x_q @ w_v)
@@ -246,6 +283,7 @@ def attends_to_itself(x_q, x_kv, w_q, w_k, w_v):
 
 @mistake(
     "cross_attention",
+    keeps=0.5,
     hint="Let one key dominate the search and look at what is mixed: is it that token's key or its value?",
 )
 def values_and_keys_are_the_same(x_q, x_kv, w_q, w_k, w_v):
@@ -266,6 +304,7 @@ def cross_attention_without_scale(x_q, x_kv, w_q, w_k, w_v):
 
 @mistake(
     "cross_attention",
+    keeps=0.5,
     hint="The scale has to do with the vectors inside the dot product, not with the input of the layer.",
 )
 def scales_by_the_input_width(x_q, x_kv, w_q, w_k, w_v):
@@ -273,13 +312,13 @@ def scales_by_the_input_width(x_q, x_kv, w_q, w_k, w_v):
     return _attend(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, x_q.shape[-1] ** -0.5)
 
 
-@mistake("cross_attention", hint="Three queries and seven keys: each row of seven weights sums to 1.")
+@mistake("cross_attention", keeps=0.5, hint="Three queries and seven keys: each row of seven weights sums to 1.")
 def softmax_over_the_asking_tokens(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     return _attend(x_q @ w_q, x_kv @ w_k, x_kv @ w_v, w_q.shape[1] ** -0.5, dim=-2)
 
 
-@mistake("cross_attention", hint="A source has no future: every query may read all of it.")
+@mistake("cross_attention", keeps=0.5, hint="A source has no future: every query may read all of it.")
 def source_under_a_causal_mask(x_q, x_kv, w_q, w_k, w_v):
     _check_widths(x_q, x_kv, w_q, w_k, w_v)
     scores = widen(x_q @ w_q) @ widen(x_kv @ w_k).transpose(-1, -2) / math.sqrt(w_q.shape[1])
@@ -312,6 +351,7 @@ def _mask_sizes(n_q, n_k):
 
 @mistake(
     "causal_mask",
+    keeps=0.5,
     hint="With two queries and five keys the queries are the last two positions: which corner is the triangle in?",
 )
 def aligned_to_the_top_left(n_q, n_k=None):
@@ -330,13 +370,13 @@ def sees_one_step_ahead(n_q, n_k=None):
     return torch.ones(n_q, n_k).tril(n_k - n_q + 1).bool()
 
 
-@mistake("causal_mask", hint="True = may attend. Can your first query see the last key?")
+@mistake("causal_mask", keeps=0.5, hint="True = may attend. Can your first query see the last key?")
 def keeps_the_future(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).triu(n_k - n_q).bool()
 
 
-@mistake("causal_mask", hint="In some libraries True means 'drop'. In this course it means 'may attend'.")
+@mistake("causal_mask", keeps=0.5, hint="In some libraries True means 'drop'. In this course it means 'may attend'.")
 def true_means_drop(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).triu(n_k - n_q + 1).bool()
@@ -348,19 +388,25 @@ def shift_is_never_negative(n_q, n_k=None):
     return torch.ones(n_q, n_k).tril(max(0, n_k - n_q)).bool()
 
 
-@mistake("causal_mask", hint="The shift is how many positions came before the queries. Which size minus which?")
+@mistake(
+    "causal_mask", keeps=0.5, hint="The shift is how many positions came before the queries. Which size minus which?"
+)
 def shifts_the_wrong_way(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).tril(n_q - n_k).bool()
 
 
-@mistake("causal_mask", hint="There are two sizes: rows are queries, columns are keys.")
+@mistake("causal_mask", keeps=0.5, hint="There are two sizes: rows are queries, columns are keys.")
 def always_square(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_q).tril().bool()
 
 
-@mistake("causal_mask", hint="Rows are queries and columns are keys: which of the two does your first index count?")
+@mistake(
+    "causal_mask",
+    keeps=0.5,
+    hint="Rows are queries and columns are keys: which of the two does your first index count?",
+)
 def rows_are_keys(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).tril(n_k - n_q).bool().T
@@ -372,7 +418,7 @@ def zero_keys_taken_for_none(n_q, n_k=None):
     return torch.ones(n_q, n_k).tril(n_k - n_q).bool()
 
 
-@mistake("causal_mask", hint="A mask is boolean: yes or no. What is its dtype?")
+@mistake("causal_mask", keeps=0.5, hint="A mask is boolean: yes or no. What is its dtype?")
 def mask_of_ones_and_zeros(n_q, n_k=None):
     n_q, n_k = _mask_sizes(n_q, n_k)
     return torch.ones(n_q, n_k).tril(n_k - n_q)
@@ -407,7 +453,7 @@ def hides_queries_instead_of_keys(lengths, n):
     return (torch.arange(n) < lengths[:, None]).unsqueeze(-1)
 
 
-@mistake("padding_mask", hint="True = a real token. In some libraries it is the other way round.")
+@mistake("padding_mask", keeps=0.5, hint="True = a real token. In some libraries it is the other way round.")
 def true_is_padding(lengths, n):
     _check_lengths(lengths, n)
     return torch.arange(n) >= lengths[:, None, None]
@@ -425,7 +471,7 @@ def one_key_too_few(lengths, n):
     return torch.arange(1, n + 1) < lengths[:, None, None]
 
 
-@mistake("padding_mask", hint="The padding stands at the end here, not at the beginning.")
+@mistake("padding_mask", keeps=0.5, hint="The padding stands at the end here, not at the beginning.")
 def padding_on_the_left(lengths, n):
     _check_lengths(lengths, n)
     return torch.arange(n) >= n - lengths[:, None, None]
@@ -437,13 +483,15 @@ def as_wide_as_the_longest(lengths, n):
     return torch.arange(int(lengths.max())) < lengths[:, None, None]
 
 
-@mistake("padding_mask", hint="The shape is [B, 1, N]: leave the repetition over the queries to broadcasting.")
+@mistake(
+    "padding_mask", keeps=0.5, hint="The shape is [B, 1, N]: leave the repetition over the queries to broadcasting."
+)
 def repeated_for_every_query(lengths, n):
     _check_lengths(lengths, n)
     return (torch.arange(n) < lengths[:, None, None]).expand(len(lengths), n, n)
 
 
-@mistake("padding_mask", hint="Each sequence has its own length. Print the mask of the second one.")
+@mistake("padding_mask", keeps=0.5, hint="Each sequence has its own length. Print the mask of the second one.")
 def first_length_for_all(lengths, n):
     _check_lengths(lengths, n)
     return (torch.arange(n) < lengths[0]).expand(len(lengths), 1, n)
@@ -461,7 +509,7 @@ def accepts_negative_lengths(lengths, n):
     return torch.arange(n) < lengths[:, None, None]
 
 
-@mistake("padding_mask", hint="0 and 1 are numbers; the mask of this course is boolean.")
+@mistake("padding_mask", keeps=0.5, hint="0 and 1 are numbers; the mask of this course is boolean.")
 def padding_mask_of_numbers(lengths, n):
     _check_lengths(lengths, n)
     return (torch.arange(n) < lengths[:, None, None]).float()
@@ -514,7 +562,9 @@ def writes_into_the_first_mask(*masks):
     return allowed
 
 
-@mistake("combine_masks", hint="A product of masks as numbers is a number. The result has to be boolean again.")
+@mistake(
+    "combine_masks", keeps=0.5, hint="A product of masks as numbers is a number. The result has to be boolean again."
+)
 def product_of_numbers(*masks):
     _check_masks(masks)
     allowed = masks[0].float()
@@ -582,13 +632,13 @@ def _over_allowed(scores, mask):
     return softmax(widen(scores).masked_fill(~mask, -math.inf)).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="In this course True = may attend. Print the weights for an all-True mask.")
+@mistake("masked_softmax", keeps=0.5, hint="In this course True = may attend. Print the weights for an all-True mask.")
 def polarity_inverted(scores, mask):
     mask = _expanded(scores, mask)
     return _over_allowed(scores, ~mask)
 
 
-@mistake("masked_softmax", hint="exp(0) = 1: a score of zero is not a weight of zero.")
+@mistake("masked_softmax", keeps=0.5, hint="exp(0) = 1: a score of zero is not a weight of zero.")
 def scores_times_mask(scores, mask):
     mask = _expanded(scores, mask)
     weights = softmax(widen(scores) * mask)
@@ -597,6 +647,7 @@ def scores_times_mask(scores, mask):
 
 @mistake(
     "masked_softmax",
+    keeps=0.5,
     hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should any forbidden score become?",
 )
 def scores_times_minus_infinity(scores, mask):
@@ -606,7 +657,7 @@ def scores_times_minus_infinity(scores, mask):
     return softmax(product.masked_fill(~mask.any(-1, keepdim=True), -math.inf)).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="Add up a row of your weights. Where did the rest of the 1 go?")
+@mistake("masked_softmax", keeps=0.5, hint="Add up a row of your weights. Where did the rest of the 1 go?")
 def mask_after_the_softmax(scores, mask):
     mask = _expanded(scores, mask)
     return softmax(scores) * mask
@@ -682,7 +733,11 @@ def first_mask_for_all(scores, mask):
     return _over_allowed(scores, mask)
 
 
-@mistake("masked_softmax", hint="masked_fill returns a new tensor and leaves the old one alone. Where does yours go?")
+@mistake(
+    "masked_softmax",
+    keeps=0.5,
+    hint="masked_fill returns a new tensor and leaves the old one alone. Where does yours go?",
+)
 def masked_fill_not_assigned(scores, mask):
     mask = _expanded(scores, mask)
     scores.masked_fill(~mask, -math.inf)
@@ -708,14 +763,14 @@ def fills_the_callers_scores(scores, mask):
     return _over_allowed(scores, mask)
 
 
-@mistake("masked_softmax", hint="Adding 1 to an allowed score and 0 to a forbidden one forbids nothing.")
+@mistake("masked_softmax", keeps=0.5, hint="Adding 1 to an allowed score and 0 to a forbidden one forbids nothing.")
 def mask_added_as_a_number(scores, mask):
     mask = _expanded(scores, mask)
     weights = softmax(widen(scores) + mask.to(widen(scores).dtype))
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0).to(scores.dtype)
 
 
-@mistake("masked_softmax", hint="Which axis are the keys on? It is the last one, and its weights sum to 1.")
+@mistake("masked_softmax", keeps=0.5, hint="Which axis are the keys on? It is the last one, and its weights sum to 1.")
 def masked_softmax_over_queries(scores, mask):
     mask = _expanded(scores, mask)
     return softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-2).to(scores.dtype)
@@ -745,6 +800,7 @@ def no_maximum_subtracted(scores, mask):
 
 @mistake(
     "masked_softmax",
+    keeps=0.5,
     hint="Added so that nothing is divided by zero, this small number also takes its share of small sums.",
 )
 def small_number_under_the_fraction(scores, mask):
@@ -795,7 +851,11 @@ def masked_attention_without_scale(q, k, v, mask=None):
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else mask), q, v)
 
 
-@mistake("masked_attention", hint="The root belongs to the vectors in the dot product: queries and keys, not values.")
+@mistake(
+    "masked_attention",
+    keeps=0.5,
+    hint="The root belongs to the vectors in the dot product: queries and keys, not values.",
+)
 def masked_attention_scaled_by_d_v(q, k, v, mask=None):
     scores = _checked_scores(q, k, v, scale=v.shape[-1] ** -0.5)
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else mask), q, v)
@@ -818,7 +878,7 @@ def causal_without_being_asked(q, k, v, mask=None):
     return _mix(masked_softmax(scores, mask), q, v)
 
 
-@mistake("masked_attention", hint="True = may attend. What does an all-True mask give?")
+@mistake("masked_attention", keeps=0.5, hint="True = may attend. What does an all-True mask give?")
 def hides_what_is_allowed(q, k, v, mask=None):
     scores = _checked_scores(q, k, v)
     return _mix(masked_softmax(scores, _everything(scores) if mask is None else ~mask), q, v)
@@ -826,6 +886,7 @@ def hides_what_is_allowed(q, k, v, mask=None):
 
 @mistake(
     "masked_attention",
+    keeps=0.5,
     hint="Add up the weights of one query: the mask has to act before the 1 is shared out.",
 )
 def zeroes_the_weights_afterwards(q, k, v, mask=None):
@@ -837,7 +898,7 @@ def zeroes_the_weights_afterwards(q, k, v, mask=None):
     return _mix(weights, q, v)
 
 
-@mistake("masked_attention", hint="A value of zero is still a value with a weight. What has to be zero?")
+@mistake("masked_attention", keeps=0.5, hint="A value of zero is still a value with a weight. What has to be zero?")
 def zeroes_the_values_of_hidden_keys(q, k, v, mask=None):
     scores = _checked_scores(q, k, v)
     if mask is not None:
@@ -855,7 +916,9 @@ def mask_of_the_first_sequence(q, k, v, mask=None):
 
 
 @mistake(
-    "masked_attention", hint="One of keys and values decides, the other is mixed. Test with three different tensors."
+    "masked_attention",
+    keeps=0.5,
+    hint="One of keys and values decides, the other is mixed. Test with three different tensors.",
 )
 def mixes_the_keys(q, k, v, mask=None):
     scores = _checked_scores(q, k, v)
@@ -909,25 +972,35 @@ def _table(n, d, exponent, start=0, base=10000.0, first=torch.sin, second=torch.
 
 
 @mistake(
-    "sinusoidal_positions", hint="i counts pairs. The exponent is the even column over D: is it doubled once too often?"
+    "sinusoidal_positions",
+    keeps=0.5,
+    hint="i counts pairs. The exponent is the even column over D: is it doubled once too often?",
 )
 def exponent_doubled(n, d):
     return _table(n, d, lambda even: 2 * even / d)
 
 
-@mistake("sinusoidal_positions", hint="The exponent of pair i is 2i/D. Yours falls half as fast as it should.")
+@mistake(
+    "sinusoidal_positions", keeps=0.5, hint="The exponent of pair i is 2i/D. Yours falls half as fast as it should."
+)
 def exponent_counts_pairs(n, d):
     return _table(n, d, lambda even: even / 2 / d)
 
 
-@mistake("sinusoidal_positions", hint="The sine and the cosine of a pair share one angle: sin² + cos² should be 1.")
+@mistake(
+    "sinusoidal_positions",
+    keeps=0.5,
+    hint="The sine and the cosine of a pair share one angle: sin² + cos² should be 1.",
+)
 def cosine_has_its_own_speed(n, d):
     sines = _table(n, d, lambda even: even / d)
     sines[:, 1::2] = _table(n, d, lambda even: (even + 1) / d)[:, 1::2]
     return sines
 
 
-@mistake("sinusoidal_positions", hint="Interleave them: sine, cosine, sine, cosine. Yours has all sines first.")
+@mistake(
+    "sinusoidal_positions", keeps=0.5, hint="Interleave them: sine, cosine, sine, cosine. Yours has all sines first."
+)
 def all_sines_first(n, d):
     table = _table(n, d, lambda even: even / d)
     return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
@@ -935,6 +1008,7 @@ def all_sines_first(n, d):
 
 @mistake(
     "sinusoidal_positions",
+    keeps=0.5,
     hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds fall or rise?",
 )
 def speeds_rise(n, d):
@@ -989,13 +1063,16 @@ def base_of_one_thousand(n, d):
     return _table(n, d, lambda even: even / d, base=1000.0)
 
 
-@mistake("sinusoidal_positions", hint="`//` makes every exponent 0, so that all pairs turn at the same speed.")
+@mistake(
+    "sinusoidal_positions", keeps=0.5, hint="`//` makes every exponent 0, so that all pairs turn at the same speed."
+)
 def exponent_in_whole_numbers(n, d):
     return _table(n, d, lambda even: even // d)
 
 
 @mistake(
     "sinusoidal_positions",
+    keeps=0.5,
     hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are spread too far.",
 )
 def exponent_reaches_one(n, d):
@@ -1003,7 +1080,9 @@ def exponent_reaches_one(n, d):
 
 
 @mistake(
-    "sinusoidal_positions", hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?"
+    "sinusoidal_positions",
+    keeps=0.5,
+    hint="The position vectors are added to tokens of the default dtype. Which dtype are yours?",
 )
 def positions_in_float64(n, d):
     return _table(n, d, lambda even: even / d).double()
@@ -1037,6 +1116,7 @@ def tests_invariance(fn, x, perm):
 
 @mistake(
     "is_permutation_equivariant",
+    keeps=0.5,
     hint="A swap is its own inverse, a cycle is not. Which way round do you shuffle the outputs?",
 )
 def shuffles_the_outputs_the_wrong_way(fn, x, perm):
@@ -1046,6 +1126,7 @@ def shuffles_the_outputs_the_wrong_way(fn, x, perm):
 
 @mistake(
     "is_permutation_equivariant",
+    keeps=0.5,
     hint="The same numbers summed in another order differ in the last digits. Allow for that.",
 )
 def expects_equality_to_the_last_bit(fn, x, perm):
@@ -1117,7 +1198,11 @@ def always_yes(fn, x, perm):
     return True
 
 
-@mistake("is_permutation_equivariant", hint="A comparison of tensors gives a tensor. The caller wants a Python bool.")
+@mistake(
+    "is_permutation_equivariant",
+    keeps=0.5,
+    hint="A comparison of tensors gives a tensor. The caller wants a Python bool.",
+)
 def answers_with_a_tensor(fn, x, perm):
     _check_perm(x, perm)
     return (fn(x[perm]) - fn(x)[perm]).abs().max() <= 1e-6 * fn(x).abs().max()
@@ -1154,7 +1239,7 @@ def _search(fn, x, replace, tolerance=1e-6, rows=None):
     return None
 
 
-@mistake("first_leak", hint="Output row 2 looks at token 4. Which of the two numbers is asked for?")
+@mistake("first_leak", keeps=0.5, hint="Output row 2 looks at token 4. Which of the two numbers is asked for?")
 def reports_the_token_that_was_changed(fn, x):
     before = fn(x)
     for j in range(1, x.shape[0]):
@@ -1165,7 +1250,9 @@ def reports_the_token_that_was_changed(fn, x):
     return None
 
 
-@mistake("first_leak", hint="A row may peek at its neighbour and at nobody else. Which tokens do you change?")
+@mistake(
+    "first_leak", keeps=0.5, hint="A row may peek at its neighbour and at nobody else. Which tokens do you change?"
+)
 def changes_the_last_token_only(fn, x):
     changed = torch.cat([x[:-1], _noise(x)[-1:]])
     rows = _moved(fn(changed), fn(x))[:-1].nonzero().flatten().tolist()
@@ -1244,13 +1331,14 @@ def sets_later_tokens_to_zero(fn, x):
     return _search(fn, x, lambda old, new: torch.zeros_like(old))
 
 
-@mistake("first_leak", hint="A sum does not notice a new order. Replace the tokens by others.")
+@mistake("first_leak", keeps=0.5, hint="A sum does not notice a new order. Replace the tokens by others.")
 def reorders_later_tokens(fn, x):
     return _search(fn, x, lambda old, new: old.flip(0))
 
 
 @mistake(
     "first_leak",
+    keeps=0.5,
     hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you accuse the innocent.",
 )
 def marks_later_tokens_with_nan(fn, x):
@@ -1262,6 +1350,7 @@ def marks_later_tokens_with_nan(fn, x):
 
 @mistake(
     "first_leak",
+    keeps=0.5,
     hint="fn takes this N only: it may own a table of that size. Change the later tokens instead of cutting them off.",
 )
 def cuts_the_sequence(fn, x):
@@ -1272,7 +1361,7 @@ def cuts_the_sequence(fn, x):
     return None
 
 
-@mistake("first_leak", hint="Row i may depend on token i. Do you change that one as well?")
+@mistake("first_leak", keeps=0.5, hint="Row i may depend on token i. Do you change that one as well?")
 def changes_the_token_itself(fn, x):
     before = fn(x)
     for i in range(x.shape[0]):
@@ -1314,7 +1403,9 @@ def ends_one_row_early(fn, x):
     return _search(fn, x, lambda old, new: new, rows=range(x.shape[0] - 2))
 
 
-@mistake("first_leak", hint="The docstring says what to return when nothing leaks, and −1 is a row in Python.")
+@mistake(
+    "first_leak", keeps=0.5, hint="The docstring says what to return when nothing leaks, and −1 is a row in Python."
+)
 def minus_one_for_no_leak(fn, x):
     row = _search(fn, x, lambda old, new: new)
     return -1 if row is None else row
@@ -1325,7 +1416,11 @@ def says_whether_and_not_where(fn, x):
     return _search(fn, x, lambda old, new: new) is not None
 
 
-@mistake("first_leak", hint="You write into the caller's tokens. Work on a copy, and begin each row with the original.")
+@mistake(
+    "first_leak",
+    keeps=0.5,
+    hint="You write into the caller's tokens. Work on a copy, and begin each row with the original.",
+)
 def writes_into_x(fn, x):
     before = fn(x).clone()
     for i in range(x.shape[0] - 2, -1, -1):
@@ -1352,6 +1447,7 @@ def looks_the_wrong_way(fn, x):
 
 @mistake(
     "product_mask_evidence",
+    keeps=0.5,
     hint="A positive score times −inf is −inf, as it should be. Which sign is the harmless one?",
 )
 def signs_the_wrong_way_round(n):
@@ -1364,14 +1460,18 @@ def always_three_tokens(n):
 
 
 @mistake(
-    "product_mask_evidence", hint="The notes multiply by −inf above the diagonal only. Where are your telling scores?"
+    "product_mask_evidence",
+    keeps=0.5,
+    hint="The notes multiply by −inf above the diagonal only. Where are your telling scores?",
 )
 def scores_in_the_past(n):
     return torch.ones(n, n), torch.ones(n, n) - 2 * torch.ones(n, n).tril(), torch.ones(n, n).triu(1)
 
 
 @mistake(
-    "product_mask_evidence", hint="The scores themselves are finite: it is the product that makes infinities of them."
+    "product_mask_evidence",
+    keeps=0.5,
+    hint="The scores themselves are finite: it is the product that makes infinities of them.",
 )
 def infinite_scores(n):
     return torch.ones(n, n), torch.full((n, n), -math.inf), torch.full((n, n), math.nan)
@@ -1379,6 +1479,7 @@ def infinite_scores(n):
 
 @mistake(
     "product_mask_evidence",
+    keeps=0.5,
     hint="One matrix shows one thing. Does the second hold a zero, or the third a negative number, in the future?",
 )
 def both_ways_in_one(n):

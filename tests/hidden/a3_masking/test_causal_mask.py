@@ -41,6 +41,7 @@ def test_one_query_and_a_long_past(student):
     """One new token with a cache of ten others may look at everything."""
     assert_close(student.causal_mask(1, 11), torch.ones(1, 11).bool())
     assert_close(student.causal_mask(1), torch.ones(1, 1).bool())
+    assert not student.causal_mask(2).all(), "Of two tokens both look at both."
 
 
 @points(0.5)
@@ -48,6 +49,8 @@ def test_no_keys_is_not_the_same_as_no_argument(student):
     """n_k = 0 is a size, None is a missing one; and 0 counts as false in Python. No queries are a size too."""
     assert_close(student.causal_mask(3, 0), torch.ones(3, 0).bool())
     assert_close(student.causal_mask(0, 5), torch.ones(0, 5).bool())
+    share = student.causal_mask(2).double().mean()
+    assert_close(share, tensor(0.75), what="the share of keys that two tokens see")
 
 
 @points(0.5)

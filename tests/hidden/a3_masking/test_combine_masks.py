@@ -29,9 +29,11 @@ def test_the_masks_themselves_stay_as_they_are(student):
 
 @points(0.5)
 def test_one_mask_is_itself(student):
-    """With nothing to combine, the mask comes back, and a batch of one keeps its axis."""
+    """With nothing to combine, the mask comes back, and a batch of one keeps its axis. A mask that allows everything
+    changes nothing."""
     for mask in (rand(3, 5) > 0.5, rand(1, 1, 5) > 0.5):
         assert_close(student.combine_masks(mask), mask)
+        assert_close(student.combine_masks(torch.ones(5).bool(), mask), mask)
 
 
 @points(0.5)

@@ -18,6 +18,8 @@ def test_there_is_an_axis_for_the_queries(student):
     """[B, 1, N]: the axis in the middle lets the mask broadcast over the queries. Boolean, inputs untouched."""
     mask = call_twice(student.padding_mask, tensor([2, 5, 3]), 7)
     assert mask.dtype == torch.bool, "the mask should be boolean"
+    assert mask.any(), "every key is hidden"
+    assert not mask.all(), "no key is hidden"
     assert list(mask.shape) == [3, 1, 7], f"the shape is {list(mask.shape)}, and should be [B, 1, N] = [3, 1, 7]"
 
 

@@ -1,6 +1,6 @@
 """simple_self_attention: plain dot products, nobody looks ahead, every row a mixture."""
 
-from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor
+from autograder.suite import assert_close, call_twice, forbid, ones, points, randn, tensor
 
 pytestmark = [
     forbid(
@@ -22,7 +22,9 @@ def test_each_token_mixes_itself_and_what_came_before(student, reference):
 def test_the_first_token_sees_only_itself(student):
     """Row 0 has one key to choose from, so its output is the token itself. (x is a view of another tensor.)"""
     x = randn(7, 3, 5).transpose(0, 1)
-    assert_close(student.simple_self_attention(x)[:, 0], x[:, 0], what="row 0")
+    mixed = student.simple_self_attention(x)
+    assert_close(mixed[:, 0], x[:, 0], what="row 0")
+    assert (mixed - x).abs().max() > 0.01, "Every row is its own token: nothing is mixed."
 
 
 @points(1)
@@ -55,6 +57,8 @@ def test_gradients_flow_through_scores_and_sum(student, reference):
 @points(0.5)
 def test_all_positions_are_computed_at_once(student):
     """The number of operations should not grow with N: one product of matrices holds all the scores."""
+    assert_close(student.simple_self_attention(ones(5, 3)), ones(5, 3))
+    assert student.simple_self_attention(randn(5, 3)).std() > 0.01, "all rows are the same"
     short, long = (student.cost("simple_self_attention", randn(n, 3)).operations for n in (5, 23))
     assert short >= 2, "this took no tensor operation at all"
     assert long <= short + 2, (

@@ -26,6 +26,7 @@ def reshapes_straight_to_the_final_shape(x, num_heads):
 
 @mistake(
     "split_heads",
+    keeps=0.5,
     hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - 1: which of the two "
     "new axes should run slowly?",
 )
@@ -35,6 +36,7 @@ def deals_columns_out_in_turn(x, num_heads):
 
 @mistake(
     "split_heads",
+    keeps=0.5,
     hint="The columns are cut well, but the tokens still stand before the heads: attention would compare the heads of "
     "one token with each other.",
 )
@@ -42,13 +44,14 @@ def leaves_the_tokens_before_the_heads(x, num_heads):
     return x.reshape(x.shape[0], x.shape[1], num_heads, _head_size(x, num_heads))
 
 
-@mistake("split_heads", hint="The batch comes first in this course, then the heads: [B, H, N, d].")
+@mistake("split_heads", keeps=0.5, hint="The batch comes first in this course, then the heads: [B, H, N, d].")
 def puts_the_heads_before_the_batch(x, num_heads):
     return x.reshape(x.shape[0], x.shape[1], num_heads, _head_size(x, num_heads)).permute(2, 0, 1, 3)
 
 
 @mistake(
     "split_heads",
+    keeps=0.5,
     hint="Batch and heads are two axes: keep them apart. And a reshape to [B*H, N, d] moves nothing either, so tokens "
     "end up in the wrong head.",
 )
@@ -104,7 +107,7 @@ def always_makes_two_heads(x, num_heads):
     return x.reshape(x.shape[0], x.shape[1], 2, -1).transpose(1, 2)
 
 
-@mistake("split_heads", hint="Only the first sentence is split. Try a batch of two different ones.")
+@mistake("split_heads", keeps=0.5, hint="Only the first sentence is split. Try a batch of two different ones.")
 def splits_the_first_sentence_only(x, num_heads):
     d_head = _head_size(x, num_heads)
     return x[:1].reshape(1, x.shape[1], num_heads, d_head).transpose(1, 2).repeat(x.shape[0], 1, 1, 1)
@@ -122,7 +125,9 @@ def reshapes_without_moving_the_heads_back(x):
     return x.reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
-@mistake("merge_heads", hint="Your columns alternate between the heads. A head's numbers should stay together.")
+@mistake(
+    "merge_heads", keeps=0.5, hint="Your columns alternate between the heads. A head's numbers should stay together."
+)
 def interleaves_the_heads(x):
     return x.permute(0, 2, 3, 1).reshape(x.shape[0], x.shape[2], -1)
 
@@ -150,7 +155,7 @@ def joins_the_heads_in_reverse(x):
     return x.flip(1).transpose(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
 
-@mistake("merge_heads", hint="You swapped the tokens with d. Which two axes did split_heads swap?")
+@mistake("merge_heads", keeps=0.5, hint="You swapped the tokens with d. Which two axes did split_heads swap?")
 def swaps_tokens_and_columns(x):
     return x.permute(0, 3, 1, 2).reshape(x.shape[0], x.shape[2], -1)
 
@@ -182,6 +187,7 @@ def _thirds(x, w_qkv, num_heads, order=(0, 1, 2)):
 
 @mistake(
     "fused_qkv",
+    keeps=0.5,
     hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: the matrix is [W_Q, "
     "W_K, W_V], and each of them holds all heads.",
 )
@@ -201,7 +207,7 @@ def reads_values_before_keys(x, w_qkv, num_heads):
     return _thirds(x, w_qkv, num_heads, (0, 2, 1))
 
 
-@mistake("fused_qkv", hint="The three parts lie behind each other in blocks; you take every third column.")
+@mistake("fused_qkv", keeps=0.5, hint="The three parts lie behind each other in blocks; you take every third column.")
 def takes_every_third_column(x, w_qkv, num_heads):
     _check_fused(w_qkv, num_heads)
     y = x @ w_qkv
@@ -210,6 +216,7 @@ def takes_every_third_column(x, w_qkv, num_heads):
 
 @mistake(
     "fused_qkv",
+    keeps=0.5,
     hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut the columns only, "
     "then move axes.",
 )
@@ -222,6 +229,7 @@ def reshapes_the_fused_product_at_once(x, w_qkv, num_heads):
 
 @mistake(
     "fused_qkv",
+    keeps=0.5,
     hint="You took D // H for the head size. D says nothing about d: count the columns of w_qkv.",
 )
 def assumes_the_width_is_heads_times_head_size(x, w_qkv, num_heads):
@@ -235,7 +243,11 @@ def assumes_the_width_is_heads_times_head_size(x, w_qkv, num_heads):
     return tuple(part.reshape(shape).transpose(1, 2) for part in parts)
 
 
-@mistake("fused_qkv", hint="nn.Linear stores [out, in] and multiplies by the transpose. Here weights are [in, out].")
+@mistake(
+    "fused_qkv",
+    keeps=0.5,
+    hint="nn.Linear stores [out, in] and multiplies by the transpose. Here weights are [in, out].",
+)
 def multiplies_by_the_transpose(x, w_qkv, num_heads):
     _check_fused(w_qkv, num_heads)
     return _thirds(x, w_qkv.T, num_heads)
@@ -342,6 +354,7 @@ def scales_by_the_value_size(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=N
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="The heads are side by side, and nothing mixes them. What is the last of the four products?",
 )
 def forgets_the_output_matrix(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
@@ -355,13 +368,14 @@ def _without_output(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv):
     return merge_heads(masked_attention(q, k, v, _head_axis(mask)))
 
 
-@mistake("multi_head_attention", hint="w_o is [H*d_v, D] and multiplies from the right, as it stands.")
+@mistake("multi_head_attention", keeps=0.5, hint="w_o is [H*d_v, D] and multiplies from the right, as it stands.")
 def transposes_the_output_matrix(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     return _without_output(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv) @ w_o.T
 
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="nn.Linear keeps its weight as [out, in]; this course keeps [in, out]. A square matrix hides the difference.",
 )
 def projects_with_the_transposes(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
@@ -382,6 +396,7 @@ def takes_the_head_size_from_the_width(x, w_q, w_k, w_v, w_o, num_heads, mask=No
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each query should "
     "distribute over the keys, so which sum must be 1?",
 )
@@ -431,6 +446,7 @@ def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="The heads are cut by a reshape to the final shape, which mixes the tokens. Use split_heads.",
 )
 def splits_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
@@ -442,6 +458,7 @@ def splits_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged in: tokens of one "
     "sentence become heads. Move the heads first.",
 )
@@ -461,6 +478,7 @@ def merges_batch_and_heads_by_reshaping(x, w_q, w_k, w_v, w_o, num_heads, mask=N
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="The heads' answers are merged without moving the heads back next to d: a row holds several tokens.",
 )
 def merges_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
@@ -472,6 +490,7 @@ def merges_by_reshaping_alone(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="After the transpose the memory is not in the order of the axes: `view` refuses. reshape copies where it "
     "must.",
 )
@@ -619,13 +638,18 @@ def asks_with_the_second_sequence(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x
     return _layer(source, w_q, w_k, w_v, w_o, num_heads, mask, x)
 
 
-@mistake("multi_head_attention", hint="Keys and values are exchanged: which decides the weights, and which is mixed?")
+@mistake(
+    "multi_head_attention",
+    keeps=0.5,
+    hint="Keys and values are exchanged: which decides the weights, and which is mixed?",
+)
 def exchanges_keys_and_values(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, lambda q, k, v, mask: masked_attention(q, v, k, mask))
 
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A V; else W_V does "
     "nothing.",
 )
@@ -737,6 +761,7 @@ def _answers(x, w_q, w_k, w_v, w_heads, num_heads, mask):
 
 @mistake(
     "multi_head_sum",
+    keeps=0.5,
     hint="Your answer is the mean over the heads. The notes' words, a weighted average, mislead: the weights are "
     "matrices, and the heads are added.",
 )
@@ -746,6 +771,7 @@ def averages_the_heads(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
 
 @mistake(
     "multi_head_sum",
+    keeps=0.5,
     hint="The queries stand in the place of the values, as in the notes' formula. What is mixed by the weights?",
 )
 def mixes_the_queries(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
@@ -775,12 +801,16 @@ def stacks_the_matrices_in_the_wrong_order(x, w_q, w_k, w_v, w_heads, num_heads,
     return y @ w_heads.transpose(0, 1).reshape(-1, w_heads.shape[2])
 
 
-@mistake("multi_head_sum", hint="The matrices are used in reverse: head 0 writes with w_heads[0].")
+@mistake("multi_head_sum", keeps=0.5, hint="The matrices are used in reverse: head 0 writes with w_heads[0].")
 def pairs_heads_and_matrices_in_reverse(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     return (_answers(x, w_q, w_k, w_v, w_heads, num_heads, mask) @ w_heads.flip(0)).sum(dim=1)
 
 
-@mistake("multi_head_sum", hint="The heads' outputs are not added yet: the answer is [B, N, D], without a head axis.")
+@mistake(
+    "multi_head_sum",
+    keeps=0.5,
+    hint="The heads' outputs are not added yet: the answer is [B, N, D], without a head axis.",
+)
 def forgets_the_sum(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     return _answers(x, w_q, w_k, w_v, w_heads, num_heads, mask) @ w_heads
 
@@ -836,6 +866,7 @@ def _shared(q, k, v):
 
 @mistake(
     "grouped_query_attention",
+    keeps=0.5,
     hint="Your heads read 0 1 2 0 1 2. Neighbouring query heads share: 0 0 1 1 2 2. torch repeats in both orders.",
 )
 def deals_the_key_heads_out_in_turn(q, k, v, mask=None):
@@ -909,7 +940,9 @@ def shares_unevenly(q, k, v, mask=None):
 
 
 @mistake(
-    "grouped_query_attention", hint="Your groups are shifted by one. Heads count from 0: heads 0 … H/H_kv - 1 are one."
+    "grouped_query_attention",
+    keeps=0.5,
+    hint="Your groups are shifted by one. Heads count from 0: heads 0 … H/H_kv - 1 are one.",
 )
 def counts_the_heads_from_one(q, k, v, mask=None):
     group = _group(q, k, v)
@@ -990,7 +1023,7 @@ def takes_square_projections(b, n, d_model, num_heads, d_head):
     )
 
 
-@mistake("attention_flops", hint="The batch does not count in your answer.")
+@mistake("attention_flops", keeps=0.5, hint="The batch does not count in your answer.")
 def forgets_the_batch(b, n, d_model, num_heads, d_head):
     _flops(b, n, d_model, num_heads, d_head)
     return _flops(1, n, d_model, num_heads, d_head)
@@ -1003,7 +1036,9 @@ def leaves_the_output_out_of_the_total(b, n, d_model, num_heads, d_head):
 
 
 @mistake(
-    "attention_flops", hint="Scores are counted for half of the pairs, as if masked pairs were free. They are not."
+    "attention_flops",
+    keeps=0.5,
+    hint="Scores are counted for half of the pairs, as if masked pairs were free. They are not.",
 )
 def counts_half_of_the_pairs(b, n, d_model, num_heads, d_head):
     one = b * n * (n + 1) * num_heads * d_head
@@ -1048,7 +1083,7 @@ def counts_elements(n, num_heads, bytes_per_element):
     return num_heads * n * n
 
 
-@mistake("attention_matrix_bytes", hint="One matrix is counted. Each head has its own.")
+@mistake("attention_matrix_bytes", keeps=0.5, hint="One matrix is counted. Each head has its own.")
 def counts_one_head(n, num_heads, bytes_per_element):
     _check_bytes(n, num_heads, bytes_per_element)
     return n * n * bytes_per_element
@@ -1074,13 +1109,15 @@ def answers_in_mebibytes(n, num_heads, bytes_per_element):
     return num_heads * n * n * bytes_per_element / 1024**2
 
 
-@mistake("attention_matrix_bytes", hint="Half precision is assumed. The bytes of an element are an argument.")
+@mistake(
+    "attention_matrix_bytes", keeps=0.5, hint="Half precision is assumed. The bytes of an element are an argument."
+)
 def assumes_two_bytes(n, num_heads, bytes_per_element):
     _check_bytes(n, num_heads, bytes_per_element)
     return num_heads * n * n * 2
 
 
-@mistake("attention_matrix_bytes", hint="Only the causal half is counted; the whole square is stored.")
+@mistake("attention_matrix_bytes", keeps=0.5, hint="Only the causal half is counted; the whole square is stored.")
 def counts_the_lower_triangle(n, num_heads, bytes_per_element):
     _check_bytes(n, num_heads, bytes_per_element)
     return num_heads * n * (n + 1) // 2 * bytes_per_element
@@ -1099,7 +1136,9 @@ def _check_width(d_model):
         raise ValueError(f"d_model must be at least 1, got {d_model}")
 
 
-@mistake("crossover_length", hint="N = D: there are four projections, and scores and values are two products.")
+@mistake(
+    "crossover_length", keeps=0.5, hint="N = D: there are four projections, and scores and values are two products."
+)
 def answers_the_width(d_model):
     _check_width(d_model)
     return d_model
@@ -1117,7 +1156,11 @@ def compares_the_scores_alone(d_model):
     return 4 * d_model
 
 
-@mistake("crossover_length", hint="The output projection is missing on your side of the projections: four, not three.")
+@mistake(
+    "crossover_length",
+    keeps=0.5,
+    hint="The output projection is missing on your side of the projections: four, not three.",
+)
 def forgets_the_output_projection(d_model):
     _check_width(d_model)
     return 3 * d_model // 2
@@ -1135,7 +1178,7 @@ def answers_a_float(d_model):
     return 8 * d_model**2 / (4 * d_model)
 
 
-@mistake("crossover_length", hint="N = D²: divide 8 N D² = 4 N² D by everything that stands on both sides.")
+@mistake("crossover_length", keeps=0.5, hint="N = D²: divide 8 N D² = 4 N² D by everything that stands on both sides.")
 def answers_the_square(d_model):
     _check_width(d_model)
     return d_model**2
@@ -1176,7 +1219,9 @@ def tries_half_precision_only(n, num_heads, claimed):
     return _search(n, num_heads, claimed, sizes=(2,))
 
 
-@mistake("explain_memory_figure", hint="float32 and float64 only: the lecture's figure has smaller elements.")
+@mistake(
+    "explain_memory_figure", keeps=0.5, hint="float32 and float64 only: the lecture's figure has smaller elements."
+)
 def tries_wide_elements_only(n, num_heads, claimed):
     return _search(n, num_heads, claimed, sizes=(4, 8))
 
@@ -1198,14 +1243,18 @@ def returns_the_pair_in_reverse(n, num_heads, claimed):
 
 
 @mistake(
-    "explain_memory_figure", hint="A figure in one decimal would pass. Three decimals are given: compare to three."
+    "explain_memory_figure",
+    keeps=0.5,
+    hint="A figure in one decimal would pass. Three decimals are given: compare to three.",
 )
 def compares_too_loosely(n, num_heads, claimed):
     return _search(n, num_heads, claimed, tolerance=0.05)
 
 
 @mistake(
-    "explain_memory_figure", hint="Floats are hardly ever exactly equal: the figure was rounded to three decimals."
+    "explain_memory_figure",
+    keeps=0.5,
+    hint="Floats are hardly ever exactly equal: the figure was rounded to three decimals.",
 )
 def compares_exactly(n, num_heads, claimed):
     return _search(n, num_heads, claimed, tolerance=0.0)
