@@ -76,20 +76,32 @@ def padding_mask(lengths, n):
     return torch.arange(n) < lengths[:, None, None]
 
 
+def widen(x):
+    """Half precision as float32; everything else as it is."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 def masked_softmax(scores, mask):
     """Softmax of scores [..., N_q, N_k] over the allowed keys; a query with no allowed key gets a row of zeros."""
-    wide = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
+    wide = widen(scores)
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., N_q, 1]
     wide = wide.masked_fill(~mask, float("-inf")).masked_fill(empty, 0.0)
     return torch.softmax(wide, dim=-1).masked_fill(~mask, 0.0).to(scores.dtype)
 
 
 def masked_attention(q, k, v, mask=None):
-    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v]."""
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # [..., N_q, N_k]
+    """softmax(q kᵀ / √d) v with q [..., N_q, d], k [..., N_k, d], v [..., N_k, d_v] -> [..., N_q, d_v].
+
+    Half precision is computed in float32. ValueError where q and k differ in width, or k and v in length.
+    """
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(f"queries have {q.shape[-1]} features and keys {k.shape[-1]}")
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"there are {k.shape[-2]} keys and {v.shape[-2]} values")
+    scores = widen(q) @ widen(k).transpose(-2, -1) / math.sqrt(q.shape[-1])  # [..., N_q, N_k]
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
-    return masked_softmax(scores, mask) @ v
+    return (masked_softmax(scores, mask) @ widen(v)).to(q.dtype)
 
 
 # %% [markdown]
@@ -311,7 +323,8 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None)
         x_kv: [B, N_k, D_kv], where keys and values come from; None: from x.
 
     Returns:
-        [B, N, D] in the dtype of x. A query with no key allowed gives a row of zeros.
+        [B, N, D] in the dtype of x; half precision computes its scores and softmax in float32. A query with no key
+        allowed gives a row of zeros.
 
     Raises:
         ValueError: the columns of w_q, w_k or w_v do not divide into num_heads; w_q and w_k differ in their columns;
@@ -514,7 +527,8 @@ def grouped_query_attention(q, k, v, mask=None):
         mask: bool, True = may attend, as in multi_head_attention; four axes: broadcastable to [B, H, N_q, N_k].
 
     Returns:
-        [B, H, N_q, d_v] in the dtype of q; query head h reads key and value head h // (H / H_kv).
+        [B, H, N_q, d_v] in the dtype of q; query head h reads key and value head h // (H / H_kv). Half precision
+        computes its scores and softmax in float32.
 
     Raises:
         ValueError: H is not a multiple of H_kv, or k and v differ in heads; both numbers in the message.

@@ -1440,3 +1440,22 @@ def stretches_the_row_itself(table, word):
     quiet = v * factor
     v *= 1.5
     return loud, quiet
+
+
+@mistake(
+    "break_the_equivalence",
+    hint="However short a fixed part of the word is: another row may have a smaller product with it.",
+    replace=("v * dots[dots > 0].min() / (2 * (v @ v))", "v * 1e-3"),
+)
+def quiet_is_a_thousandth_of_the_word(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    hint="Each length has a lower bound, as if short vectors were longer. Only the zero vector is special.",
+    replace=(
+        "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
+        "u.norm(dim=-1).clamp_min(1e-8) * v.norm(dim=-1).clamp_min(1e-8)",
+    ),
+)
+def each_length_has_a_lower_bound(): ...

@@ -85,9 +85,9 @@ def test_gradients_flow_to_both_vectors(student, reference):
 
 @points(1)
 def test_short_vectors_are_no_special_case(student, reference):
-    """A vector of length 0.000001 has a direction like any other. A small number in the denominator outweighs it."""
-    u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-5], [1e-6], [1.0]])
-    v = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-5], [1e-6], [1e-6]])
+    """A vector of length 10⁻¹⁰ has a direction like any other. A small number in the denominator outweighs it."""
+    u = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-6], [1.0]])
+    v = (rand(5, 4) + 0.5) * tensor([[1e-3], [1e-4], [1e-10], [1e-6], [1e-10]])
     assert_close(student.cosine_similarity(u, v), reference.cosine_similarity(u, v))
 
 

@@ -1727,3 +1727,19 @@ def effects_as_tensors(score, state_a, state_b, states):
 def effect_without_checks(score, state_a, state_b, states):
     a, b = score(state_a, states), score(state_b.expand_as(state_a), states)
     return _largest(a - b), _largest(softmax(a) - softmax(b))
+
+
+@mistake(
+    "attend",
+    hint="`squeeze()` takes out every axis of size 1. What is left of the context of one sentence?",
+    replace=(".squeeze(1)", ".squeeze()"),
+)
+def context_of_one_sentence_loses_its_axis(): ...
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="A batch of one sentence is a batch: keep its axis.",
+    replace=("attention_weights(q, k) @ v", "(attention_weights(q, k) @ v).squeeze(0)"),
+)
+def attention_loses_a_batch_of_one(): ...

@@ -38,11 +38,13 @@ def test_large_scores_do_not_overflow(student):
 
 @points(0.5)
 def test_one_position_takes_all(student):
-    """With one position there is nothing to choose: its weight is 1 and the context is its state."""
-    states = randn(2, 1, 3)
-    context, weights = student.attend(full((2, 1), -7.0), states)
-    assert_close(weights, full((2, 1), 1.0), what="weights")
-    assert_close(context, states[:, 0], what="context")
+    """With one position there is nothing to choose: its weight is 1 and the context is its state. One sentence and one
+    feature keep their axes."""
+    for batch, width in ((2, 3), (1, 1)):
+        states = randn(batch, 1, width)
+        context, weights = student.attend(full((batch, 1), -7.0), states)
+        assert_close(weights, full((batch, 1), 1.0), what="weights")
+        assert_close(context, states[:, 0], what="context")
 
 
 @points(1)

@@ -32,9 +32,11 @@ def test_sizes_that_all_coincide(student, reference):
 
 @points(1)
 def test_no_batch_and_two_leading_axes(student, reference):
-    """Leading axes are only carried along, however many there are. (d = 1 here.)"""
+    """Leading axes are only carried along, however many there are, one sentence too. (d = 1 here.)"""
     q, k, v = randn(2, 3, 4, 1), randn(2, 3, 6, 1), randn(2, 3, 6, 7)
-    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+    expected = reference.scaled_dot_product_attention(q, k, v)
+    assert_close(student.scaled_dot_product_attention(q, k, v), expected)
+    assert_close(student.scaled_dot_product_attention(q[:1, 0], k[:1, 0], v[:1, 0]), expected[:1, 0])
     q, k, v = q[0, 0], k[0, 0], v[0, 0]
     assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
 

@@ -588,7 +588,9 @@ def allowed_where_the_masks_agree(*masks):
     return allowed
 
 
-@mistake("combine_masks", hint="Masks come in several shapes, [N_q, N_k] and [B, 1, N_k]. Let them broadcast.")
+@mistake(
+    "combine_masks", keeps=0.5, hint="Masks come in several shapes, [N_q, N_k] and [B, 1, N_k]. Let them broadcast."
+)
 def masks_must_have_one_shape(*masks):
     _check_masks(masks)
     return torch.stack(masks).all(dim=0)
@@ -1171,6 +1173,7 @@ def uses_a_shuffle_of_its_own(fn, x, perm):
 
 @mistake(
     "is_permutation_equivariant",
+    keeps=0.5,
     hint="Summed over the rows, the two sides are equal in whatever order the rows stand. Compare row by row.",
 )
 def compares_the_sums_only(fn, x, perm):
@@ -1259,7 +1262,11 @@ def changes_the_last_token_only(fn, x):
     return rows[0] if rows else None
 
 
-@mistake("first_leak", hint="A row may look two tokens ahead, or at the last token only. Which tokens do you change?")
+@mistake(
+    "first_leak",
+    keeps=0.5,
+    hint="A row may look two tokens ahead, or at the last token only. Which tokens do you change?",
+)
 def changes_the_next_token_only(fn, x):
     return _search(fn, x, lambda old, new: torch.cat([new[:1], old[1:]]))
 
@@ -1505,3 +1512,43 @@ def fine_by_luck(n):
 )
 def only_the_failures(n):
     return -torch.ones(n, n), torch.zeros(n, n)
+
+
+@mistake(
+    "simple_self_attention",
+    hint="Scores of 0 are hidden, wherever they stand. Two tokens at right angles have the score 0 and see each other.",
+    replace=[
+        (
+            "future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(diagonal=1)",
+            "future = scores.tril() == 0",
+        ),
+    ],
+)
+def takes_scores_of_zero_for_the_future(): ...
+
+
+@mistake(
+    "is_permutation_equivariant",
+    hint="The mean of the differences hides one that is large among many that are zero.",
+    replace=[
+        (".abs().max() <= 1e-6 * size", ".abs().mean() <= 1e-4 * size"),
+        ("last.abs().max()", "last.abs().mean()"),
+    ],
+)
+def averages_the_differences(): ...
+
+
+@mistake(
+    "first_leak",
+    hint="A row is compared with the largest of all rows. It may be a billionth of it and leak all the same.",
+    replace=("torch.maximum(after[i].abs().max(), before[i].abs().max())", "before.abs().max()"),
+)
+def compares_with_the_whole_output(): ...
+
+
+@mistake(
+    "first_leak",
+    hint="A row that falls has moved as well: look at the size of the difference.",
+    replace=("(after[i] - before[i]).abs().max()", "(after[i] - before[i]).max()"),
+)
+def sees_rows_that_grow_only(): ...

@@ -114,12 +114,17 @@ def test_rounding_is_no_leak_and_a_small_leak_is_one(student):
     x = randn(7, 5)
     assert_equal(student.first_leak(running_by_subtraction, x), None)
     assert_equal(student.first_leak(adding(((4, 0), lambda x: 0.02 * x[5, 3])), x), 4)
+    for highest in (9.0, -9.0):  # whatever it is replaced by, the row falls, or rises
+        x[5, 3] = highest
+        assert_equal(student.first_leak(adding(((4, 0), lambda x: 0.02 * x[5, 3])), x), 4)
 
 
 @points(1)
 def test_outputs_may_be_tiny_or_huge(student):
-    """What counts as moved depends on how large the row is: here 1e-9 and 1e12."""
+    """What counts as moved depends on how large the row is: 1e-9 and 1e12, and a row of 1e-9 beside others of 1."""
     x = randn(7, 5)
+    sizes = torch.ones(7, 1).double().index_fill(0, tensor([2]), 1e-9)
+    assert_equal(student.first_leak(lambda x: sizes * adding((2, lambda x: x[5]))(x), x), 2)
     assert_equal(student.first_leak(lambda x: 1e-9 * open_attention(x), x), 0)
     assert_equal(student.first_leak(lambda x: 1e12 * running_by_subtraction(x), x), None)
 

@@ -27,6 +27,11 @@ def first_negated(x):
     return torch.cat([-2 * x[:1], 2 * x[1:]])
 
 
+def one_number_moved(x):
+    """A single one, by two thousandths of the largest."""
+    return x + 0.002 * x.abs().max() * torch.zeros_like(x).index_put((tensor([2]), tensor([1])), tensor(1.0))
+
+
 def third_grown(x):
     """Row 3 by a hundredth."""
     return torch.cat([x[:3], 1.01 * x[3:4], x[4:]])
@@ -82,6 +87,7 @@ def test_rounding_is_not_a_difference(student):
     assert_equal(verdict(student, centred, 1e3 * x, perm), True)
     assert_equal(verdict(student, attention, x, perm), True)
     assert_equal(verdict(student, third_grown, x, perm), False)
+    assert_equal(verdict(student, one_number_moved, randn(97, 5), list(range(96, -1, -1))), False)
 
 
 @points(1)

@@ -142,7 +142,7 @@ def einsum_from_end_to_end(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     q = torch.einsum("bnm,mhd->bhnd", x, w_q.reshape(-1, num_heads, d))
     k = torch.einsum("bnm,mhd->bhnd", source, w_k.reshape(-1, num_heads, d))
     v = torch.einsum("bnm,mhd->bhnd", source, w_v.reshape(-1, num_heads, d_v))
-    scores = torch.einsum("bhid,bhjd->bhij", q, k) * d**-0.5
+    scores = torch.einsum("bhid,bhjd->bhij", q * d**-0.5, k)
     allowed = torch.ones((), dtype=torch.bool) if mask is None else _four_axes(mask)
     weights = masked_softmax(scores, allowed.expand(scores.shape))
     return torch.einsum("bhij,bhjd,hdm->bim", weights, v, w_o.reshape(num_heads, d_v, -1))

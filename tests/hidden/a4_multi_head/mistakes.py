@@ -294,7 +294,7 @@ def _head_axis(mask):
 
 
 def _attend_scaled(q, k, v, mask, scale):
-    scores = q @ k.transpose(-2, -1) / scale
+    scores = (q / scale) @ k.transpose(-2, -1)
     if mask is None:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     return masked_softmax(scores, mask) @ v
@@ -402,7 +402,7 @@ def takes_the_head_size_from_the_width(x, w_q, w_k, w_v, w_o, num_heads, mask=No
 )
 def normalizes_over_the_queries(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
         if mask is None:
             return torch.softmax(scores, dim=2) @ v
         allowed = mask.expand(scores.shape)
@@ -572,7 +572,7 @@ def transposes_the_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
 )
 def multiplies_the_scores_by_the_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
         return torch.softmax(scores if mask is None else scores * mask, dim=-1) @ v
 
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
@@ -585,7 +585,7 @@ def multiplies_the_scores_by_the_mask(x, w_q, w_k, w_v, w_o, num_heads, mask=Non
 )
 def masks_after_the_softmax(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
-        weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+        weights = torch.softmax((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), dim=-1)
         return (weights if mask is None else weights * mask) @ v
 
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
@@ -598,7 +598,7 @@ def masks_after_the_softmax(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=No
 )
 def leaves_nan_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
         return torch.softmax(scores if mask is None else scores.masked_fill(~mask, float("-inf")), dim=-1) @ v
 
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
@@ -611,7 +611,7 @@ def leaves_nan_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=No
 )
 def averages_where_no_key_is_allowed(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     def attend(q, k, v, mask):
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
         return torch.softmax(scores if mask is None else scores.masked_fill(~mask, -1e9), dim=-1) @ v
 
     return _layer(x, w_q, w_k, w_v, w_o, num_heads, mask, x_kv, attend)
@@ -1272,3 +1272,72 @@ def returns_the_nearest(n, num_heads, claimed):
 @mistake("explain_memory_figure", hint="No figure is ever explained: is the comparison ever true for 1.28?")
 def explains_nothing(n, num_heads, claimed):
     return None
+
+
+@mistake(
+    "multi_head_sum",
+    hint="A mask of four axes may say something else to each head.",
+    replace=(
+        "masked_attention(q, k, v, mask)",
+        "masked_attention(q, k, v, mask[:, :1] if mask is not None and mask.dim() == 4 else mask)",
+    ),
+)
+def sums_under_the_mask_of_head_zero(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Three query heads cannot share six key heads: which of the two numbers must be a multiple of the other?",
+    replace=[
+        ("if num_heads % num_kv_heads:", "if max(num_heads, num_kv_heads) % min(num_heads, num_kv_heads):"),
+        ("group = num_heads // num_kv_heads", "group = max(num_heads // num_kv_heads, 1)"),
+        ("k.repeat_interleave(group, dim=1)", "k.repeat_interleave(group, dim=1)[:, :num_heads]"),
+        ("v.repeat_interleave(group, dim=1)", "v.repeat_interleave(group, dim=1)[:, :num_heads]"),
+    ],
+)
+def shares_more_key_heads_than_there_are_queries(): ...
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="In half precision products beyond 65504 are infinite. Widen before you multiply.",
+    replace=(
+        "return masked_attention(q, k, v, mask)",
+        """
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        return masked_softmax(scores, allowed) @ v
+        """,
+    ),
+)
+def groups_overflow_in_half(): ...
+
+
+@mistake(
+    "multi_head_attention",
+    hint="In half precision products beyond 65504 are infinite. Widen before you multiply.",
+    replace=(
+        "y = masked_attention(q, k, v, mask)  # [B, H, N, d_v]",
+        """
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        y = masked_softmax(scores, allowed) @ v
+        """,
+    ),
+)
+def scores_overflow_in_half(): ...
+
+
+@mistake(
+    "multi_head_attention",
+    hint="-10000 is a number, and allowed scores may be lower. Which one is lower than all of them?",
+    replace=(
+        "y = masked_attention(q, k, v, mask)  # [B, H, N, d_v]",
+        """
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        y = (torch.softmax(scores.masked_fill(~allowed, -1e4), dim=-1) * allowed) @ v
+        """,
+    ),
+)
+def fills_with_minus_ten_thousand(): ...

@@ -29,6 +29,9 @@ pytestmark = [
 ]
 
 
+LOW = full((5, 5, 3, 7), -1e12)
+
+
 @points(2)
 def test_neighbouring_query_heads_share_one_value_head(student):
     """Value head g holds the number g + 1 everywhere. Read the answers off head by head: equal ones are neighbours."""
@@ -65,9 +68,10 @@ def test_one_key_head_for_all_and_one_for_each(student, reference):
 
 @points(2)
 def test_masks_of_two_three_and_four_axes(student):
-    """[N_q, N_k] is for all; [B, N_q, N_k] is one a sentence, here as many as heads; four axes are used as they are."""
-    q, k, v = zeros(5, 5, 3, 7), randn(5, 1, 3, 7), randn(5, 1, 3, 2)
-    for shape in ((3, 3), (5, 3, 3), (1, 5, 3, 3)):
+    """[N_q, N_k] is for all; [B, N_q, N_k] is one a sentence, here as many as heads; four axes are used as they are.
+    There the scores are −10¹²: whatever stands in for "forbidden" must be smaller than any number."""
+    k, v = ones(5, 1, 3, 7), randn(5, 1, 3, 2)
+    for shape, q in (((3, 3), zeros(5, 5, 3, 7)), ((5, 3, 3), zeros(5, 5, 3, 7)), ((1, 5, 3, 3), LOW)):
         mask = (rand(*shape) < 0.5) | eye(3).bool()
         share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
         share = share.unsqueeze(1) if share.dim() == 3 else share
@@ -77,7 +81,9 @@ def test_masks_of_two_three_and_four_axes(student):
 
 @points(1)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out."""
+    """float16 in, float16 out; a product of 90000, before the scale, is beyond float16: widen before you multiply."""
+    q, k = (300 * torch.eye(2)).half().expand(1, 2, 2, 2), (300 * torch.eye(2)).half().expand(1, 1, 2, 2)
+    assert_close(student.grouped_query_attention(q, k, k), q, what="the answer to products of 90000")
     q, k, v = randn(1, 6, 2, 3).half(), randn(1, 2, 5, 3).half(), full((1, 2, 5, 3), 3.0).half()
     assert_close(student.grouped_query_attention(q, k, v), full((1, 6, 2, 3), 3.0).half(), atol=2e-2)
 
@@ -97,9 +103,11 @@ def test_a_shared_head_collects_the_gradients_of_its_group(student, reference):
 
 @points(1)
 def test_heads_that_cannot_be_shared_evenly_are_refused(student):
-    """Seven query heads for three key heads; three key heads and two or six value heads: ValueError, both numbers."""
+    """Seven query heads for three key heads, or three for six; three key heads and two or six value heads: ValueError,
+    both numbers."""
     f = student.grouped_query_attention
     assert_refused(f, randn(1, 7, 2, 5), randn(1, 3, 2, 5), randn(1, 3, 2, 5), sizes=(7, 3))
+    assert_refused(f, randn(1, 3, 2, 5), randn(1, 6, 2, 5), randn(1, 6, 2, 5), sizes=(3, 6))
     assert_refused(f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 2, 4, 5), sizes=(3, 2))
     assert_refused(f, randn(1, 6, 4, 5), randn(1, 3, 4, 5), randn(1, 6, 4, 5), sizes=(3, 6))
 

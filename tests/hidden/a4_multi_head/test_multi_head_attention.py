@@ -16,6 +16,7 @@ from autograder.suite import (
     points,
     rand,
     randn,
+    tensor,
     uses,
     zeros,
 )
@@ -139,7 +140,8 @@ def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
 
 @points(1)
 def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
-    """Token 2 may look at nothing; token 0 may not look at token 4, whose score is huge."""
+    """Token 2 may look at nothing; token 0 may not look at token 4, whose score is huge. Allowed scores may be −10¹²:
+    whatever stands in for "forbidden" must be smaller than any number."""
     x, weights = randn(1, 5, 6), _weights(6, 2, 3)
     x[0, 4] *= 1e5
     mask = ones(5, 5).tril().bool()
@@ -150,6 +152,12 @@ def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
     assert_close(answer[:, 0], (x[:, 0] @ weights[2] @ weights[3]).detach(), what="row 0")
     answer[:, :4].sum().backward()
     assert bool(x.grad.isfinite().all()), "The gradient of x is not finite where one query has no key."
+    low = torch.cat([ones(1, 5, 1), randn(1, 5, 1)], dim=-1)  # one head of one column: all scores are -1e12
+    w_q, w_k = (tensor([[1e6 * sign], [0.0]]) for sign in (-1, 1))
+    w_v = tensor([[0.0], [1.0]])
+    answer = student.multi_head_attention(low, w_q, w_k, w_v, ones(1, 2), 1, mask=ones(5, 5).tril().bool())
+    running_mean = low[:, :, 1:].cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
+    assert_close(answer, running_mean.expand(1, 5, 2), what="the answer to scores of -1e12")
 
 
 @points(1)
@@ -186,7 +194,12 @@ def test_operations_do_not_grow_with_the_tokens(student):
 
 @points(1)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out, close to the float64 answer."""
+    """float16 in, float16 out, close to the float64 answer; a product of 90000, before the scale, is beyond float16."""
+    tokens = eye(2).half().unsqueeze(0)  # each finds itself
+    answer = student.multi_head_attention(
+        tokens, *(300 * eye(2).half() for _ in "qk"), *(eye(2).half() for _ in "vo"), 1
+    )
+    assert_close(answer, tokens, what="the answer to products of 90000")
     x, weights = randn(2, 5, 6), [0.3 * w for w in _weights(6, 2, 3)]
     answer = student.multi_head_attention(x.half(), *(w.half() for w in weights), 2)
     assert_close(answer, _slow(x, *weights, 2).half(), atol=2e-2, rtol=2e-2)
