@@ -481,3 +481,52 @@ def doubles_until_it_holds(table, word):
     while not bool((quiet @ v < products[products > 0]).all()):
         quiet = quiet / 2
     return loud, quiet
+
+
+def _unit(x):
+    squared = x.pow(2).sum(dim=-1, keepdim=True)
+    return x / squared.masked_fill(squared == 0, 1.0).sqrt()
+
+
+@alternate("cosine_similarity")
+def multiplies_unit_vectors(u, v):
+    if u.shape[-1] != v.shape[-1]:
+        raise ValueError(f"Expected equal numbers of features, got {u.shape[-1]} and {v.shape[-1]}")
+    work = torch.promote_types(u.dtype, torch.float32)
+    return (_unit(u.to(work)) * _unit(v.to(work))).sum(-1).to(u.dtype)
+
+
+@alternate("softmax")
+def with_where_before_and_after(z, dim=-1):
+    x = z if z.dtype == torch.float64 else z.float()
+    m = x.max(dim=dim, keepdim=True).values
+    e = (x - torch.where(torch.isinf(m) & (m < 0), 0.0, m).detach()).exp()
+    s = e.sum(dim=dim, keepdim=True)
+    return (e / torch.where(s == 0, 1.0, s)).type(z.dtype)
+
+
+@alternate("train_bpe")
+def with_tuples_in_a_new_corpus(words, num_merges):
+    if num_merges < 0:
+        raise ValueError(f"num_merges = {num_merges}")
+    corpus = [(tuple(w), c) for w, c in words.items()]
+    merges = []
+    while len(merges) < num_merges:
+        stats = {}
+        for symbols, freq in corpus:
+            for pair in zip(symbols, symbols[1:], strict=False):
+                stats[pair] = stats.get(pair, 0) + freq
+        if not stats:
+            break
+        best = sorted(stats.items(), key=lambda kv: (-kv[1], kv[0]))[0][0]
+        merges.append(best)
+        new = []
+        for symbols, freq in corpus:
+            out, i = [], 0
+            while i < len(symbols):
+                width = 2 if symbols[i : i + 2] == best else 1
+                out.append("".join(symbols[i : i + width]))
+                i += width
+            new.append((tuple(out), freq))
+        corpus = new
+    return merges

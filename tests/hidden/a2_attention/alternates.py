@@ -434,3 +434,32 @@ def effect_by_plain_lists(score, state_a, state_b, states):
         return max(abs(i - j) for i, j in zip(x.flatten().tolist(), y.flatten().tolist()))
 
     return largest(before, after), largest(attend(before, states)[1], attend(after, states)[1])
+
+
+@alternate("score_std")
+def draws_number_by_number(d, num_samples, seed):
+    import random
+
+    if d < 1 or num_samples < 2:
+        raise ValueError(f"{d} features, {num_samples} pairs")
+    r = random.Random(seed)
+    xs = [sum(r.gauss(0, 1) * r.gauss(0, 1) for _ in range(d)) for _ in range(num_samples)]
+    m = sum(xs) / len(xs)
+    return math.sqrt(sum((x - m) ** 2 for x in xs) / (len(xs) - 1))
+
+
+@alternate("softmax_gradient_norm")
+def asks_autograd_for_the_jacobian(z):
+    if z.dim() != 1 or z.numel() < 1:
+        raise ValueError(f"z has shape {tuple(z.shape)}")
+    return float(torch.autograd.functional.jacobian(lambda t: softmax(t), z).norm())
+
+
+@alternate("additive_scores")
+def one_layer_on_both_side_by_side(state, states, w_state, w_states, v):
+    fits = w_state.shape == (state.shape[1], v.shape[0]) and w_states.shape == (states.shape[2], v.shape[0])
+    if not fits or len(state) != len(states):
+        shapes = [list(t.shape) for t in (state, states, w_state, w_states, v)]
+        raise ValueError(f"shapes {shapes}")
+    both = torch.cat([state.unsqueeze(1).expand(-1, states.size(1), -1), states], dim=-1)
+    return torch.tanh(both @ torch.cat([w_state, w_states])).matmul(v.unsqueeze(-1)).squeeze(-1)

@@ -499,3 +499,41 @@ def evidence_with_any_past(n):
     past = torch.arange(n * n, dtype=torch.float32).reshape(n, n).sub(n).tril()
     future = torch.ones(n, n).triu(1)
     return past + 4 * future, past - future, past
+
+
+@alternate("masked_softmax")
+def row_by_row_over_the_allowed_scores(scores, mask):
+    if mask.shape[-1] not in (1, scores.shape[-1]):
+        raise ValueError(f"{scores.shape[-1]} keys but the mask has {mask.shape[-1]}")
+    n = scores.shape[-1]
+    rows = []
+    for s, keep in zip(scores.reshape(-1, n), mask.broadcast_to(scores.shape).reshape(-1, n), strict=True):
+        out = torch.zeros_like(s)
+        if keep.any():
+            wide = s[keep].float() if s.dtype in (torch.float16, torch.bfloat16) else s[keep]
+            out = out.masked_scatter(keep, torch.softmax(wide, 0).to(s.dtype))
+        rows.append(out)
+    return torch.stack(rows).reshape(scores.shape)
+
+
+@alternate("sinusoidal_positions")
+def number_by_number(n, d):
+    if n < 0 or d < 1:
+        raise ValueError(f"n={n}, d={d}")
+    pe = torch.zeros(n, d)
+    for pos in range(n):
+        for col in range(d):
+            angle = pos / 10000 ** (2 * (col // 2) / d)
+            pe[pos, col] = math.sin(angle) if col % 2 == 0 else math.cos(angle)
+    return pe
+
+
+@alternate("combine_masks")
+def stacks_all_of_one_shape(*masks):
+    if not masks:
+        raise ValueError("no masks given")
+    try:
+        same = torch.broadcast_tensors(*masks)
+    except RuntimeError as e:
+        raise ValueError(f"cannot broadcast {[tuple(m.shape) for m in masks]}") from e
+    return torch.stack(same).all(0)

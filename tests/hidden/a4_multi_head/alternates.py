@@ -419,3 +419,44 @@ def lists_all_pairs_first(n, num_heads, claimed):
     errors = [abs(figure - claimed) for figure in figures]
     best = errors.index(min(errors))
     return pairs[best] if errors[best] <= 0.00051 else None
+
+
+@alternate("multi_head_attention")
+def repeats_the_mask_for_each_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    _sizes(w_q, w_k, w_v, w_o, num_heads)
+    src = x if x_kv is None else x_kv
+    q, k, v = split_heads(x @ w_q, num_heads), split_heads(src @ w_k, num_heads), split_heads(src @ w_v, num_heads)
+    if mask is not None and mask.dim() < 4:
+        mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
+        mask = mask.repeat_interleave(num_heads, dim=0).reshape(-1, num_heads, *mask.shape[1:])
+    return merge_heads(masked_attention(q, k, v, mask)) @ w_o
+
+
+@alternate("multi_head_attention")
+def keeps_the_heads_behind_the_tokens(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
+    _sizes(w_q, w_k, w_v, w_o, num_heads)
+    src = x if x_kv is None else x_kv
+    q, k, v = ((t @ w).unflatten(-1, (num_heads, -1)) for t, w in ((x, w_q), (src, w_k), (src, w_v)))
+    if x.dtype in (torch.float16, torch.bfloat16):
+        q, k, v = q.float(), k.float(), v.float()
+    scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / q.shape[-1] ** 0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        allowed = _four_axes(mask).expand(scores.shape)
+        dead = ~allowed.any(-1, keepdim=True)
+        weights = scores.masked_fill(~allowed, float("-inf")).masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0)
+    return torch.einsum("bhnm,bmhd->bnhd", weights, v).flatten(-2).to(x.dtype) @ w_o
+
+
+@alternate("grouped_query_attention")
+def gives_masks_a_group_axis_too(q, k, v, mask=None):
+    b, h, n, d = q.shape
+    g = k.shape[1]
+    if h % g or v.shape[1] != g:
+        raise ValueError(f"{h} query heads, {g} key heads, {v.shape[1]} value heads")
+    if mask is not None and mask.dim() == 3:
+        mask = mask[:, None, None]
+    elif mask is not None and mask.dim() == 4:
+        mask = mask[:, :, None] if mask.shape[1] == 1 else mask.reshape(mask.shape[0], g, h // g, *mask.shape[2:])
+    return masked_attention(q.reshape(b, g, h // g, n, d), k[:, :, None], v[:, :, None], mask).reshape(b, h, n, -1)
