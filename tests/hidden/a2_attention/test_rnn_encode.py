@@ -100,11 +100,11 @@ def test_the_dtype_is_that_of_the_input(student, reference):
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Compare the sizes before you multiply, each with what it should be, and name them in the ValueError."""
-    x, w_x, w_h, b, h0 = inputs()
+    x, w_x, w_h, b, h0 = inputs(d=3)
     for wrong, sizes in (
-        ((randn(7, 4), w_h, b, h0), (2, 7)),
-        ((randn(1, 4), w_h, b, h0), (2, 1)),
-        ((randn(2, 5), w_h, b, h0), (5, 4)),
+        ((randn(7, 4), w_h, b, h0), (3, 7)),
+        ((randn(2, 4), w_h, b, h0), (3, 2)),
+        ((randn(3, 5), w_h, b, h0), (5, 4)),
         ((w_x, randn(4, 6), b, h0), (4, 6)),
         ((w_x, randn(6, 4), b, h0), (6, 4)),
         ((w_x, randn(4, 3), b, h0), (4, 3)),

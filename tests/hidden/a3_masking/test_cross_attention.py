@@ -84,4 +84,4 @@ def test_sizes_that_cannot_match_are_refused(student):
     assert_refused(student.cross_attention, x_q, x_kv, randn(4, 2), w_k, w_v, sizes=(5, 4))
     assert_refused(student.cross_attention, x_q, x_kv, w_q, w_k, randn(11, 9), sizes=(6, 11))
     assert_refused(student.cross_attention, x_q, x_kv, w_q, randn(6, 13), w_v, sizes=(2, 13))
-    assert_refused(student.cross_attention, x_q, x_kv, w_q, randn(6, 1), w_v, sizes=(2, 1))
+    assert_refused(student.cross_attention, x_q, x_kv, randn(5, 4), randn(6, 3), w_v, sizes=(4, 3))

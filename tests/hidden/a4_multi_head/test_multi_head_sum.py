@@ -99,7 +99,7 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_the_wrong_number_of_matrices_is_refused(student):
-    """Two heads and three output matrices, or one: ValueError, with both numbers in its message."""
-    x, w = randn(2, 5, 7), randn(7, 10)
-    assert_refused(student.multi_head_sum, x, w, w, w, randn(3, 5, 7), 2, sizes=(3, 2))
-    assert_refused(student.multi_head_sum, x, w, w, w, randn(1, 5, 7), 2, sizes=(1, 2))
+    """Three heads and four output matrices, or two: ValueError, with both numbers in its message."""
+    x, w = randn(2, 5, 7), randn(7, 15)
+    assert_refused(student.multi_head_sum, x, w, w, w, randn(4, 5, 7), 3, sizes=(4, 3))
+    assert_refused(student.multi_head_sum, x, w, w, w, randn(2, 5, 7), 3, sizes=(2, 3))
