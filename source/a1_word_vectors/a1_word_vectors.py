@@ -245,7 +245,8 @@ def nearest(table, query, k, exclude=()):
         exclude: ids that must not be returned (a tuple or list; an id may occur twice).
 
     Returns:
-        [k], int64: ids of rows of the table, by falling cosine similarity (best first).
+        [k], int64: ids of rows of the table, by falling cosine similarity (best first). All words are compared at
+        once: no Python loop over V.
 
     Raises:
         ValueError: k is below 1 or above the number of words that are left (the message names k), an excluded
@@ -548,7 +549,8 @@ def skip_gram_loss(center_ids, context_ids, center_table, context_table):
 
     Returns:
         [] (a tensor without dimensions), in the dtype of the tables, differentiable in both. It is finite even where
-        a probability is too small for a float. Half precision is computed in float32.
+        a probability is too small for a float. Half precision is computed in float32. All pairs at once: no Python
+        loop over B.
 
     Raises:
         ValueError: center_ids and context_ids are not equally long, or the rows of the tables are not (the message
@@ -867,7 +869,8 @@ def embed(table, ids):
         ids: [..., N], int64, in 0 … V − 1.
 
     Returns:
-        [..., N, D] in the dtype of the table, differentiable in the table. No matrix with V columns is built.
+        [..., N, D] in the dtype of the table, differentiable in the table. No matrix with V columns is built, and
+        there is no Python loop over the ids.
 
     Raises:
         ValueError: an id is negative or not below V. The message names the id and V.
