@@ -414,6 +414,7 @@ def normalizes_over_the_queries(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_k
 
 @mistake(
     "multi_head_attention",
+    keeps=0.5,
     hint="Axis 1 of [B, H, N, N_k] is the heads: yours share the weight. Each query distributes it over the keys.",
 )
 def normalizes_over_the_heads(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
