@@ -121,8 +121,11 @@ def test_what_is_wrong_with_samples_is_named() -> None:
     assert list(sample_problems([Told("f", "in_a_loop", None, (), 2.0), Told("f", "is_right", ("a",), (), 0.0)])) == [
         "samples.py: f/in_a_loop is a right answer, and loses 2 points",
         "samples.py: f/is_right is a wrong answer, and loses nothing",
+    ]
+    assert list(sample_problems([Told("f", name, ("a",), (), 1.0) for name in ("one", "two")])) == [
         "samples.py: 0% are named rightly, 0% wrongly:",
-        "samples.py: f/is_right is told nothing, and deserves a",
+        "samples.py: f/one is told nothing, and deserves a",
+        "samples.py: f/two is told nothing, and deserves a",
     ]
     assert list(sample_problems(TOLD))[1:] == [
         "samples.py: f/axis_swapped is told wrong_axis and no_checks, and deserves wrong_axis",
