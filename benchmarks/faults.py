@@ -191,8 +191,8 @@ class Killer:
         return False
 
     def _orphans(self, before: dict[int, int]) -> None:
-        """Nothing lives on after the command: a second is for a machine that has other things to do."""
-        end = time.monotonic() + 1.0
+        """Nothing lives on after the command: the seconds are for a machine that has other things to do."""
+        end = time.monotonic() + 5.0
         while (left := alive(before)) and time.monotonic() < end:
             time.sleep(0.02)
         if left:

@@ -20,7 +20,7 @@ class ScratchFolder:
     """A temporary folder, until `remove` or the death of this process and its forks."""
 
     def __init__(self) -> None:
-        remove_abandoned(Path(tempfile.gettempdir()), f"{_PREFIX}*")
+        _remove_abandoned_folders()
         self.path = Path()
         self._lock = -1
         while self._lock < 0:
@@ -33,6 +33,12 @@ class ScratchFolder:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
+            # of a run that was killed shortly before this one began, some process may have held the folder until now
+            _remove_abandoned_folders()
+
+
+def _remove_abandoned_folders() -> None:
+    remove_abandoned(Path(tempfile.gettempdir()), f"{_PREFIX}*")
 
 
 def hold(path: Path) -> int:

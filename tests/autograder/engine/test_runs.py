@@ -23,7 +23,7 @@ from autograder.grading.run import GradeRequest, GradeSummary, course_sha256, gr
 from autograder.handed_in import read_handed_in
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.results import only_writer, read_timing
-from autograder.sandbox.leftovers import ScratchFolder
+from autograder.sandbox.leftovers import ScratchFolder, hold
 from autograder.whole_files import write_whole
 
 Meanwhile = Callable[[str], None]
@@ -158,3 +158,17 @@ def test_a_temporary_folder_of_a_dead_run_is_removed_and_a_living_ones_is_not(
     living.remove()
     next_one.remove()
     assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_folder_that_a_killed_run_still_held_when_this_one_began_is_removed_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dying = tmp_path / "attention-kit-dying"
+    dying.mkdir()
+    held = hold(dying)
+    this_run = ScratchFolder()
+    assert dying.exists()
+    os.close(held)
+    this_run.remove()
+    assert list(tmp_path.iterdir()) == []
