@@ -10,7 +10,10 @@ Two families, never mixed:
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+FaultOutcome = Literal["error", "timeout", "crashed", "forbidden", "missing"]
+"""How a result names what a student's code did instead of answering."""
 
 
 class KitError(Exception):
@@ -105,7 +108,7 @@ class OutOfReach(UnreadableSubmission):
 class StudentFault(Exception):
     """What a student's code did instead of answering. `outcome` is how the result names it."""
 
-    outcome: ClassVar[str] = "error"
+    outcome: ClassVar[FaultOutcome] = "error"
 
 
 class StudentError(StudentFault):
@@ -135,13 +138,13 @@ class StudentMissing(StudentFault):
 class StudentTimeout(StudentFault):
     """A call took longer than its limit; the worker was killed."""
 
-    outcome = "timeout"
+    outcome: ClassVar[Literal["timeout"]] = "timeout"
 
 
 class StudentCrashed(StudentFault):
     """The worker process ended, ran out of memory, or sent what is no answer."""
 
-    outcome = "crashed"
+    outcome: ClassVar[Literal["crashed"]] = "crashed"
 
 
 class StudentForbidden(StudentFault):

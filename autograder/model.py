@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from autograder.errors import FaultOutcome
 from autograder.points import total
 
 RESULT_SCHEMA = 1
 
-Outcome = Literal["passed", "failed", "error", "timeout", "crashed", "forbidden", "missing"]
+Outcome = Literal["passed", "failed"] | FaultOutcome
 CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
 Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
 """What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run when

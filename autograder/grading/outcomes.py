@@ -54,7 +54,7 @@ def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdic
     if isinstance(raised, StudentError):
         return Verdict("error", _error_message(raised, log), test.hint, "raised")
     if isinstance(raised, StudentFault):
-        return Verdict(raised.outcome, str(raised))  # type: ignore[arg-type]
+        return Verdict(raised.outcome, str(raised))
     if isinstance(raised, AssertionError):
         said = str(raised) or f"It does not hold that {claim(test.name.partition('[')[0])}."
         return Verdict("failed", said, test.hint, "wrong value" if isinstance(raised, WrongValue) else "")

@@ -336,7 +336,7 @@ class Sitting:
             except (StudentTimeout, StudentCrashed) as fault:
                 self._left_out.add(cell.id)
                 text = str(fault).replace("the cell", name, 1)
-                self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)  # type: ignore[arg-type]
+                self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)
                 return False
             self._outcomes.setdefault(cell.id, _outcome(cell, answer))
             if time.monotonic() - started > SLOW_CELL_SECONDS and self._gives_nothing(cell):

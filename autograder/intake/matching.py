@@ -16,7 +16,7 @@ from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
 from autograder.intake.text import Looked, defined_names, only_additions
 from autograder.intake.written import WrittenMatch, claims_written, match_written
-from autograder.model import Answer, Cell, CellOutcome, HandedInCell, Role, Submission
+from autograder.model import Answer, Cell, CellOutcome, CellState, HandedInCell, Role, Submission
 
 LOST = "recognised by its content, since its nbgrader metadata is gone"
 DROPPED = "dropped"
@@ -285,8 +285,8 @@ class _Matching:
             made.append(Cell(piece.id or f"extra-{extras}", piece.role, piece.source, piece.note))
         return tuple(made)
 
-    def _tell(self, id_: str, outcome: str, message: str) -> None:
-        notice = CellOutcome(id_, outcome, message)  # type: ignore[arg-type]  # one of CellState, above
+    def _tell(self, id_: str, outcome: CellState, message: str) -> None:
+        notice = CellOutcome(id_, outcome, message)
         if notice not in self.notices:
             self.notices.append(notice)
 
