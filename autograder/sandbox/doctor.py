@@ -65,7 +65,7 @@ def _machine() -> Iterator[str]:
         try:
             yield f"  {package} {metadata.version(package)}"
         except metadata.PackageNotFoundError:
-            yield f"  {package} is missing: `make venv` installs it"
+            yield f"  {package} is missing: install the kit again with pip, or with `make venv` in a clone"
     yield f"  python {sys.executable}{'' if shutil.which('autograder') else '  (autograder is not on PATH)'}"
 
 
