@@ -1459,3 +1459,11 @@ def quiet_is_a_thousandth_of_the_word(): ...
     ),
 )
 def each_length_has_a_lower_bound(): ...
+
+
+@mistake(
+    "cosine_similarity",
+    hint="Vectors of 3 and of 5 features have no angle. Compare the two numbers before you multiply, and name both.",
+    replace=("if u.shape[-1] != v.shape[-1]:", "if u.shape[-1] < 1:"),
+)
+def cosine_without_checks(): ...

@@ -86,7 +86,7 @@ def test_gradients_reach_both_tables(student, reference):
 def test_no_loop_over_the_pairs(student):
     """The number of torch operations must not grow with the number of pairs."""
     tables = randn(6, 3), randn(6, 3)
-    losses = [student.skip_gram_loss(tensor([word]), tensor([2]), *tables).item() for word in (0, 1)]
+    losses = [student.skip_gram_loss(tensor([2]), tensor([word]), *tables).item() for word in (0, 1)]
     assert abs(losses[0] - losses[1]) > 1e-9, "two different pairs have one loss"
     few = student.cost("skip_gram_loss", randint(0, 6, (3,)), randint(0, 6, (3,)), *tables).operations
     many = student.cost("skip_gram_loss", randint(0, 6, (37,)), randint(0, 6, (37,)), *tables).operations
