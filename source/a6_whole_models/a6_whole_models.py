@@ -295,7 +295,8 @@ def count_parameters(config):
 
     Returns:
         dict of int: "embedding", "positions", "attention", "cross_attention", "mlp", "norms", "unembedding", and
-        "total", the sum of the seven. A group that the model does not have is 0.
+        "total", the sum of the seven. A group that the model does not have is 0. With an encoder there are still one
+        table of positions and one final norm.
 
     Raises:
         ValueError: vocab_size, d_model, num_heads, d_head, d_ff or context_length is below 1, or a number of layers

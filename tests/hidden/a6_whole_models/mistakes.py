@@ -160,6 +160,25 @@ def counts_in_floats(config):
     return {key: float(value) for key, value in _counted(config).items()}
 
 
+@mistake(
+    "count_parameters",
+    hint="There is one final norm, after the last block of the model; you count one for each stack.",
+    replace=("(1 if c.final_norm else 0)", "((2 if c.num_encoder_layers else 1) if c.final_norm else 0)"),
+)
+def ends_both_stacks_with_a_norm(): ...
+
+
+@mistake(
+    "count_parameters",
+    hint="There is one table of positions, also where a model has an encoder.",
+    replace=(
+        "c.context_length * d if c.learned_positions else 0",
+        "c.context_length * d * (2 if cross_blocks else 1) if c.learned_positions else 0",
+    ),
+)
+def gives_both_sides_a_table_of_positions(): ...
+
+
 @mistake("count_parameters", hint="Sizes of 0 and below cannot be right. The docstring asks for a ValueError.")
 def counts_whatever_it_gets(config):
     c, d, inner = config, config.d_model, config.num_heads * config.d_head
@@ -1005,6 +1024,14 @@ def ends_all_rows_with_the_first(
     return ids
 
 
+@mistake(
+    "generate",
+    hint="Token 0 may end a text, too: ask whether eos_id is None, not whether it is true.",
+    replace=("if eos_id is not None", "if eos_id"),
+)
+def takes_token_zero_for_no_end(): ...
+
+
 @mistake("generate", hint="When all rows are done, your text is shorter. It always has num_new new tokens.")
 def stops_early(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
     text = _write(params, prompt, num_new, config, _throw(temperature, top_k, top_p, _dice(seed)), eos_id)
@@ -1522,6 +1549,17 @@ def fills_with_zeros(src, src_mask, params, config, start_id, eos_id, max_new):
 @mistake("greedy_translate", hint="The source mask is not passed on: the model reads the padding.")
 def forgets_the_source_mask(src, src_mask, params, config, start_id, eos_id, max_new):
     return _say(src, None, params, config, start_id, eos_id, max_new)
+
+
+@mistake(
+    "greedy_translate",
+    hint="The start token was not produced, so it ends nothing, even where it is the end token as well.",
+    replace=(
+        "done = torch.zeros(src.shape[0], dtype=torch.bool)",
+        "done = torch.full((src.shape[0],), start_id == eos_id)",
+    ),
+)
+def lets_the_start_token_end_a_row(): ...
 
 
 @mistake("greedy_translate", hint="The decoder always begins with 0. The start token is an argument.")

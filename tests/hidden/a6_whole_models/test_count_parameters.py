@@ -79,6 +79,7 @@ def test_norms_are_two_a_block_or_three(student):
     _assert_count(student, "norms", 3 * 2 * 14, norms=True)
     _assert_count(student, "norms", (5 * 2 + 3 * 3) * 14, norms=True, num_encoder_layers=5)
     _assert_count(student, "norms", (3 * 2 + 1) * 14, norms=True, final_norm=True)
+    _assert_count(student, "norms", (5 * 2 + 3 * 3 + 1) * 14, norms=True, final_norm=True, num_encoder_layers=5)
     _assert_count(student, "norms", 0, final_norm=True)
 
 
@@ -92,8 +93,9 @@ def test_both_ends_of_the_model(student):
 
 @points(0.5)
 def test_positions_count_where_they_are_learned(student):
-    """context_length rows of D numbers, or nothing."""
+    """context_length rows of D numbers, or nothing; one table, also where there is an encoder."""
     _assert_count(student, "positions", 91, learned_positions=True)
+    _assert_count(student, "positions", 91, learned_positions=True, num_encoder_layers=5)
     _assert_count(student, "positions", 0)
 
 

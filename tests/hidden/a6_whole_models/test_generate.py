@@ -100,11 +100,14 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
 
 @points(1.5)
 def test_a_row_that_has_ended_stays_ended(student):
-    """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later."""
+    """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later. Then eos is 0, which
+    is a token like others."""
     params, settings = _chain()
     prompt = tensor([[0, 2], [3, 3], [1, 0]])
     text = student.generate(params, prompt, 4, settings, temperature=0.0, eos_id=5)
     assert_close(text, tensor([[0, 2, 5, 5, 5, 5], [3, 3, 6, 2, 5, 5], [1, 0, 3, 6, 2, 5]]))
+    text = student.generate(params, tensor([[1, 1], [0, 2]]), 3, settings, temperature=0.0, eos_id=0)
+    assert_close(text, tensor([[1, 1, 4, 0, 0], [0, 2, 5, 1, 4]]))
 
 
 @points(0.5)

@@ -32,6 +32,7 @@ def test_the_last_prediction_and_the_first_token_do_not_count(student):
     logits, ids = randn(3, 5, 7), randint(0, 7, (3, 5))
     loss = student.lm_loss(logits, ids)
     assert float(loss) > 0.1, "Random logits have a loss that is not 0."
+    assert float(student.lm_loss(3 * logits, ids)) != float(loss), "Other logits have the same loss."
     other, first = logits.clone(), ids.clone()
     other[:, -1] += 3 * randn(3, 7)
     first[:, 0] = (first[:, 0] + 1) % 7

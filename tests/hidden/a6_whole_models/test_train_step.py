@@ -33,6 +33,13 @@ def _step(student, params, ids, settings, lr):
     return answer
 
 
+def _assert_moved(stepped, params):
+    """The embedding is another one, and still an embedding."""
+    embed = stepped["embed"].detach()
+    assert float((embed - params["embed"]).abs().max()) > 1e-4, "The embedding did not move."
+    assert 1e-3 < float(embed.std()) < float("inf"), "All numbers of the new embedding are alike, or are no numbers."
+
+
 def _tensors(reference, params, like):
     """The student's tensors by name, once the nesting is that of the parameters."""
     assert _nesting(params) == _nesting(like), "new_params should have the names, lists and shapes of params."
@@ -105,7 +112,7 @@ def test_the_old_parameters_stay_as_they_were(student, reference):
     assert_unchanged()
     second, _ = _step(student, params, ids, settings, 0.5)
     assert first == second, "The second step from the same parameters has another loss."
-    assert float((stepped["embed"].detach() - params["embed"]).abs().max()) > 1e-4, "The embedding did not move."
+    _assert_moved(stepped, params)
 
 
 @points(0.5)
@@ -113,6 +120,7 @@ def test_new_parameters_know_nothing_of_the_step(student, reference):
     """They should be plain tensors, detached: parameters that keep the graph keep all earlier steps in memory."""
     params, settings = _model(reference)
     _, stepped = _step(student, params, randint(0, 7, (2, 4)), settings, 0.5)
+    _assert_moved(stepped, params)
     for name, tensor in _tensors(reference, stepped, params):
         assert not tensor.requires_grad, f"new_params {name} still asks for gradients."
 

@@ -100,6 +100,7 @@ def test_half_precision_stays_half_precision(student, reference):
     half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
     images = randn(1, 3, 4, 6)
     own = student.vit_logits(images, params, settings).detach()
+    assert own.shape == (1, 5), f"Logits of one image for five classes should be [1, 5], and are {list(own.shape)}."
     assert float(own.std()) > 1e-3, "The logits are all alike."
     assert_close(student.vit_logits(images.half(), half, settings), own.half(), atol=6e-2, rtol=6e-2)
 

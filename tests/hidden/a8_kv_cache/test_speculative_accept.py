@@ -32,9 +32,11 @@ def test_what_the_target_likes_better_is_always_kept(student):
 
 @points(1)
 def test_the_first_rejection_ends_it(student):
-    """Places 0, 1 and 3 would pass, place 2 does not: two are kept. What came after was drafted for another text."""
+    """Places 0, 1 and 3 would pass, place 2 does not: two are kept. What came after was drafted for another text. (The
+    distributions are views.)"""
     q = tensor([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.5, 0.5], [0.5, 0.5]])
     p = tensor([[0.5, 0.5], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5], [0.7, 0.3]])
+    p, q = (t.T.contiguous().T for t in (p, q))
     answer = call_twice(student.speculative_accept, p, q, tensor([0, 0, 0, 1, 0]), tensor([0.9, 0.9, 0.9, 0.9, 0.9]))
     assert_equal(answer[0], 2, what="num_accepted")
 
