@@ -29,7 +29,7 @@ _OPTIONS = (
     "--remote-allow-origins=*",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds until something must be there, on a crowded machine."""
 
 
@@ -76,7 +76,7 @@ class Tab:
     def type_into(self, selector: str, text: str) -> None:
         """Type in place of what stands there."""
         self.click(selector)
-        self.look("document.activeElement.select()")
+        self.look(f"document.querySelector({selector!r}).select()")  # the page may have moved under the click
         self._tell("Input.insertText", text=text)
 
     def _tell(self, method: str, **parameters: Any) -> Any:
