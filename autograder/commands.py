@@ -88,7 +88,7 @@ def _replace_feedback(course: Course, results: Path, assignment: str, student: s
     if content is None:
         path.unlink(missing_ok=True)
     else:
-        write_whole(path, content)
+        write_whole(path, content, to_disk=False)  # the next report writes it again
 
 
 def export_command(request: ExportRequest) -> Iterator[str]:

@@ -6,6 +6,7 @@ The result's JSON form is fixed (docs/results.md); everything else here is inter
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -299,6 +300,11 @@ class Graded:
     text: str = ""
 
 
+# Most tests of a class came out alike: a thousand results share them. Typed, since 1 and 1.0 are written differently.
+_test = functools.lru_cache(maxsize=1 << 12, typed=True)(TestOutcome)
+_cell = functools.lru_cache(maxsize=1 << 12, typed=True)(CellOutcome)
+
+
 def _result(raw: dict[str, Any]) -> Result:
     if raw["schema"] != RESULT_SCHEMA:
         raise ValueError(f"result schema {raw['schema']!r}, expected {RESULT_SCHEMA}")
@@ -309,13 +315,13 @@ def _result(raw: dict[str, Any]) -> Result:
             max_score=q["max_score"],
             carried=q["carried"],
             diagnosis=_diagnosis(q["diagnosis"]) if q["diagnosis"] else None,
-            tests=tuple(TestOutcome(**t) for t in q["tests"]),
+            tests=tuple(_test(**t) for t in q["tests"]),
             slips=tuple(_diagnosis(slip) for slip in q.get("slips", ())),
             kept=q.get("kept", 0.0),
         )
         for q in raw["questions"]
     )
-    cells = tuple(CellOutcome(**c) for c in raw["cells"])
+    cells = tuple(_cell(**c) for c in raw["cells"])
     return Result(**{**raw, "questions": questions, "cells": cells})
 
 

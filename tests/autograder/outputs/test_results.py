@@ -165,3 +165,12 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
     assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
     timing.note(class_)
     assert written[-1] == 250
+
+
+def test_equal_tests_of_a_class_are_one_object_and_keep_how_they_are_written(plain):
+    text = plain.to_json()
+    assert text.count('"points": 2.0') == 2
+    others = text.replace('"points": 2.0', '"points": 2')
+    read = [store.Result.from_json(each) for each in (text, others, text)]
+    assert [result.to_json() for result in read] == [text, others, text]
+    assert read[0].questions[0].tests[0] is read[2].questions[0].tests[0]
