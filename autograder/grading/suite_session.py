@@ -13,6 +13,7 @@ from _pytest.config import _prepareconfig
 
 from autograder.course import Assignment
 from autograder.errors import BadSuite, KitError, SuiteFault
+from autograder.grading.plain_tests import call_plainly, is_plain
 from autograder.suite.blame import is_suites_own, suite_fault
 from autograder.suite.calls import current_log
 from autograder.suite.collect import (
@@ -74,6 +75,7 @@ class SuiteSession:
                 f"{self.assignment.suite}: no tests; a suite has a file test_<question>.py for each question"
             )
         self._items: dict[tuple[str, str], pytest.Item] = {(question_of(i), i.name): i for i in session.items}
+        self._plain = {item for item in session.items if is_plain(item)}
         return describe_items(session.items)
 
     @property
@@ -82,12 +84,21 @@ class SuiteSession:
         return sum(question.points for question in self.questions)
 
     def run(self, question: str, test: str) -> BaseException | None:
-        """Run one test by pytest's own protocol (fixtures, parameters, teardown); what it raised, or None.
+        """Run one test; what it raised, or None.
 
         Raises:
             KitError: what is not the student's: the machine's fault, or the suite's own (SuiteFault).
         """
-        item: Any = self._items[question, test]
+        item = self._items[question, test]
+        raised = call_plainly(item, self.bench) if item in self._plain else self._run_by_protocol(item)
+        if isinstance(raised, KitError):
+            raise raised
+        if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
+            raise self.fault(test, raised)
+        return raised
+
+    def _run_by_protocol(self, item: Any) -> BaseException | None:
+        """By pytest's own protocol: fixtures, parameters, teardown."""
         if not getattr(item, "_request", None):
             item._initrequest()
         raised: BaseException | None = None
@@ -100,10 +111,6 @@ class SuiteSession:
         pytest.CallInfo.from_call(lambda: hook.pytest_runtest_teardown(item=item, nextitem=None), when="teardown")
         item._request = False
         item.funcargs = None
-        if isinstance(raised, KitError):
-            raise raised
-        if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
-            raise self.fault(test, raised)
         return raised
 
     def fault(self, test: str, raised: BaseException) -> SuiteFault:

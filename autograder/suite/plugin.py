@@ -33,6 +33,19 @@ class Bench:
     reference: Mapping[str, Any] = field(default_factory=dict)
     draw: int = 0
 
+    def given(self, fixture: str) -> Any:
+        """What a test gets for `student` or `reference`.
+
+        Raises:
+            StudentFault: there is no student to be had.
+            UsageError: nobody has said who the student is.
+        """
+        if fixture == "reference":
+            return SimpleNamespace(**self.reference)
+        if self.student is None:
+            raise pytest.UsageError("hidden suites are run by `autograder grade` or `autograder verify`")
+        return self.student()
+
 
 bench_key = pytest.StashKey[Bench]()
 
@@ -62,13 +75,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def student(request: pytest.FixtureRequest) -> Any:
     """Proxy to the submission's functions, behind the walls."""
-    bench = request.config.stash[bench_key]
-    if bench.student is None:
-        raise pytest.UsageError("hidden suites are run by `autograder grade` or `autograder verify`")
-    return bench.student()
+    return request.config.stash[bench_key].given("student")
 
 
 @pytest.fixture
-def reference(request: pytest.FixtureRequest) -> SimpleNamespace:
+def reference(request: pytest.FixtureRequest) -> Any:
     """The answer key's functions, in the trusted process."""
-    return SimpleNamespace(**request.config.stash[bench_key].reference)
+    return request.config.stash[bench_key].given("reference")
