@@ -6,7 +6,7 @@ import pytest
 
 from autograder import results
 from autograder.course import Assignment, Grading, Limits
-from autograder.model import Graded
+from autograder.model import Graded, Result
 
 
 def test_a_result_comes_back_as_it_was(tmp_path, plain, hostile):
@@ -171,6 +171,6 @@ def test_equal_tests_of_a_class_are_one_object_and_keep_how_they_are_written(pla
     text = plain.to_json()
     assert text.count('"points": 2.0') == 2
     others = text.replace('"points": 2.0', '"points": 2')
-    read = [store.Result.from_json(each) for each in (text, others, text)]
+    read = [Result.from_json(each) for each in (text, others, text)]
     assert [result.to_json() for result in read] == [text, others, text]
     assert read[0].questions[0].tests[0] is read[2].questions[0].tests[0]
