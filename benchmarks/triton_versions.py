@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,8 @@ def tried(version: str, folder: Path) -> str:
     environment = os.environ | {"PYTHONPATH": str(folder), "TRITON_INTERPRET": "1"}
     call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
     finished = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    lines = [line for line in finished.stdout.splitlines() if line.startswith("FAILED") or " in " in line]
-    return "\n  ".join(lines[-20:]) if lines else finished.stderr[-2000:]
+    lines = [line for line in finished.stdout.splitlines() if re.match(r"FAILED|ERROR|\d+ (passed|failed|error)", line)]
+    return "\n  ".join(lines[-20:]) or finished.stdout[-2000:] + finished.stderr[-2000:]
 
 
 def main() -> int:

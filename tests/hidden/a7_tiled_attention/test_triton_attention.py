@@ -38,9 +38,9 @@ def test_every_head_has_its_own_pointers(student):
 
 @points(1.5)
 def test_ragged_key_tiles(student):
-    """40, 72 and 3 keys: no tile divides them. All scores are negative: a key that is not there has score 0 if nobody
-    says otherwise, and would win."""
-    for n_k in (40, 72, 3):
+    """40, 72, 3 and 1 keys: no tile divides them. All scores are negative: a key that is not there has score 0 if
+    nobody says otherwise, and would win."""
+    for n_k in (40, 72, 3, 1):
         q, k, v, picked = _one_key_each(1, 1, 64, n_k, 16, least=-100.0)
         _assert_o(student.launch("triton_attention", q, k, v), picked)
 
@@ -72,10 +72,10 @@ def test_strides_that_projections_leave(student):
 
 @points(1)
 def test_strides_that_all_differ(student):
-    """q with gaps between its elements, k transposed, v with N before H: each tensor has strides of its own."""
+    """q with gaps between its elements, k transposed, v with N before H and gaps: each has strides of its own."""
     q, k, v, picked = _one_key_each(1, 2, 64, 64, 16)
     q = q.repeat_interleave(2, dim=3)[..., ::2]
-    k, v = k.mT.contiguous().mT, v.transpose(1, 2).contiguous().transpose(1, 2)
+    k, v = k.mT.contiguous().mT, v.transpose(1, 2).repeat_interleave(3, dim=3).transpose(1, 2)[..., ::3]
     _assert_o(student.launch("triton_attention", q, k, v), picked)
 
 
@@ -196,7 +196,8 @@ def test_sizes_that_do_not_fit_are_refused(student):
     """q and k of different d, k and v of different length or d: ValueError with the sizes."""
     f, (q, k, v, picked) = student.triton_attention, _one_key_each(1, 1, 64, 64, 16)
     assert_close(f(q, k, v)[0], picked, atol=1e-4, what="o")
-    assert_refused(f, q, zeros(1, 1, 64, 24), zeros(1, 1, 64, 24), sizes=(16, 24))
+    for d in (24, 8):
+        assert_refused(f, q, zeros(1, 1, 64, d), zeros(1, 1, 64, d), sizes=(16, d))
     assert_refused(f, q, k, zeros(1, 1, 72, 16), sizes=(64, 72))
     assert_refused(f, q, k, zeros(1, 1, 64, 24), sizes=(16, 24))
 
