@@ -84,6 +84,13 @@ def stale(listed: Mapping[tuple[str, str], str], mutants: Iterable[Mutant], judg
     return problems
 
 
+def too_many_alive(judged: Sequence[Judged], *, sampled: bool) -> bool:
+    """Whether more survive than may. Of a sample one may, however small it is: that says nothing of all of them."""
+    counted = sum(one.fate != "equivalent" for one in judged)
+    may = (1 - ENOUGH_KILLED) * counted
+    return sum(one.fate == "survived" for one in judged) > (max(1.0, may) if sampled else may)
+
+
 def killed_share(judged: Sequence[Judged]) -> float:
     """The share of killed ones among those that are not equivalent; 1 where there are none."""
     counted = [one for one in judged if one.fate != "equivalent"]

@@ -45,6 +45,7 @@ from autograder.proof.mutants import (
     mutant_trials,
     sample,
     stale,
+    too_many_alive,
 )
 from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
 from autograder.proof.wrapped import trivial_answers
@@ -208,9 +209,11 @@ def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[l
     judged = judge_mutants(tried, chosen, listed)
     problems = [f"mutant {one.trial.question}: {one.trial.name}: {one.problem}" for one in tried if one.problem]
     problems += stale(listed, made, judged)
-    if (share := killed_share(judged)) < ENOUGH_KILLED:
+    if too_many_alive(judged, sampled=len(chosen) < len(asked_for)):
         alive = [f"{one.mutant.question}: {one.mutant.name}" for one in judged if one.fate == "survived"]
-        problems.append(f"{share:.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}; these survive:")
+        problems.append(
+            f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}; these survive:"
+        )
         problems += [f"survives: {name}" for name in alive]
     return judged, problems
 
