@@ -66,6 +66,7 @@ def test_rows_that_see_nothing_contribute_nothing(student):
 def test_the_score_matrix_is_never_there(student):
     """Counted: all numbers that are alive at once. Keeping the tiles of one loop for the next is the matrix again."""
     given, _ = _case((128, 2), (160, 2), (160, 3))
+    assert any(g.any() for g in student.tiled_attention_backward(*given, 32, 32)), "All gradients are zeros."
     cost = student.cost("tiled_attention_backward", *given, 32, 32)
     assert cost.peak < 128 * 160 // 2, (
         f"For 128 queries and 160 keys in tiles of 32, {cost.peak} numbers are alive at once; the whole matrix has "
@@ -79,6 +80,7 @@ def test_more_queries_need_no_more_score_tiles(student):
     peaks = []
     for n_q in (64, 192):
         given, _ = _case((n_q, 2), (32, 2), (32, 2))
+        assert any(g.any() for g in student.tiled_attention_backward(*given, 32, 32)), "All gradients are zeros."
         peaks.append(student.cost("tiled_attention_backward", *given, 32, 32).peak)
     assert peaks[1] - peaks[0] < 32 * 128 // 2, (
         f"For 32 keys in tiles of 32, {peaks[0]} numbers are alive at once with 64 queries and {peaks[1]} with 192; "
