@@ -1,5 +1,7 @@
 """centered: every row around its own mean."""
 
+import torch
+
 from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor, zeros
 
 
@@ -12,9 +14,9 @@ def test_each_row_loses_its_own_mean(student):
 
 @points(25)
 def test_leading_dimensions_are_kept(student, reference):
-    """As many rows as columns, and two leading dimensions."""
-    x = randn(2, 4, 4)
-    assert_close(student.centered(x), reference.centered(x))
+    """Two of them with as many rows as columns, a single row, and columns of another tensor as rows."""
+    for x in (randn(2, 4, 4), randn(1, 4), randn(4, 3).T, randn(3, 5, dtype=torch.float32)):
+        assert_close(student.centered(x), reference.centered(x), atol=1e-6)
 
 
 @points(20)
