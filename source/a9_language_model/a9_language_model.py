@@ -1098,8 +1098,8 @@ expect(induction_score(torch.eye(4).roll(-2, dims=1), 3), torch.tensor(1.0), hin
 # ### What your model looks at
 #
 # The cell below reads a repeated row of random tokens, once with the model as it was at the start and once as it is
-# now. To see the weights it puts a function of its own in the place of `attention_pattern` for a moment. Then it draws the
-# head with the highest score, and the heads of the first layer on a real sentence.
+# now. To see the weights it puts a function of its own in the place of `attention_pattern` for a moment. Then it draws
+# the head with the highest score, and the heads of the first layer on a real sentence.
 
 # %% demo="attention_maps"
 import matplotlib.pyplot as plt

@@ -1,0 +1,85 @@
+"""clip_gradients: one norm for all tensors, one factor, never above 1."""
+
+import math
+
+import torch
+
+from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor, zeros
+
+pytestmark = [
+    forbid(
+        "torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grads_with_norm_", "torch.nn.utils.get_total_norm",
+        "torch.nn.utils.clip_grad_value_",
+    )
+]  # fmt: skip
+
+
+def _clip(function, gradients, max_norm):
+    answer = function(gradients, max_norm)
+    pair = isinstance(answer, (tuple, list)) and len(answer) == 2 and isinstance(answer[0], (tuple, list))
+    assert pair, "clip_gradients should return a pair, (list of tensors, norm)."
+    assert len(answer[0]) == len(gradients), f"there are {len(answer[0])} tensors for {len(gradients)} gradients."
+    return answer
+
+
+@points(1.5)
+def test_all_tensors_have_one_norm_and_one_factor(student):
+    """Gradients (3, 0), 4 and a matrix of 0 and 12: the norm is 13, and the bound 6.5 halves everything."""
+    gradients = [tensor([3.0, 0.0]), tensor(4.0), tensor([[0.0, 12.0]])]
+    clipped, _ = _clip(student.clip_gradients, gradients, 6.5)
+    for mine, own in zip(clipped, gradients, strict=True):
+        assert_close(mine, own / 2, what=f"the gradient of shape {list(own.shape)}")
+
+
+@points(1)
+def test_small_gradients_are_left_alone(student):
+    """A norm of 0.5 under a bound of 1, and a norm exactly at the bound: nothing is scaled, least of all up."""
+    for gradients, bound in (([tensor([0.3]), tensor([[0.4]])], 1.0), ([tensor([3.0, 4.0])], 5.0)):
+        clipped, _ = _clip(student.clip_gradients, gradients, bound)
+        for mine, own in zip(clipped, gradients, strict=True):
+            assert_close(mine, own)
+
+
+@points(1)
+def test_the_norm_is_the_one_before(student):
+    """A Python float, above and below the bound."""
+    gradients = [randn(3, 4), randn(5), randn(2, 1, 2)]
+    expected = math.sqrt(sum(float(g.pow(2).sum()) for g in gradients))
+    for bound in (0.1, 100.0):
+        clipped, norm = _clip(student.clip_gradients, gradients, bound)
+        assert isinstance(norm, float), f"The norm should be a Python float, and is {type(norm).__name__}."
+        assert_close(norm, expected, what="the norm")
+        for mine, own in zip(clipped, gradients, strict=True):
+            assert_close(mine, own * min(1.0, bound / expected))
+
+
+@points(0.5)
+def test_gradients_of_zero_stay_zero(student):
+    """0 / 0 is not a number. And what came in is not changed."""
+    clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [zeros(3), zeros(2, 2)], 1.0)
+    assert_close(norm, 0.0)
+    assert_close(clipped[1], zeros(2, 2))
+    clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [tensor([6.0, 8.0])], 1.0)
+    assert_close(clipped[0], tensor([0.6, 0.8]))
+
+
+@points(0.5)
+def test_half_precision_is_summed_in_float32(student):
+    """Squares of 300 are infinite in float16. The dtypes that came in come out."""
+    gradients = [torch.full((4,), 300.0, dtype=torch.float16), torch.full((5,), 100.0)]
+    clipped, norm = _clip(student.clip_gradients, gradients, 1.0)
+    expected = math.sqrt(4 * 300**2 + 5 * 100**2)
+    assert_close(norm, expected, rtol=1e-4)
+    assert_close(clipped[0], torch.full((4,), 300 / expected).half(), atol=1e-3)
+    assert_close(clipped[1], torch.full((5,), 100 / expected), atol=1e-4)
+
+
+@points(0.5)
+def test_what_cannot_be_bounded_is_refused(student):
+    """A gradient with NaN or infinity in one place, and bounds of 0 and -1."""
+    clipped, _ = _clip(student.clip_gradients, [tensor([6.0, 8.0])], 5.0)
+    assert_close(clipped[0], tensor([3.0, 4.0]))
+    for bad in (math.nan, math.inf):
+        assert_refused(student.clip_gradients, [tensor([1.0, 2.0]), tensor([bad, 0.0])], 1.0)
+    for bound in (0, -1):
+        assert_refused(student.clip_gradients, [tensor([6.0, 8.0])], bound, sizes=(bound,))

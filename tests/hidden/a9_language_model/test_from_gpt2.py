@@ -1,0 +1,160 @@
+"""from_gpt2: names, fused columns and nothing transposed; what does not fit is refused."""
+
+import torch
+
+from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, config, points, randn
+
+D, F, V, CONTEXT = 4, 6, 7, 5
+
+
+def _sizes(layers=2, **changes):
+    sizes = {"vocab_size": V, "d_model": D, "num_layers": layers, "num_heads": 2, "d_ff": F, "context_length": CONTEXT}
+    return config(**{**sizes, **changes})
+
+
+def _file(layers=2, prefix=""):
+    """A state dict in the published layout, all numbers different."""
+    shapes = {"wte.weight": (V, D), "wpe.weight": (CONTEXT, D), "ln_f.weight": (D,), "ln_f.bias": (D,)}
+    for n in range(layers):
+        shapes |= {f"h.{n}.{norm}.{part}": (D,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")}
+        for name, rows, columns in (
+            ("attn.c_attn", D, 3 * D), ("attn.c_proj", D, D), ("mlp.c_fc", D, F), ("mlp.c_proj", F, D),
+        ):  # fmt: skip
+            shapes |= {f"h.{n}.{name}.weight": (rows, columns), f"h.{n}.{name}.bias": (columns,)}
+    return {prefix + name: randn(*shape) for name, shape in shapes.items()}
+
+
+def _params(student, file, sizes):
+    params = student.from_gpt2(file, sizes)
+    assert isinstance(params, dict), f"from_gpt2 should return a dict, and returns {type(params).__name__}."
+    absent = {"embed", "positions", "blocks", "lnf_gamma", "lnf_beta"} - params.keys()
+    assert not absent, f"params have no {min(absent)}."
+    assert_equal(len(params["blocks"]), sizes.num_layers, what="the number of blocks")
+    return params
+
+
+def _block(params, n, *names):
+    block = params["blocks"][n]
+    absent = [name for name in names if name not in block]
+    assert not absent, f"block {n} has no {absent[0]}."
+    return [block[name] for name in names]
+
+
+@points(1)
+def test_the_ends_of_the_model(student):
+    """wte is the embedding, wpe the positions, ln_f the last norm. There is no head besides."""
+    file, sizes = _file(), _sizes()
+    params = _params(student, file, sizes)
+    for mine, name in (
+        ("embed", "wte.weight"),
+        ("positions", "wpe.weight"),
+        ("lnf_gamma", "ln_f.weight"),
+        ("lnf_beta", "ln_f.bias"),
+    ):
+        assert_close(params[mine], file[name], what=mine)
+
+
+@points(1.5)
+def test_the_fused_columns_are_queries_then_keys_then_values(student):
+    """Columns 0 to 3, 4 to 7 and 8 to 11 of twelve, in every block."""
+    file, sizes = _file(), _sizes()
+    params = _params(student, file, sizes)
+    for n in range(2):
+        fused = file[f"h.{n}.attn.c_attn.weight"]
+        for place, (name, w) in enumerate(zip("qkv", _block(params, n, "w_q", "w_k", "w_v"), strict=True)):
+            assert_close(w, fused[:, place * D : (place + 1) * D], what=f"w_{name} of block {n}")
+
+
+@points(1)
+def test_the_fused_biases_are_cut_like_the_columns(student):
+    """Numbers 0 to 3, 4 to 7 and 8 to 11 of twelve."""
+    file, sizes = _file(), _sizes()
+    params = _params(student, file, sizes)
+    for n in range(2):
+        fused = file[f"h.{n}.attn.c_attn.bias"]
+        for place, (name, b) in enumerate(zip("qkv", _block(params, n, "b_q", "b_k", "b_v"), strict=True)):
+            assert_close(b, fused[place * D : (place + 1) * D], what=f"b_{name} of block {n}")
+
+
+@points(1)
+def test_square_matrices_are_not_transposed(student):
+    """Conv1D stores [in, out]. The output of the attention is [D, D], and looks right both ways."""
+    file, sizes = _file(), _sizes()
+    params = _params(student, file, sizes)
+    for n in range(2):
+        w, b = _block(params, n, "w_o", "b_o")
+        assert_close(w, file[f"h.{n}.attn.c_proj.weight"], what=f"w_o of block {n}")
+        assert_close(b, file[f"h.{n}.attn.c_proj.bias"], what=f"b_o of block {n}")
+
+
+@points(1)
+def test_the_norms_and_the_mlp_of_each_block(student):
+    """ln_1 and ln_2, c_fc and the c_proj of the MLP; block 1 has its own."""
+    file, sizes = _file(), _sizes()
+    params = _params(student, file, sizes)
+    names = {
+        "ln1_gamma": "ln_1.weight", "ln1_beta": "ln_1.bias", "ln2_gamma": "ln_2.weight", "ln2_beta": "ln_2.bias",
+        "w1": "mlp.c_fc.weight", "b1": "mlp.c_fc.bias", "w2": "mlp.c_proj.weight", "b2": "mlp.c_proj.bias",
+    }  # fmt: skip
+    for n in range(2):
+        for mine, theirs in names.items():
+            assert_close(_block(params, n, mine)[0], file[f"h.{n}.{theirs}"], what=f"{mine} of block {n}")
+
+
+@points(1)
+def test_names_may_begin_with_transformer(student, reference):
+    """The same file with "transformer." in front of all names but that of the head."""
+    file, sizes = _file(prefix="transformer."), _sizes()
+    file["lm_head.weight"] = file["transformer.wte.weight"].clone()
+    params, expected = _params(student, file, sizes), reference.from_gpt2(file, sizes)
+    assert_close(params["embed"], expected["embed"], what="embed")
+    assert_close(_block(params, 1, "w_v")[0], expected["blocks"][1]["w_v"], what="w_v of block 1")
+
+
+@points(1)
+def test_the_model_computes_the_same_with_what_came_out(student, reference):
+    """float32, two blocks, in the answer key's language_model. Masks in the file, and other entries, mean nothing."""
+    file, sizes = {name: tensor.float() for name, tensor in _file().items()}, _sizes()
+    expected = reference.language_model(torch.tensor([[1, 6, 0, 3]]), reference.from_gpt2(file, sizes), sizes)
+    file |= {f"h.{n}.attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT).tril() for n in range(2)}
+    file |= {f"h.{n}.attn.masked_bias": torch.tensor(-1e4) for n in range(2)}
+    params = call_twice(student.from_gpt2, file, sizes)
+    names = list(reference.from_gpt2(file, sizes)["blocks"][0])
+    assert isinstance(params, dict), f"from_gpt2 should return a dict, and returns {type(params).__name__}."
+    assert_equal(len(params.get("blocks", ())), 2, what="the number of blocks")
+    for n in range(2):
+        _block(params, n, *names)
+    logits = reference.language_model(torch.tensor([[1, 6, 0, 3]]), params, sizes)
+    assert_close(logits, expected, atol=1e-4, rtol=1e-4, what="the logits with the params")
+
+
+@points(1)
+def test_a_missing_tensor_and_a_wrong_shape_are_refused(student):
+    """Without the bias of the last norm, with a vocabulary of 8 for a table of 7, and a square matrix 4 by 6."""
+    file = _file()
+    _params(student, file, _sizes())
+    for gone in ("ln_f.bias", "h.1.attn.c_proj.bias", "wpe.weight"):
+        assert_refused(student.from_gpt2, {name: t for name, t in file.items() if name != gone}, _sizes())
+    assert_refused(student.from_gpt2, file, _sizes(vocab_size=8), sizes=(7, 4))
+    assert_refused(student.from_gpt2, file | {"h.0.attn.c_proj.weight": randn(D, F)}, _sizes(), sizes=(4, 6))
+    assert_refused(student.from_gpt2, file | {"h.1.attn.c_attn.weight": randn(3 * D, D)}, _sizes(), sizes=(12, 4))
+
+
+@points(0.5)
+def test_a_file_with_more_blocks_is_refused(student):
+    """Three blocks for a config of two: the first two alone would be another model."""
+    _params(student, _file(3), _sizes(3))
+    assert_refused(student.from_gpt2, _file(3), _sizes(2), sizes=(2,))
+    assert_refused(student.from_gpt2, _file(3, "transformer."), _sizes(2), sizes=(2,))
+
+
+@points(1)
+def test_a_head_of_its_own_is_refused(student):
+    """lm_head.weight that is not wte.weight, with and without the prefix; one that is equal is fine."""
+    for prefix in ("", "transformer."):
+        file = _file(prefix=prefix)
+        head = file[f"{prefix}wte.weight"].clone()
+        _params(student, file | {"lm_head.weight": head}, _sizes())
+        other = head.clone()
+        other[3, 1] += 1.0
+        assert_refused(student.from_gpt2, file | {"lm_head.weight": other}, _sizes())

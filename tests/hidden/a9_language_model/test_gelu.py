@@ -1,0 +1,49 @@
+"""gelu: the approximation with tanh, in wide arithmetic."""
+
+import math
+
+import torch
+
+from autograder.suite import assert_close, call_twice, forbid, points, randn, tensor
+
+pytestmark = [forbid("torch.nn.functional.gelu", "torch.nn.GELU")]
+
+
+def _expected(x):
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+@points(1.5)
+def test_it_is_the_approximation_of_gpt2(student):
+    """Eight digits, at places where the exact GELU differs in the fourth."""
+    assert_close(student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199]), atol=1e-8)
+
+
+@points(1)
+def test_every_element_is_for_itself(student):
+    """[3, 4] numbers between -6 and 6; shape and dtype stay."""
+    x = 2.5 * randn(3, 4)
+    assert_close(call_twice(student.gelu, x), _expected(x))
+    assert_close(student.gelu(x.float()), _expected(x).float(), atol=1e-5)
+
+
+@points(1)
+def test_gradients_flow(student):
+    """The derivative at numbers on both sides of 0, against that of the formula."""
+    x, mine = randn(9), randn(9, grad=True)
+    with torch.no_grad():
+        mine.copy_(x)
+    student.gelu(mine).sum().backward()
+    theirs = x.clone().requires_grad_()
+    _expected(theirs).sum().backward()
+    assert_close(mine.grad, theirs.grad, what="the gradient")
+
+
+@points(1.5)
+def test_half_precision_is_computed_wide(student):
+    """In float16 the cube of 50 is infinite already. gelu(300) is 300, gelu(-300) is 0, and gelu(0.4) is exact to the
+    last digit that float16 has."""
+    x = torch.tensor([300.0, -300.0, 50.0, -45.0], dtype=torch.float16)
+    assert_close(student.gelu(x), torch.tensor([300.0, 0.0, 50.0, 0.0], dtype=torch.float16))
+    x = torch.linspace(-3, 3, 101, dtype=torch.float16)
+    assert_close(student.gelu(x), _expected(x.float()).half(), atol=0, rtol=0)

@@ -1,0 +1,196 @@
+"""language_model: GPT-2's decoder, with biases and a tied head; through a cache it gives the same logits."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    config,
+    points,
+    randint,
+    randn,
+    tensor,
+    uses,
+)
+
+pytestmark = [uses("gelu")]
+
+TAPE = """
+class Tape:
+    def __init__(self, num_layers):
+        self.length, self.stored = 0, [None] * num_layers
+        self.layers, self.advanced = [], []
+
+    def append(self, layer, k, v):
+        self.layers.append(layer)
+        if self.length:
+            k = torch.cat([self.stored[layer][0][:, :, : self.length], k], dim=2)
+            v = torch.cat([self.stored[layer][1][:, :, : self.length], v], dim=2)
+        self.stored[layer] = k.clone(), v.clone()
+        return k, v
+
+    def advance(self, c):
+        self.advanced.append(c)
+        self.length += c
+
+
+def tape(num_layers):
+    return Tape(num_layers)
+"""
+
+
+def _model(reference, layers=2, heads=2, seed=0):
+    sizes = config(vocab_size=11, d_model=6, num_layers=layers, num_heads=heads, d_ff=10, context_length=9)
+    params = reference.random_params(sizes, seed=seed)
+    return reference.with_tensors(
+        params, [t.double() + 0.5 * randn(*t.shape) for t in reference.list_tensors(params)]
+    ), sizes
+
+
+def _tape(student, sizes):
+    return student.define(TAPE, "tape")(sizes.num_layers)
+
+
+@points(1.5)
+def test_the_logits_of_a_whole_text(student, reference):
+    """Two layers, two rows of seven tokens, all parameters away from where they begin."""
+    params, sizes = _model(reference)
+    ids = randint(0, 11, (2, 7))
+    assert_close(call_twice(student.language_model, ids, params, sizes), reference.language_model(ids, params, sizes))
+
+
+@points(1.5)
+def test_every_bias_counts(student, reference):
+    """One layer in which a single bias is not 0: that of the queries, values, output, or the two of the MLP."""
+    params, sizes = _model(reference, layers=1)
+    ids = randint(0, 11, (1, 5))
+    for name in ("b_q", "b_v", "b_o", "b1", "b2"):
+        block = {key: 0 * t if key.startswith("b") and key != name else t for key, t in params["blocks"][0].items()}
+        one = params | {"blocks": [block]}
+        expected = reference.language_model(ids, one, sizes)
+        assert_close(student.language_model(ids, one, sizes), expected, what=f"the logits with {name} alone")
+
+
+@points(1)
+def test_the_mlp_has_a_gelu(student, reference):
+    """A model without attention (w_o and b_o are 0), so that only the MLP can differ."""
+    params, sizes = _model(reference, layers=1)
+    block = params["blocks"][0]
+    params["blocks"] = [block | {"w_o": 0 * block["w_o"], "b_o": 0 * block["b_o"], "w2": 5 * block["w2"]}]
+    ids = randint(0, 11, (3, 4))
+    assert_close(student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes))
+
+
+@points(1)
+def test_without_blocks_it_is_two_tables_a_norm_and_the_embedding(student):
+    """Token 0 is (3, 1) at place 0 and (3, 5) at place 1: normalized (1, -1) and (-1, 1), then gamma and beta."""
+    sizes = config(vocab_size=3, d_model=2, num_layers=0, num_heads=1, d_ff=2, context_length=4)
+    params = {"embed": tensor([[3.0, 1.0], [1.0, 3.0], [0.0, 2.0]]), "blocks": []}
+    params |= {"positions": tensor([[0.0, 0.0], [0.0, 4.0], [9.0, 0.0], [0.0, 0.0]])}
+    params |= {"lnf_gamma": tensor([2.0, 1.0]), "lnf_beta": tensor([0.0, 1.0])}
+    expected = tensor([[[6.0, 2.0, 0.0], [-4.0, 4.0, 4.0]]])
+    assert_close(student.language_model(torch.tensor([[0, 0]]), params, sizes), expected, atol=1e-4)
+
+
+@points(1)
+def test_no_position_sees_what_comes_later(student, reference):
+    """The last of six tokens is exchanged: the logits before it stay."""
+    params, sizes = _model(reference)
+    ids = randint(0, 10, (2, 6))
+    other = ids.clone()
+    other[:, -1] += 1
+    first, second = (student.language_model(chunk, params, sizes) for chunk in (ids, other))
+    assert_close(second[:, :5], first[:, :5].detach(), what="all logits but the last, after another last token,")
+    assert bool((first[:, 5] - second[:, 5]).abs().max() > 1e-3), "the logits of the exchanged token did not change."
+
+
+@points(0.5)
+def test_heads_are_as_many_as_the_config_says(student, reference):
+    """Three heads of two columns, and one head of six."""
+    for heads in (3, 1):
+        params, sizes = _model(reference, heads=heads)
+        ids = randint(0, 11, (2, 5))
+        assert_close(student.language_model(ids, params, sizes), reference.language_model(ids, params, sizes))
+
+
+@points(2)
+def test_through_a_cache_the_logits_are_the_same(student, reference):
+    """Six tokens in chunks of 6, of 1, of 2·3·1 and of 4·2. Only the first chunk right? Positions, then the cache."""
+    params, sizes = _model(reference)
+    ids = randint(0, 11, (2, 6))
+    whole = reference.language_model(ids, params, sizes)
+    for chunks in ([6], [1] * 6, [2, 3, 1], [4, 2]):
+        cache = _tape(student, sizes)
+        logits = [student.language_model(chunk, params, sizes, cache) for chunk in ids.split(chunks, dim=1)]
+        assert_close(torch.cat(logits, dim=1), whole, what=f"the logits in chunks of {chunks}")
+
+
+@points(1)
+def test_each_layer_appends_once_and_the_cache_advances_once(student, reference):
+    """Three layers, a chunk of four tokens: appends to layers 0, 1 and 2, and then one advance by 4."""
+    params, sizes = _model(reference, layers=3)
+    cache = _tape(student, sizes)
+    student.language_model(randint(0, 11, (1, 4)), params, sizes, cache)
+    assert_equal(list(cache.layers), [0, 1, 2], what="the layers that were appended to")
+    assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
+
+
+@points(1)
+def test_the_operations_of_a_step_are_those_of_one_token(student, reference):
+    """One token on seven in the cache: the products of one token, not of eight."""
+    params, sizes = _model(reference)
+    ids = randint(0, 11, (1, 8))
+    cache, again = _tape(student, sizes), _tape(student, sizes)
+    for each in (cache, again):
+        student.language_model(ids[:, :7], params, sizes, each)
+    answer = student.language_model(ids[:, 7:], params, sizes, cache)
+    assert_close(answer, reference.language_model(ids, params, sizes)[:, 7:])
+    flops = student.cost("language_model", ids[:, 7:], params, sizes, again).flops
+    layer = 2 * (4 * 6 * 6 + 2 * 6 * 10 + 2 * 6 * 8)
+    needed = 2 * layer + 2 * 6 * 11
+    assert flops <= 1.01 * needed, f"the step takes {flops} operations; {needed} are needed."
+
+
+@points(1)
+def test_gradients_reach_every_parameter(student, reference):
+    """The embedding from both ends, the first and the last bias, the positions: against the answer key's gradients."""
+    params, sizes = _model(reference)
+    ids, w = randint(0, 11, (2, 4)), randn(2, 4, 11)
+    values = reference.list_tensors(params)
+    mine = [randn(*t.shape, grad=True) for t in values]
+    with torch.no_grad():
+        for own, value in zip(mine, values, strict=True):
+            own.copy_(value)
+    (student.language_model(ids, reference.with_tensors(params, mine), sizes) * w).sum().backward()
+    theirs = [t.clone().requires_grad_() for t in values]
+    (reference.language_model(ids, reference.with_tensors(params, theirs), sizes) * w).sum().backward()
+    for own, other in zip(mine, theirs, strict=True):
+        assert own.grad is not None, f"no gradient reaches a parameter of shape {list(own.shape)}."
+        assert_close(own.grad, other.grad, what=f"the gradient of a parameter of shape {list(own.shape)}")
+
+
+@points(0.5)
+def test_the_dtype_is_that_of_the_weights(student, reference):
+    """float32 in, float32 out; float16 in, float16 out."""
+    params, sizes = _model(reference, layers=1)
+    ids = randint(0, 11, (1, 4))
+    expected = reference.language_model(ids, params, sizes)
+    for dtype, atol in ((torch.float32, 1e-4), (torch.float16, 0.3)):
+        narrow = reference.with_tensors(params, [t.to(dtype) for t in reference.list_tensors(params)])
+        answer = student.language_model(ids, narrow, sizes)
+        assert_close(answer, expected.to(dtype), atol=atol, rtol=0.05 if dtype == torch.float16 else 1e-4)
+
+
+@points(1)
+def test_what_cannot_be_right_is_refused(student, reference):
+    """Ten tokens in a context of nine, or three on seven in the cache; token 11 of 11. The cache stays as it was."""
+    params, sizes = _model(reference, layers=1)
+    assert_refused(student.language_model, randint(0, 11, (1, 10)), params, sizes, sizes=(10, 9))
+    assert_refused(student.language_model, torch.tensor([[3, 11]]), params, sizes, sizes=(11,))
+    assert_refused(student.language_model, torch.tensor([[3, -1]]), params, sizes, sizes=(-1, 11))
+    cache = _tape(student, sizes)
+    student.language_model(randint(0, 11, (1, 7)), params, sizes, cache)
+    assert_refused(student.language_model, randint(0, 11, (1, 3)), params, sizes, cache, sizes=(10, 9))
+    assert_equal(list(cache.layers), [0], what="the layers appended to before and during the refused call")

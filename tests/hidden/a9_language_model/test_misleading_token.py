@@ -1,0 +1,62 @@
+"""misleading_token: a distribution in which the likeliest token does not begin with the likeliest byte."""
+
+import torch
+
+from autograder.suite import assert_refused, points, uses
+
+pytestmark = [uses("bpe_decode")]
+
+LOW = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
+VOCABULARIES = (LOW, [(255, 0)], [(97, 97), (256, 256), (257, 98)], [(98, 97), (97, 98), (256, 257)])
+
+
+def _distribution(student, merges):
+    p = student.misleading_token(merges)
+    shaped = isinstance(p, torch.Tensor) and p.dtype == torch.float64 and list(p.shape) == [256 + len(merges)]
+    assert shaped, f"misleading_token should return a float64 tensor [{256 + len(merges)}]."
+    assert bool((p >= 0).all()), "a probability is negative, or not a number."
+    assert abs(float(p.sum()) - 1) < 1e-6, f"the probabilities add up to {float(p.sum()):.3g}."
+    return p
+
+
+def _bytes(reference, p, merges):
+    """The distribution of the next byte, and the first byte of the likeliest token."""
+    first = [int(reference.bpe_decode(torch.tensor([token]), merges)[0]) for token in range(len(p))]
+    next_byte = torch.zeros(256, dtype=torch.float64).index_add(0, torch.tensor(first), p)
+    return next_byte, first[int(p.argmax())]
+
+
+@points(1.5)
+def test_one_token_is_clearly_the_likeliest(student):
+    """A distribution whose largest number is at least 0.05 above the next."""
+    first, second = _distribution(student, LOW).topk(2).values.tolist()
+    assert first - second >= 0.05 - 1e-9, f"the two likeliest tokens are {first - second:.3g} apart."
+
+
+@points(2)
+def test_another_byte_is_clearly_likelier(student, reference):
+    """Over all tokens that begin with it, some byte has at least 0.05 more than the likeliest token's first byte."""
+    p = _distribution(student, LOW)
+    first, second = p.topk(2).values.tolist()
+    assert first - second >= 0.05 - 1e-9, f"the two likeliest tokens are {first - second:.3g} apart."
+    next_byte, its_byte = _bytes(reference, p, LOW)
+    lead = float(next_byte.max() - next_byte[its_byte])
+    assert lead >= 0.05 - 1e-9, f"no byte is clearly likelier than the first byte of the likeliest token ({lead:.3g})."
+
+
+@points(2)
+def test_it_works_for_every_vocabulary(student, reference):
+    """One merge of the bytes 255 and 0; merges of merges; merges that begin with different bytes."""
+    for merges in VOCABULARIES[1:]:
+        p = _distribution(student, merges)
+        first, second = p.topk(2).values.tolist()
+        next_byte, its_byte = _bytes(reference, p, merges)
+        lead = float(next_byte.max() - next_byte[its_byte])
+        assert min(first - second, lead) >= 0.05 - 1e-9, f"with the merges {merges}, it is no evidence."
+
+
+@points(0.5)
+def test_without_merges_there_is_none(student):
+    """Every token is a byte: the likeliest token is the likeliest byte."""
+    _distribution(student, LOW)
+    assert_refused(student.misleading_token, [], sizes=(256,))

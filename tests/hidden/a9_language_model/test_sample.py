@@ -1,0 +1,152 @@
+"""sample: greedy texts token by token, frequencies of the dice, and each token through the model once."""
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    config,
+    points,
+    randint,
+    randn,
+    tensor,
+    uses,
+    zeros,
+)
+
+pytestmark = [uses("language_model")]
+
+PLANT = """
+def plant():
+    torch.manual_seed(5)
+"""
+PEEK = """
+def peek():
+    return torch.rand(1).item()
+"""
+
+
+def _dice(probabilities, context=9):
+    """A model that says the same distribution everywhere: the norm gives its beta, and that decides."""
+    v = len(probabilities)
+    embed = zeros(v, 2)
+    embed[:, 0] = torch.log(tensor(probabilities))
+    params = {"embed": embed, "positions": zeros(context, 2), "blocks": []}
+    params |= {"lnf_gamma": zeros(2), "lnf_beta": tensor([1.0, 0.0])}
+    return params, config(vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context)
+
+
+def _model(reference, context=12):
+    """A model with two blocks whose greedy texts differ between rows and do not repeat themselves."""
+    sizes = config(vocab_size=13, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=context)
+    params = reference.random_params(sizes)
+    return reference.with_tensors(
+        params, [t.double() + 0.8 * randn(*t.shape) for t in reference.list_tensors(params)]
+    ), sizes
+
+
+def _slowly(reference, params, prompt, num_new, sizes):
+    """Greedy, the whole model on everything so far for every token."""
+    ids = prompt
+    for _ in range(num_new):
+        ids = torch.cat([ids, reference.language_model(ids, params, sizes)[:, -1:].argmax(dim=-1)], dim=1)
+    return ids
+
+
+@points(2)
+def test_greedy_texts_are_those_without_a_cache(student, reference):
+    """Three rows, eight new tokens, against running the whole model on everything for each."""
+    params, sizes = _model(reference)
+    prompt = randint(0, 13, (3, 4))
+    expected = _slowly(reference, params, prompt, 8, sizes)
+    answer = call_twice(student.sample, params, prompt, 8, sizes, temperature=0.0)
+    assert_close(answer, expected)
+
+
+@points(1)
+def test_tokens_come_as_often_as_the_model_says(student):
+    """Probabilities 0.5, 0.3 and 0.2: 3000 tokens. And with a temperature of 1/2 they are squared."""
+    params, sizes = _dice([0.5, 0.3, 0.2])
+    for temperature, shares in ((1.0, [0.5, 0.3, 0.2]), (0.5, [25 / 38, 9 / 38, 4 / 38])):
+        text = student.sample(params, torch.zeros(600, 1, dtype=torch.int64), 5, sizes, temperature=temperature, seed=2)
+        assert_equal(list(text.shape), [600, 6], what="the shape")
+        counts = torch.bincount(text[:, 1:].flatten().clamp(0, 2), minlength=3) / 3000
+        for token, share in enumerate(shares):
+            found = float(counts[token])
+            assert abs(found - share) < 0.045, f"at temperature {temperature}, a token of {share:.2f} has {found:.2f}."
+
+
+@points(1)
+def test_top_k_leaves_the_likeliest(student):
+    """The two likeliest of four; the two others never come, and the first comes 5 times in 8."""
+    params, sizes = _dice([0.3, 0.1, 0.5, 0.1])
+    text = student.sample(params, torch.ones(600, 1, dtype=torch.int64), 3, sizes, top_k=2)
+    assert_equal(list(text.shape), [600, 4], what="the shape")
+    new = text[:, 1:].flatten()
+    assert bool(((new == 0) | (new == 2)).all()), "a token outside of the two likeliest comes."
+    share = float((new == 2).double().mean())
+    assert abs(share - 5 / 8) < 0.05, f"the likeliest token has a share of {share:.2f}."
+
+
+@points(1)
+def test_each_row_and_each_token_has_its_own_throw(student):
+    """Seven equally likely tokens: rows differ, neighbours differ, another seed gives another text."""
+    params, sizes = _dice([1 / 7] * 7)
+    prompt = torch.zeros(150, 1, dtype=torch.int64)
+    text = call_twice(student.sample, params, prompt, 3, sizes, seed=4)
+    assert_equal(list(text.shape), [150, 4], what="the shape")
+    assert not torch.equal(student.sample(params, prompt, 3, sizes, seed=5), text), "two seeds give the same text."
+    assert len(text[:, 1].unique()) == 7, "rows with the same prompt should be thrown for separately."
+    equal = float((text[:, 1] == text[:, 2]).double().mean())
+    assert equal < 0.4, f"{equal:.0%} of the rows say the same token twice in a row."
+
+
+@points(0.5)
+def test_nobody_elses_dice_are_moved(student):
+    """torch's own dice fall the same way whether a text was written in between or not."""
+    params, sizes = _dice([0.5, 0.5])
+    plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
+    plant()
+    untouched = peek()
+    plant()
+    text = student.sample(params, torch.zeros(40, 1, dtype=torch.int64), 4, sizes)
+    assert_equal(sorted(set(text[:, 1:].flatten().tolist())), [0, 1], what="the tokens that come")
+    assert_equal(peek(), untouched, what="the next number of torch's own dice")
+
+
+@points(1.5)
+def test_every_token_is_read_once(student, reference):
+    """Operations for a prompt of four and six new tokens: nine go through the layers, the last one does not."""
+    params, sizes = _model(reference)
+    prompt = randint(0, 13, (2, 4))
+    expected = _slowly(reference, params, prompt, 6, sizes)
+    assert_close(student.sample(params, prompt, 6, sizes, temperature=0.0), expected)
+    flops = student.cost("sample", params, prompt, 6, sizes, temperature=0.0).flops
+    pairs = 4 * 4 + sum(range(5, 10))
+    needed = 2 * (9 * (2 * (8 * 6 * 6 + 4 * 6 * 10) + 2 * 6 * 13) + 2 * 4 * 6 * pairs)
+    assert flops <= 1.01 * needed, f"the text takes {flops} operations; {needed} are needed."
+
+
+@points(0.5)
+def test_the_context_may_be_filled_to_the_last_place(student, reference):
+    """A context of 12: a prompt of 4 and 9 new tokens, of which the last is not read. And no new token at all."""
+    params, sizes = _model(reference)
+    prompt = randint(0, 13, (1, 4))
+    long = reference.sample(params, prompt, 9, sizes, temperature=0.0)
+    assert_close(student.sample(params, prompt, 9, sizes, temperature=0.0), long)
+    assert_close(student.sample(params, prompt, 0, sizes), prompt)
+
+
+@points(0.5)
+def test_what_cannot_be_written_is_refused(student):
+    """-2 new tokens; an empty prompt; ten tokens to read in a context of nine; a temperature of -1."""
+    params, sizes = _dice([0.5, 0.5])
+    prompt = torch.zeros(1, 5, dtype=torch.int64)
+    text = student.sample(params, prompt, 5, sizes)
+    assert_equal(list(text.shape), [1, 10], what="the shape")
+    assert_refused(student.sample, params, prompt, -2, sizes, sizes=(-2,))
+    assert_refused(student.sample, params, prompt[:, :0], 3, sizes, sizes=(0,))
+    assert_refused(student.sample, params, prompt, 6, sizes, sizes=(10, 9))
+    assert_refused(student.sample, params, prompt, 2, sizes, temperature=-1)
