@@ -85,6 +85,8 @@ def _environment(scratch: Path) -> dict[str, str]:
         "JUPYTER_CONFIG_DIR": str(scratch / "config"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
         "JUPYTER_PLATFORM_DIRS": "1",
+        # a cell that trains for minutes takes a few steps where it finds this, and loads nothing from a network
+        "ATTENTION_KIT_QUICK": "1",
         # notebooks are checked on every core at once: two threads each would stand in each other's way
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

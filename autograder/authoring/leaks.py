@@ -33,10 +33,17 @@ _EVERYDAY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One piece of the release: where it stands, its lines without spaces, and whether it is given code."""
+    """One piece of the release: where it stands, and whether it is given code.
+
+    Attributes:
+        lines: its lines without spaces, as one string: data may have many, and every line of an answer is looked for.
+        prose: the same without line ends.
+        whole: as it is.
+    """
 
     place: str
-    lines: tuple[str, ...]
+    lines: str
+    prose: str
     whole: str
     is_given: bool = False
 
@@ -74,7 +81,7 @@ def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text
 
 
 def _text(place: str, text: str, *, is_given: bool = False) -> _Text:
-    return _Text(place, tuple(_squeezed(line) for line in text.split("\n")), text, is_given)
+    return _Text(place, re.sub(r"[^\S\n]+", "", text), _squeezed(text), text, is_given)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -104,7 +111,7 @@ def _telling_prose(scheme: str) -> Iterator[str]:
 
 def _says(text: _Text, line: str, *, code: bool) -> bool:
     wanted = _squeezed(line)
-    return any(wanted in other for other in text.lines) if code else wanted in "".join(text.lines)
+    return wanted in (text.lines if code else text.prose)
 
 
 def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[str]:
@@ -116,12 +123,14 @@ def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[s
     tests = re.findall(r"(?m)^\s*def (test_\w+)", source)
     for text in texts:
         yield from (
-            f"{text.place} names the hidden test {name}" for name in tests if re.search(rf"\b{name}\b", text.whole)
+            f"{text.place} names the hidden test {name}"
+            for name in tests
+            if name in text.whole and re.search(rf"\b{name}\b", text.whole)
         )
         yield from (
             f"{text.place} holds a line of the hidden {path.name}: {line}"
             for line in _test_lines(source)
-            if any(_squeezed(line) in other for other in text.lines)
+            if _squeezed(line) in text.lines
         )
 
 

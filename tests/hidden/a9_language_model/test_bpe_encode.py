@@ -11,7 +11,7 @@ VERSE = (
 
 
 def _bytes(text):
-    return torch.tensor(list(text.encode("utf-8")), dtype=torch.uint8)
+    return torch.tensor([*text.encode()], dtype=torch.uint8)
 
 
 @points(1)
