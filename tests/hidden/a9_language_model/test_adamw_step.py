@@ -49,8 +49,8 @@ def test_the_first_step_has_the_size_of_the_rate(student):
 
 @points(2)
 def test_five_steps_are_those_of_torch(student):
-    """A matrix, a vector and a number, with gradients of all sizes, against torch's own AdamW."""
-    tensors = [randn(3, 4), randn(4), randn(1).squeeze()]
+    """A matrix, a vector and a tensor of three axes, with gradients of all sizes, against torch's own AdamW."""
+    tensors = [randn(3, 4), randn(4), randn(2, 1, 2)]
     history = [[10 ** (n - 2) * randn(*t.shape) for t in tensors] for n in range(5)]
     settings = {"lr": 0.03, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.4}
     mine, state = tensors, None
