@@ -910,10 +910,13 @@ expect(
 # ### It learns
 #
 # Here everything you wrote comes together. A model of 0.9 million parameters sees 1200 batches of 12 windows. **This
-# takes under ten minutes on two processor cores.** When it is done the weights are kept in `shakespeare_model.pt`, and
+# takes about eight minutes of processor time.** When it is done the weights are kept in `shakespeare_model.pt`, and
 # the next run of this cell loads them; delete the file to train anew.
 #
-# @@MEASURED@@
+# What to expect: with the answers of the course's staff, the perplexity of the first 5000 held-out tokens was 57 after
+# 200 of the 1200 steps, 47 after 400, and still falling. That run was on a busy machine and was not waited for to
+# the end; a step took 0.4 seconds of one core. Tokens of this vocabulary are 2.06 bytes long on the average, so a
+# perplexity of 47 is 2.7 bits a byte.
 #
 # **Predict first.** What is the loss before the first step? Write it down, as a number.
 
