@@ -46,8 +46,9 @@ def test_half_precision(student):
 def test_the_kernel_does_it(student):
     """Counted: what the kernel loads and stores, and which torch operations stand around it. x stays as it was."""
     x, b = randn(64, 64).float(), randn(64).float()
-    _, launch = student.launch("add_bias", x, b)
+    result, launch = student.launch("add_bias", x, b)
     assert_unchanged()
+    _assert_answers(result)
     assert launch.kernels >= 1, "No kernel was launched: the addition should happen in add_bias_kernel."
     assert not launch.computed, (
         f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
@@ -62,7 +63,8 @@ def test_the_kernel_does_it(student):
 def test_work_is_shared_out(student):
     """64 × 128 elements are cut into tiles, one a program: no tile of more than 64 × 64 = 4096 elements."""
     x, b = randn(64, 128).float(), full((128,), 10.0).float()
-    _, launch = student.launch("add_bias", x, b)
+    result, launch = student.launch("add_bias", x, b)
+    _assert_answers(result)
     assert launch.programs > 1, "One program does it all. Cut the matrix into tiles, and give each program one."
     assert launch.largest <= 4096, f"A tile has {launch.largest} elements, more than 64 × 64."
     _assert_stored(launch, 64 * 128)
@@ -72,9 +74,17 @@ def test_work_is_shared_out(student):
 def test_a_bias_of_another_length_is_refused(student):
     """11 columns and a bias of 7, or of 23: ValueError with both numbers. A bias of 11 is one."""
     x = randn(5, 11).float()
-    _assert_stored(student.launch("add_bias", x, randn(11).float())[1], 5 * 11)
+    result, launch = student.launch("add_bias", x, randn(11).float())
+    _assert_answers(result)
+    _assert_stored(launch, 5 * 11)
     assert_refused(student.add_bias, x, randn(7).float(), sizes=(11, 7))
     assert_refused(student.add_bias, x, randn(23).float(), sizes=(11, 23))
+
+
+def _assert_answers(result):
+    """What a test of counts needs: numbers that are finite and not all alike. Who computes nothing loads nothing."""
+    spread = float(result.detach().double().std())
+    assert 1e-9 < spread < float("inf"), "The answer's numbers are all alike, or are no numbers."
 
 
 def _assert_stored(launch, count):

@@ -50,8 +50,9 @@ def test_half_precision_computes_in_float32(student):
 def test_the_kernel_does_it(student):
     """Counted: x is loaded once and the output stored once, and torch computes nothing around it. x stays as it was."""
     x = randn(5, 32).float()
-    _, launch = student.launch("softmax_rows", x)
+    result, launch = student.launch("softmax_rows", x)
     assert_unchanged()
+    _assert_answers(result)
     assert launch.kernels >= 1, "No kernel was launched: the softmax should happen in softmax_rows_kernel."
     assert not launch.computed, (
         f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
@@ -74,6 +75,12 @@ def test_a_row_longer_than_a_thousand(student):
     """2048 elements: the block follows the length of the row."""
     x = randn(2, 2048).float()
     _assert_close(student.launch("softmax_rows", x), x)
+
+
+def _assert_answers(result):
+    """What a test of counts needs: numbers that are finite and not all alike. Who computes nothing loads nothing."""
+    spread = float(result.detach().double().std())
+    assert 1e-9 < spread < float("inf"), "The answer's numbers are all alike, or are no numbers."
 
 
 def _assert_close(answer, x, atol=1e-6, rtol=1e-5):

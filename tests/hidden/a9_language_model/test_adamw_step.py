@@ -49,8 +49,8 @@ def test_the_first_step_has_the_size_of_the_rate(student):
 
 @points(2)
 def test_five_steps_are_those_of_torch(student):
-    """A matrix, a vector and a tensor of three axes, with gradients of all sizes, against torch's own AdamW."""
-    tensors = [randn(3, 4), randn(4), randn(2, 1, 2)]
+    """A transposed matrix, a vector and a tensor of three axes, with gradients of all sizes, against torch's own AdamW."""
+    tensors = [randn(4, 3).T, randn(4), randn(2, 1, 2)]
     history = [[10 ** (n - 2) * randn(*t.shape) for t in tensors] for n in range(5)]
     settings = {"lr": 0.03, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.4}
     mine, state = tensors, None
@@ -98,14 +98,20 @@ def test_the_state_holds_the_step_and_both_averages(student):
 
 @points(0.5)
 def test_epsilon_stands_outside_the_root(student):
-    """With eps = 1 and a gradient of 1 the first step is half the rate, not the rate over the root of two."""
-    stepped, _ = _step(student, [tensor([1.0])], [tensor([1.0])], None, 0.1, eps=1.0)
-    assert_close(stepped[0], tensor([0.95]))
+    """With eps = 1 and a gradient of 1 the first step is half the rate, not the rate over the root of two. float32 stays
+    float32."""
+    for dtype in (torch.float64, torch.float32):
+        one = torch.ones(1, dtype=dtype)
+        stepped, _ = _step(student, [one], [one], None, 0.1, eps=1.0)
+        assert_close(stepped[0], torch.full((1,), 0.95, dtype=dtype))
 
 
 @points(0.5)
 def test_the_defaults_are_those_of_the_signature(student):
-    """Two steps without any settings: betas 0.9 and 0.95, eps 1e-8, a decay of 0.1."""
+    """Two steps without any settings: betas 0.9 and 0.95, eps 1e-8, a decay of 0.1. A gradient as small as eps moves a
+    parameter by half of the rate."""
+    stepped, _ = _step(student, [tensor([1.0])], [tensor([1e-8])], None, 0.1)
+    assert_close(stepped[0], tensor([0.95]))
     tensors, history = [randn(2, 2), randn(3)], [[randn(2, 2), randn(3)] for _ in range(2)]
     mine, state = tensors, None
     for gradients in history:
@@ -129,7 +135,9 @@ def test_nothing_that_came_in_is_changed(student):
 
 @points(0.5)
 def test_lists_of_different_lengths_are_refused(student):
-    """Two tensors and three gradients: ValueError with both numbers."""
+    """Five tensors and seven gradients, or seven and five: ValueError with both numbers."""
     stepped, _ = _step(student, [tensor([1.0])], [tensor([0.0])], None, 0.1)
     assert_close(stepped[0], tensor([1.0]))
-    assert_refused(student.adamw_step, [zeros(2), zeros(2)], [zeros(2)] * 3, None, 0.1, sizes=(2, 3))
+    for tensors, gradients in ((5, 7), (7, 5)):
+        given = [zeros(2)] * tensors, [zeros(2)] * gradients
+        assert_refused(student.adamw_step, *given, None, 0.1, sizes=(tensors, gradients))

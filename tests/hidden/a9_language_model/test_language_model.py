@@ -53,6 +53,12 @@ def _tape(student, sizes):
     return student.define(TAPE, "tape")(sizes.num_layers)
 
 
+def _assert_says_something(logits):
+    """What a test of the cache needs: logits that are finite and not all alike."""
+    spread = float(logits.detach().std())
+    assert 1e-3 < spread < float("inf"), "The logits are all alike, or are no numbers."
+
+
 @points(1.5)
 def test_the_logits_of_a_whole_text(student, reference):
     """Two layers, two rows of seven tokens, all parameters away from where they begin."""
@@ -102,6 +108,7 @@ def test_no_position_sees_what_comes_later(student, reference):
     other = ids.clone()
     other[:, -1] += 1
     first, second = (student.language_model(chunk, params, sizes) for chunk in (ids, other))
+    assert_equal(list(first.shape), [2, 6, 11], what="the shape")
     assert_close(second[:, :5], first[:, :5].detach(), what="all logits but the last, after another last token,")
     assert bool((first[:, 5] - second[:, 5]).abs().max() > 1e-3), "the logits of the exchanged token did not change."
 
@@ -132,7 +139,7 @@ def test_each_layer_appends_once_and_the_cache_advances_once(student, reference)
     """Three layers, a chunk of four tokens: appends to layers 0, 1 and 2, and then one advance by 4."""
     params, sizes = _model(reference, layers=3)
     cache = _tape(student, sizes)
-    student.language_model(randint(0, 11, (1, 4)), params, sizes, cache)
+    _assert_says_something(student.language_model(randint(0, 11, (1, 4)), params, sizes, cache))
     assert_equal(list(cache.layers), [0, 1, 2], what="the layers that were appended to")
     assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
 
@@ -185,12 +192,14 @@ def test_the_dtype_is_that_of_the_weights(student, reference):
 
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
-    """Ten tokens in a context of nine, or three on seven in the cache; token 11 of 11. The cache stays as it was."""
+    """Ten tokens in a context of nine, or three on seven in the cache; token 11 of 11. The cache stays as it was. Nine
+    fit."""
     params, sizes = _model(reference, layers=1)
+    _assert_says_something(student.language_model(randint(0, 11, (1, 9)), params, sizes))
     assert_refused(student.language_model, randint(0, 11, (1, 10)), params, sizes, sizes=(10, 9))
     assert_refused(student.language_model, torch.tensor([[3, 11]]), params, sizes, sizes=(11,))
     assert_refused(student.language_model, torch.tensor([[3, -1]]), params, sizes, sizes=(-1, 11))
     cache = _tape(student, sizes)
-    student.language_model(randint(0, 11, (1, 7)), params, sizes, cache)
+    _assert_says_something(student.language_model(randint(0, 11, (1, 7)), params, sizes, cache))
     assert_refused(student.language_model, randint(0, 11, (1, 3)), params, sizes, cache, sizes=(10, 9))
     assert_equal(list(cache.layers), [0], what="the layers appended to before and during the refused call")

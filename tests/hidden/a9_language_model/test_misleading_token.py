@@ -7,7 +7,7 @@ from autograder.suite import assert_refused, points, uses
 pytestmark = [uses("bpe_decode")]
 
 LOW = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
-VOCABULARIES = (LOW, [(255, 0)], [(97, 97), (256, 256), (257, 98)], [(98, 97), (97, 98), (256, 257)])
+VOCABULARIES = (LOW, [(255, 0)], [(0, 1)], [(1, 0)], [(97, 97), (256, 256), (257, 98)], [(98, 97), (97, 98), (256, 257)])
 
 
 def _distribution(student, merges):
@@ -46,7 +46,7 @@ def test_another_byte_is_clearly_likelier(student, reference):
 
 @points(2)
 def test_it_works_for_every_vocabulary(student, reference):
-    """One merge of the bytes 255 and 0; merges of merges; merges that begin with different bytes."""
+    """One merge of bytes 255 and 0, 0 and 1, or 1 and 0; merges of merges; merges that begin with different bytes."""
     for merges in VOCABULARIES[1:]:
         p = _distribution(student, merges)
         first, second = p.topk(2).values.tolist()

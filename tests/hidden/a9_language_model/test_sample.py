@@ -59,7 +59,7 @@ def _slowly(reference, params, prompt, num_new, sizes):
 def test_greedy_texts_are_those_without_a_cache(student, reference):
     """Three rows, eight new tokens, against running the whole model on everything for each."""
     params, sizes = _model(reference)
-    prompt = randint(0, 13, (3, 4))
+    prompt = randint(0, 13, (4, 3)).T
     expected = _slowly(reference, params, prompt, 8, sizes)
     answer = call_twice(student.sample, params, prompt, 8, sizes, temperature=0.0)
     assert_close(answer, expected)
@@ -98,6 +98,8 @@ def test_each_row_and_each_token_has_its_own_throw(student):
     text = call_twice(student.sample, params, prompt, 3, sizes, seed=4)
     assert_equal(list(text.shape), [150, 4], what="the shape")
     assert not torch.equal(student.sample(params, prompt, 3, sizes, seed=5), text), "two seeds give the same text."
+    unsaid, said = (student.sample(params, prompt, 3, sizes, **seed) for seed in ({}, {"seed": 0}))
+    assert torch.equal(unsaid, said), "without a seed the text should be that of seed 0."
     assert len(text[:, 1].unique()) == 7, "rows with the same prompt should be thrown for separately."
     equal = float((text[:, 1] == text[:, 2]).double().mean())
     assert equal < 0.4, f"{equal:.0%} of the rows say the same token twice in a row."
@@ -141,12 +143,12 @@ def test_the_context_may_be_filled_to_the_last_place(student, reference):
 
 @points(0.5)
 def test_what_cannot_be_written_is_refused(student):
-    """-2 new tokens; an empty prompt; ten tokens to read in a context of nine; a temperature of -1."""
+    """-1 new tokens; an empty prompt; ten tokens to read in a context of nine; a temperature of -1."""
     params, sizes = _dice([0.5, 0.5])
     prompt = torch.zeros(1, 5, dtype=torch.int64)
     text = student.sample(params, prompt, 5, sizes)
     assert_equal(list(text.shape), [1, 10], what="the shape")
-    assert_refused(student.sample, params, prompt, -2, sizes, sizes=(-2,))
+    assert_refused(student.sample, params, prompt, -1, sizes, sizes=(-1,))
     assert_refused(student.sample, params, prompt[:, :0], 3, sizes, sizes=(0,))
     assert_refused(student.sample, params, prompt, 6, sizes, sizes=(10, 9))
     assert_refused(student.sample, params, prompt, 2, sizes, temperature=-1)

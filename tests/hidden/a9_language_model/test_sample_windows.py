@@ -71,13 +71,15 @@ def test_nobody_elses_dice_are_moved(student):
     plant()
     untouched = peek()
     plant()
-    _windows(student, torch.arange(50), 4, 5)
+    inputs, targets = _windows(student, torch.arange(50), 4, 5)
+    assert_close(targets, inputs.detach() + 1, what="targets")
     assert_equal(peek(), untouched, what="the next number of torch's own dice")
 
 
 @points(0.5)
 def test_texts_that_are_too_short_are_refused(student):
-    """Six tokens are enough for one window of five and its targets; five are not."""
+    """Six tokens are enough for one window of five and its targets; five are not. One window of one token is one."""
+    _windows(student, torch.arange(6), 1, 1)
     inputs, targets = _windows(student, torch.arange(6), 3, 5)
     assert_close(
         torch.stack([inputs, targets]), torch.stack([torch.arange(5).expand(3, 5), torch.arange(1, 6).expand(3, 5)])
