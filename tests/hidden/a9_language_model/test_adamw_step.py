@@ -49,7 +49,7 @@ def test_the_first_step_has_the_size_of_the_rate(student):
 
 @points(2)
 def test_five_steps_are_those_of_torch(student):
-    """A transposed matrix, a vector and a tensor of three axes, with gradients of all sizes, against torch's own AdamW."""
+    """A transposed matrix, a vector and three axes, with gradients of all sizes, against torch's own AdamW."""
     tensors = [randn(4, 3).T, randn(4), randn(2, 1, 2)]
     history = [[10 ** (n - 2) * randn(*t.shape) for t in tensors] for n in range(5)]
     settings = {"lr": 0.03, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.4}
@@ -98,8 +98,8 @@ def test_the_state_holds_the_step_and_both_averages(student):
 
 @points(0.5)
 def test_epsilon_stands_outside_the_root(student):
-    """With eps = 1 and a gradient of 1 the first step is half the rate, not the rate over the root of two. float32 stays
-    float32."""
+    """With eps = 1 and a gradient of 1 the first step is half the rate, not the rate over the root of two; in float64
+    and in float32."""
     for dtype in (torch.float64, torch.float32):
         one = torch.ones(1, dtype=dtype)
         stepped, _ = _step(student, [one], [one], None, 0.1, eps=1.0)

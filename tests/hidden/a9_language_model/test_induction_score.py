@@ -32,8 +32,9 @@ def test_only_queries_that_have_seen_their_token_count(student):
 
 @points(1)
 def test_layers_and_heads_are_kept(student):
-    """[3, 2, 9, 9] becomes [3, 2], for periods from 1 to 8."""
-    weights = rand(3, 2, 9, 9)
+    """[3, 2, 9, 9] becomes [3, 2], for periods from 1 to 8, and [1, 9, 9] becomes [1]."""
+    weights = rand(3, 2, 9, 9).mT
+    assert_close(student.induction_score(weights[0, :1], 4), _expected(weights[0, :1], 4))
     for period in (1, 4, 8):
         assert_close(call_twice(student.induction_score, weights, period), _expected(weights, period))
     assert_close(student.induction_score(weights.float(), 4), _expected(weights, 4).float())
@@ -46,4 +47,5 @@ def test_impossible_periods_are_refused(student):
     assert_close(student.induction_score(weights, 2), _expected(weights, 2))
     assert_refused(student.induction_score, weights, 0, sizes=(0,))
     assert_refused(student.induction_score, weights, 5, sizes=(5,))
-    assert_refused(student.induction_score, randn(2, 4, 5), 2, sizes=(4, 5))
+    for rows, columns in ((4, 5), (5, 4)):
+        assert_refused(student.induction_score, randn(2, rows, columns), 2, sizes=(rows, columns))

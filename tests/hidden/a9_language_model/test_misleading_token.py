@@ -7,7 +7,8 @@ from autograder.suite import assert_refused, points, uses
 pytestmark = [uses("bpe_decode")]
 
 LOW = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
-VOCABULARIES = (LOW, [(255, 0)], [(0, 1)], [(1, 0)], [(97, 97), (256, 256), (257, 98)], [(98, 97), (97, 98), (256, 257)])
+MERGES_OF_MERGES = [(97, 97), (256, 256), (257, 98)], [(98, 97), (97, 98), (256, 257)]
+VOCABULARIES = (LOW, [(255, 0)], [(0, 1)], [(1, 0)], *MERGES_OF_MERGES)
 
 
 def _distribution(student, merges):
