@@ -53,7 +53,7 @@ def assert_close(
     if isinstance(expected, (float, int)) and not isinstance(actual, Tensor):
         if isinstance(actual, bool) or not isinstance(actual, (float, int)):
             raise AssertionError(f"{subject} should be a number, and is {kind_of(actual)}.")
-        actual, expected = torch.tensor(float(actual), dtype=torch.float64), torch.tensor(float(expected)).double()
+        actual, expected = (torch.tensor(float(number), dtype=torch.float64) for number in (actual, expected))
     if isinstance(expected, (float, int)):
         expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
     if isinstance(expected, np.ndarray):

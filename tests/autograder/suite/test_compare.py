@@ -109,6 +109,14 @@ def test_equality_names_the_first_difference_and_not_the_answer(actual: Any, exp
     assert said(assert_equal, actual, expected) == f"{CALL}: {end}"
 
 
+def test_numbers_are_compared_with_all_their_digits() -> None:
+    """0.1 is no number of float32, and 1e39 is beyond its range."""
+    assert_close(0.1, 0.1, atol=0.0, rtol=0.0)
+    assert_close(1e39, 1e39, rtol=0.0)
+    with pytest.raises(AssertionError, match="too large by 1e-09"):
+        assert_close(0.100000001, 0.1, atol=1e-10, rtol=0.0)
+
+
 def test_equality_takes_tuples_for_lists_and_whole_floats() -> None:
     assert_equal((1, [2, 3]), [1, (2, 3)])
     assert_equal(2.0, 2)

@@ -42,13 +42,14 @@ def test_small_gradients_are_left_alone(student):
 
 @points(1)
 def test_the_norm_is_the_one_before(student):
-    """A Python float, above and below the bound."""
-    gradients = [randn(3, 4), randn(5), randn(2, 1, 2)]
-    expected = math.sqrt(sum(float(g.pow(2).sum()) for g in gradients))
-    for bound in (0.1, 100.0):
+    """A Python float, above and below the bound, and below 1. One matrix is transposed; float64 has all its digits."""
+    given = [randn(4, 3).T, randn(5), randn(2, 1, 2)]
+    for size, bound in ((1.0, 0.1), (1.0, 100.0), (0.01, 0.001)):
+        gradients = [size * g for g in given]
+        expected = math.sqrt(sum(float(g.pow(2).sum()) for g in gradients))
         clipped, norm = _clip(student.clip_gradients, gradients, bound)
         assert isinstance(norm, float), f"The norm should be a Python float, and is {type(norm).__name__}."
-        assert_close(norm, expected, what="the norm")
+        assert_close(norm, expected, atol=1e-12, rtol=1e-12, what="the norm")
         for mine, own in zip(clipped, gradients, strict=True):
             assert_close(mine, own * min(1.0, bound / expected))
 
