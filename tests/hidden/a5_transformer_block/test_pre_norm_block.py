@@ -44,9 +44,11 @@ def test_norms_stand_in_front_of_the_sublayers(student, reference):
 
 @points(1)
 def test_silent_sublayers_leave_the_identity(student):
-    """Both sublayers return zeros, the norms are trained: x comes out as it went in. What touches your stream?"""
-    x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), _silent(_params(trained_norms=True))
-    assert_close(student.pre_norm_block(x, p, 2), x)
+    """Both sublayers return zeros, the norms are trained: x comes out as it went in. What touches your stream? With
+    sublayers that speak it changes."""
+    x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), _params(trained_norms=True)
+    assert not torch.equal(student.pre_norm_block(x, p, 2), x), "The answer is x."
+    assert_close(student.pre_norm_block(x, _silent(p), 2), x)
 
 
 @points(1)
