@@ -57,6 +57,7 @@ def test_rows_that_see_nothing_contribute_nothing(student):
     """Eight queries, four keys, causal: the first four see nothing. Their dQ is 0, and nothing is nan."""
     given, _ = _case((8, 3), (4, 3), (4, 2), causal=True)
     gradients = student.tiled_attention_backward(*given, 4, 2, causal=True)
+    assert all(g.any() for g in gradients[1:]), "The last four queries see keys: dk and dv are not all zeros."
     assert_close(gradients[0][:4], zeros(4, 3), what="dq of rows that see nothing")
     for gradient, name in zip(gradients, ("dq", "dk", "dv"), strict=True):
         assert bool(gradient.isfinite().all()), f"There is nan or inf in {name}: look at rows whose lse is -inf."
