@@ -19,7 +19,7 @@ _LACK = "no chromium, chromium-browser or google-chrome on PATH"
 needs_chromium = pytest.mark.skipif(CHROMIUM is None and "REQUIRE_CHROMIUM" not in os.environ, reason=_LACK)
 """Skips where there is no browser; with REQUIRE_CHROMIUM in the environment, a test fails there instead."""
 
-_OPTIONS = (
+OPTIONS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -28,9 +28,9 @@ _OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
-    "--virtual-time-budget=1000",
-    "--dump-dom",
 )
+"""What every browser of the tests is started with."""
+_DUMP = ("--virtual-time-budget=1000", "--dump-dom")
 _NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
 
 
@@ -109,7 +109,7 @@ def in_a_browser(html: str, folder: Path) -> Page:
     path.write_text(html, encoding="utf-8")
     (folder / "elsewhere.html").write_text("<!DOCTYPE html><html data-elsewhere=1><title>x</title>", encoding="utf-8")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [CHROMIUM, *_OPTIONS, _NO_NETWORK, f"--user-data-dir={profile}", path.as_uri()]
+        command = [CHROMIUM, *OPTIONS, *_DUMP, _NO_NETWORK, f"--user-data-dir={profile}", path.as_uri()]
         done = subprocess.run(command, capture_output=True, timeout=60, check=True)
     dumped = done.stdout.decode("utf-8")
     assert "<html" in dumped

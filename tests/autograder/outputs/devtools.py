@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import websocket
-from browser import CHROMIUM
+from browser import CHROMIUM, OPTIONS
 
 _OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
+    *OPTIONS,
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
