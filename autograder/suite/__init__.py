@@ -9,6 +9,7 @@ from autograder.suite.compare import (
     assert_equal,
     assert_refused,
     assert_unchanged,
+    assert_varies,
     call_twice,
 )
 from autograder.suite.marks import forbid, points, uses
@@ -34,6 +35,7 @@ __all__ = [
     "assert_equal",
     "assert_refused",
     "assert_unchanged",
+    "assert_varies",
     "call_twice",
     "config",
     "eye",

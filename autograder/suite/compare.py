@@ -6,6 +6,7 @@ No message prints an expected value in full, a line of the suite or of the answe
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -74,6 +75,25 @@ def assert_close(
     if not bool(close.all()):
         difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
         raise WrongValue(f"{subject} {difference(mine, theirs, close)}")
+
+
+def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> None:
+    """Assert floats that are finite and not all alike, whatever they are.
+
+    For a test whose claim is not about values, as of operations or memory: who computes nothing spends nothing.
+
+    Args:
+        actual: what the student's code returned.
+        above: what the standard deviation of its numbers must exceed.
+        what: which part of the answer this is.
+
+    Raises:
+        AssertionError: with a message for the student.
+    """
+    if not isinstance(actual, Tensor) or not actual.is_floating_point():
+        raise AssertionError(f"{what} should be a tensor of floats, and is {kind_of(actual)}.")
+    if not above < float(actual.detach().double().std()) < math.inf:
+        raise AssertionError(f"The numbers of {what} are all alike, or are no numbers.")
 
 
 def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from autograder.errors import StudentError
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, zeros
+from autograder.suite import assert_close, assert_equal, assert_refused, assert_varies, call_twice, zeros
 from autograder.suite.calls import Call, current_log, describe_last, start_log
 from autograder.suite.compare import same
 
@@ -115,6 +116,22 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
     assert_close(1e39, 1e39, rtol=0.0)
     with pytest.raises(AssertionError, match="too large by 1e-09"):
         assert_close(0.100000001, 0.1, atol=1e-10, rtol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (torch.tensor([1.0, 2.0]), ""),  # a standard deviation of the root of 1/2
+        (torch.tensor([1.0, 1.001]), "The numbers of the logits are all alike, or are no numbers."),
+        (torch.tensor([1.0, float("nan")]), "The numbers of the logits are all alike, or are no numbers."),
+        (torch.tensor([1.0, float("inf")]), "The numbers of the logits are all alike, or are no numbers."),
+        (torch.tensor([1, 2]), "the logits should be a tensor of floats"),
+        ([1.0, 2.0], "the logits should be a tensor of floats"),
+    ],
+)
+def test_numbers_that_vary_are_finite_floats(answer: Any, said: str) -> None:
+    with pytest.raises(AssertionError, match=said) if said else contextlib.nullcontext():
+        assert_varies(answer, above=1e-3, what="the logits")
 
 
 def test_equality_takes_tuples_for_lists_and_whole_floats() -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_unchanged, forbid, full, points, randn, zeros
+from autograder.suite import assert_close, assert_unchanged, assert_varies, forbid, full, points, randn, zeros
 
 pytestmark = [forbid("torch.softmax", "torch.log_softmax", "torch.logsumexp")]
 
@@ -52,7 +52,7 @@ def test_the_kernel_does_it(student):
     x = randn(5, 32).float()
     result, launch = student.launch("softmax_rows", x)
     assert_unchanged()
-    _assert_answers(result)
+    assert_varies(result, above=1e-9)
     assert launch.kernels >= 1, "No kernel was launched: the softmax should happen in softmax_rows_kernel."
     assert not launch.computed, (
         f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
@@ -75,12 +75,6 @@ def test_a_row_longer_than_a_thousand(student):
     """2048 elements: the block follows the length of the row."""
     x = randn(2, 2048).float()
     _assert_close(student.launch("softmax_rows", x), x)
-
-
-def _assert_answers(result):
-    """What a test of counts needs: numbers that are finite and not all alike. Who computes nothing loads nothing."""
-    spread = float(result.detach().double().std())
-    assert 1e-9 < spread < float("inf"), "The answer's numbers are all alike, or are no numbers."
 
 
 def _assert_close(answer, x, atol=1e-6, rtol=1e-5):
