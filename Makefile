@@ -42,8 +42,8 @@ build: $(VENV)/ready   ## make assignments/ and solutions/ from source/
 build-check: $(VENV)/ready
 	$(AUTOGRADER) build --check
 
-verify: $(VENV)/ready  ## prove the hidden suites, with a sample of mutants and of students' answers
-	$(AUTOGRADER) verify --mutants 40 --samples 2
+verify: $(VENV)/ready  ## prove the hidden suites, with a sample of mutants, of students' answers and of mistakes alone
+	$(AUTOGRADER) verify --mutants 40 --samples 2 --alone 2
 
 venv: $(VENV)/ready    ## only set up the environment
 

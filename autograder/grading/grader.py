@@ -152,7 +152,7 @@ class SuiteGrader:
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, {name: {**seen[name], **again[name]} for name in again})
         runs |= {name: charged(seen[name], again[name]) for name in again}
-        carried = {name: self._carried(runs[name], charged(again[name]), points[name]) for name in again}
+        carried = {name: self._carried(runs[name], charged(again[name], seen[name]), points[name]) for name in again}
         questions = tuple(
             _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named())) for q in asked
         )

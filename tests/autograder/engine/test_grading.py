@@ -3,13 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from courses import built_course, handed_in, write_assignment
 from small_course import ANSWERS
 
-from autograder.model import QuestionResult, Result
+from autograder.grading.batch import Grader
+from autograder.model import FoundSubmission, QuestionResult, Result
 
 Grade = Callable[..., Result]
+
+HALVES = '''\
+# %% question="half"
+def half(n):
+    """n: an even number; ValueError for an odd one."""
+    ### BEGIN SOLUTION
+    if n % 2:
+        raise ValueError(f"{n} is odd")
+    return n / 2
+    ### END SOLUTION
+
+# %% check="half"
+assert half(2) == 1
+
+# %% question="quarter"
+def quarter(n):
+    """n: a multiple of 4; ValueError for another number."""
+    ### BEGIN SOLUTION
+    return half(half(n))
+    ### END SOLUTION
+
+# %% check="quarter"
+assert quarter(4) == 1
+'''
+HALVES_SUITE = {
+    f"test_{name}.py": f"""\
+from autograder.suite import assert_refused, points, uses
+
+pytestmark = uses({"'half'" if name == "quarter" else ""})
+
+
+@points(2)
+def test_answers(student):
+    assert student.{name}(8) == {answer}, "8 is even, and so is its half"
+
+
+@points(1)
+def test_refuses(student):
+    assert_refused(student.{name}, {odd})
+"""
+    for name, answer, odd in (("half", 4, 5), ("quarter", 2, 6))
+}
 
 
 def question(result: Result, name: str) -> QuestionResult:
@@ -54,6 +99,23 @@ def test_a_mistake_that_nobody_knows_has_no_diagnosis(grade: Grade) -> None:
     result = grade(softmax="def softmax(z, dim=-1):\n    return torch.zeros_like(z)\n")
     assert question(result, "softmax").diagnosis is None
     assert question(result, "softmax").score == 0.0
+
+
+def test_a_refusal_that_a_prerequisite_owes_is_carried(tmp_path: Path) -> None:
+    """quarter leaves it to half to refuse odd numbers: where half does not, its own point is lost, and no other."""
+
+    def write(root: Path) -> None:
+        write_assignment(root, "halves", HALVES, HALVES_SUITE, "")
+
+    course = built_course(tmp_path, write)
+    notebook = tmp_path / "student-001.ipynb"
+    cells = {"half": "def half(n):\n    return n / 2\n", "quarter": "def quarter(n):\n    return half(half(n))\n"}
+    notebook.write_text(handed_in(cells), encoding="utf-8")
+    with Grader(course, course.assignment("halves")) as grader:
+        result = grader.grade(FoundSubmission("student-001", notebook)).result
+    assert result is not None
+    lost = {q.name: (q.max_score - q.score, q.carried) for q in result.questions}
+    assert lost == {"half": (1.0, 0.0), "quarter": (0.0, 1.0)}
 
 
 def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:
