@@ -148,7 +148,7 @@ class SuiteGrader:
         failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
         points = {q.name: {test.name: test.points for test in q.tests} for q in asked}
         with sitting.watch.stage("carry", whole=True):
-            again = {name: self._with_stand_ins(sitting, name, runs, failed) for name in runs if name in failed}
+            again = {name: self._with_stand_ins(sitting, name, seen, failed) for name in runs if name in failed}
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, {name: {**seen[name], **again[name]} for name in again})
         runs |= {name: charged(seen[name], again[name]) for name in again}
@@ -178,7 +178,13 @@ class SuiteGrader:
         function, whose stand-in takes no objects of the student's.
         """
         question = self.questions[name]
-        lost = {test: run for test, run in runs[name].items() if run.verdict.outcome != "passed"}
+        counts = charged(runs[name])
+        # those too that are not charged, since another one is: with stand-ins that one may pass
+        lost = {
+            test: run
+            for test, run in runs[name].items()
+            if (run.verdict.outcome, counts[test].verdict.outcome) != ("passed", "passed")
+        }
         before = prerequisites(name, self._uses)
         wrong = tuple(other for other in before if other in failed)
         wrong += tuple(other for other in before if wrong and other not in wrong and self._is_class(other))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,45 +15,63 @@ from autograder.model import FoundSubmission, QuestionResult, Result
 Grade = Callable[..., Result]
 
 HALVES = '''\
+# %% given="imports"
+import torch
+
 # %% question="half"
-def half(n):
-    """n: an even number; ValueError for an odd one."""
+def half(x):
+    """x: [] with an even number; ValueError for an odd one."""
     ### BEGIN SOLUTION
-    if n % 2:
-        raise ValueError(f"{n} is odd")
-    return n / 2
+    if x % 2:
+        raise ValueError(f"{x} is odd")
+    return x / 2
     ### END SOLUTION
 
 # %% check="half"
-assert half(2) == 1
+assert half(torch.tensor(2.0)) == 1
 
 # %% question="quarter"
-def quarter(n):
-    """n: a multiple of 4; ValueError for another number."""
+def quarter(x):
+    """x: [] with a multiple of 4; ValueError for another number."""
     ### BEGIN SOLUTION
-    return half(half(n))
+    return half(half(x))
     ### END SOLUTION
 
 # %% check="quarter"
-assert quarter(4) == 1
+assert quarter(torch.tensor(4.0)) == 1
 '''
 HALVES_SUITE = {
     f"test_{name}.py": f"""\
-from autograder.suite import assert_refused, points, uses
+from autograder.suite import assert_close, assert_refused, points, tensor, uses
 
 pytestmark = uses({"'half'" if name == "quarter" else ""})
 
 
 @points(2)
-def test_answers(student):
-    assert student.{name}(8) == {answer}, "8 is even, and so is its half"
+def test_eight(student):
+    assert_close(student.{name}(tensor(8.0)), tensor({8.0 / parts}))
+
+
+@points(1)
+def test_four(student):
+    assert_close(student.{name}(tensor(4.0)), tensor({4.0 / parts}))
 
 
 @points(1)
 def test_refuses(student):
-    assert_refused(student.{name}, {odd})
+    assert_refused(student.{name}, tensor({odd}))
 """
-    for name, answer, odd in (("half", 4, 5), ("quarter", 2, 6))
+    for name, parts, odd in (("half", 2, 5.0), ("quarter", 4, 6.0))
+} | {
+    "mistakes.py": """\
+from autograder.suite import mistake
+
+
+@mistake("quarter", hint="Whose x is it that you halve?")
+def halves_the_callers(x):
+    x /= 2
+    return half(x)
+"""
 }
 
 
@@ -101,21 +119,41 @@ def test_a_mistake_that_nobody_knows_has_no_diagnosis(grade: Grade) -> None:
     assert question(result, "softmax").score == 0.0
 
 
-def test_a_refusal_that_a_prerequisite_owes_is_carried(tmp_path: Path) -> None:
-    """quarter leaves it to half to refuse odd numbers: where half does not, its own point is lost, and no other."""
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Result]]:
+    """Grades a right `quarter` behind this `half`."""
 
     def write(root: Path) -> None:
         write_assignment(root, "halves", HALVES, HALVES_SUITE, "")
 
-    course = built_course(tmp_path, write)
-    notebook = tmp_path / "student-001.ipynb"
-    cells = {"half": "def half(n):\n    return n / 2\n", "quarter": "def quarter(n):\n    return half(half(n))\n"}
-    notebook.write_text(handed_in(cells), encoding="utf-8")
+    folder = tmp_path_factory.mktemp("halves")
+    course = built_course(folder, write)
     with Grader(course, course.assignment("halves")) as grader:
-        result = grader.grade(FoundSubmission("student-001", notebook)).result
-    assert result is not None
+
+        def result(half: str) -> Result:
+            notebook = folder / "student-001.ipynb"
+            cells = {"half": half, "quarter": "def quarter(x):\n    return half(half(x))\n"}
+            notebook.write_text(handed_in(cells), encoding="utf-8")
+            graded = grader.grade(FoundSubmission("student-001", notebook)).result
+            assert graded is not None
+            return graded
+
+        yield result
+
+
+def test_a_refusal_that_a_prerequisite_owes_is_carried(halves: Callable[[str], Result]) -> None:
+    """quarter leaves it to half to refuse odd numbers: where half does not, its own point is lost, and no other."""
+    result = halves("def half(x):\n    return x / 2\n")
     lost = {q.name: (q.max_score - q.score, q.carried) for q in result.questions}
     assert lost == {"half": (1.0, 0.0), "quarter": (0.0, 1.0)}
+
+
+def test_an_argument_that_a_prerequisite_changed_is_no_mistake_of_ones_own(halves: Callable[[str], Result]) -> None:
+    """It is changed in each test of quarter, of which one is charged. With a stand-in none is: nothing is named."""
+    result = halves("def half(x):\n    if x % 2:\n        raise ValueError(x)\n    x /= 2\n    return x\n")
+    lost = {q.name: (q.max_score - q.score, q.carried) for q in result.questions}
+    assert lost == {"half": (2.0, 0.0), "quarter": (0.0, 2.0)}
+    assert question(result, "quarter").diagnosis is None
 
 
 def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:
