@@ -8,10 +8,14 @@ def expect(actual, expected, atol=1e-6, hint=""):  # type: ignore[no-untyped-def
 
     Args:
         actual: what your function returned.
-        expected: a tensor, a number, or anything that == compares.
+        expected: a tensor (shape and dtype count too), a number, or anything that == compares.
         atol: how far apart two numbers may be.
         hint: what to look at when they differ.
     """
+
+    def plain(value):  # type: ignore[no-untyped-def]  # as above
+        return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value  # [4, 0] is as good as (4, 0)
+
     problem = ""
     if isinstance(expected, torch.Tensor):
         if not isinstance(actual, torch.Tensor):
@@ -20,10 +24,12 @@ def expect(actual, expected, atol=1e-6, hint=""):  # type: ignore[no-untyped-def
             problem = f"expected shape {list(expected.shape)}, got {list(actual.shape)}"
         elif not torch.allclose(actual.double(), expected.double(), rtol=0, atol=atol, equal_nan=True):
             problem = f"expected\n{expected}\ngot\n{actual}"
+        elif actual.dtype != expected.dtype:
+            problem = f"the numbers are right, and their dtype should be {expected.dtype}, not {actual.dtype}"
     elif isinstance(expected, float):
         if not isinstance(actual, (int, float)) or abs(actual - expected) > atol:
             problem = f"expected {expected}, got {actual!r}"
-    elif actual != expected:
+    elif isinstance(actual, torch.Tensor) or plain(actual) != plain(expected):
         problem = f"expected {expected!r}, got {actual!r}"
     if problem:
         raise AssertionError(f"Not yet: {problem}.\n{hint}")

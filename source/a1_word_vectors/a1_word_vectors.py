@@ -22,19 +22,19 @@
 # and the **softmax** that turns a row of similarities into a distribution. At the end you train word vectors yourself,
 # in a few seconds, and look at what they learned.
 #
-# | you write | what it does |
-# | --- | --- |
-# | `one_hot` | the vectors that know nothing |
-# | `cosine_similarity` | how alike two vectors are, whatever their lengths |
-# | `nearest` | the words closest to a vector |
-# | `analogy` | king − man + woman |
-# | `softmax` | scores become a distribution |
-# | `skip_gram_probabilities` | which words stand near this one? |
-# | `skip_gram_loss` | how surprised the vectors are by a text |
-# | `train_bpe` | learns the tokens from word counts |
-# | `encode_bpe` | cuts a word into learned tokens |
-# | `embed` | ids become rows |
-# | `break_the_equivalence` | the error in the notes |
+# | you write | what it does | difficulty, estimated time |
+# | --- | --- | --- |
+# | `one_hot` | the vectors that know nothing | ★☆☆, 10 min |
+# | `cosine_similarity` | how alike two vectors are, whatever their lengths | ★★☆, 25 min |
+# | `nearest` | the words closest to a vector | ★★☆, 25 min |
+# | `analogy` | king − man + woman | ★☆☆, 15 min |
+# | `softmax` | scores become a distribution | ★★★, 40 min |
+# | `skip_gram_probabilities` | which words stand near this one? | ★☆☆, 10 min |
+# | `skip_gram_loss` | how surprised the vectors are by a text | ★★☆, 35 min |
+# | `train_bpe` | learns the tokens from word counts | ★★★, 45 min |
+# | `encode_bpe` | cuts a word into learned tokens | ★★☆, 20 min |
+# | `embed` | ids become rows | ★☆☆, 10 min |
+# | `break_the_equivalence` | the error in the notes | ★★☆, 30 min |
 #
 # **Conventions of the whole course**
 #
@@ -64,7 +64,7 @@ from autograder.authoring.expect import expect
 # %% [markdown]
 # ## 1. One-hot vectors
 #
-# *Easy, about 10 minutes.*
+# ★☆☆ · about 10 minutes
 #
 # The least that one can do with a word: give it a coordinate of its own. With the vocabulary *table, bed, couch, chair*
 # the word number $i$ becomes a vector of four numbers that are 0 except for a 1 at place $i$:
@@ -124,7 +124,7 @@ expect(torch.dist(furniture[0], furniture[1]).item(), math.sqrt(2), hint="Two co
 # %% [markdown]
 # ## 2. Cosine similarity
 #
-# *Medium, about 25 minutes.*
+# ★★☆ · about 25 minutes
 #
 # Now let each word $w$ have a vector $v_w$ of $d$ real numbers, with $d$ much smaller than $V$. Words that mean nearly
 # the same should have nearly the same vector. So we need a number that says how alike two vectors are, and the angle
@@ -215,7 +215,7 @@ plt.show()
 # %% [markdown]
 # ## 3. The nearest words
 #
-# *Medium, about 25 minutes.*
+# ★★☆ · about 25 minutes
 #
 # The question that one asks a table of word vectors most often: which words are closest to this vector? Compute the
 # similarity of the query with every row, and take the $k$ best, best first.
@@ -223,10 +223,10 @@ plt.show()
 # $$\texttt{nearest}(T, q, k) = \text{the } k \text{ ids } i \text{ with the largest } S_C(T_i, q)
 #   \qquad T\;[V, d] \quad q\;[d] \quad\longrightarrow\quad [k]$$
 #
-# A word is always the nearest to its own vector, so the function takes ids to leave out. Two things people get wrong
-# there. The ids in the answer are rows of the *whole* table; if you delete rows first, all later ids move. And a word
-# that is left out needs a score below every other score. Cosines go down to −1, so neither 0 nor a small
-# number of your choice will do.
+# By cosine nothing is nearer to a vector than the word it belongs to, so the function takes ids to leave out. Two
+# things people get wrong there. The ids in the answer are rows of the *whole* table; if you delete rows first, all
+# later ids move. And a word that is left out needs a score below every other score. Cosines go down to −1, so neither 0
+# nor a small number of your choice will do.
 #
 # Loops over the vocabulary are slow for 50,000 words: one call of `cosine_similarity` compares all rows.
 #
@@ -285,7 +285,7 @@ expect(
 # %% [markdown]
 # ## 4. Adding words together
 #
-# *Easy, about 15 minutes.*
+# ★☆☆ · about 15 minutes
 #
 # If directions in the space have a meaning, one can compute with it. The famous example: take the vector of *king*,
 # go the way that leads from *man* to *woman*, and you should land near *queen*.
@@ -298,9 +298,9 @@ expect(
 # In general: *a is to b as c is to …* means the word nearest (by cosine) to $v_b - v_a + v_c$. With a = man, b = king,
 # c = woman this is the line above.
 #
-# One detail decides whether it works at all. The differences are often small, so that the nearest word to the target
-# is mostly one of the three words one started from. The published results all leave those three out, and so
-# do we. Take care of the signs, too: only one of the three has a minus.
+# One detail decides whether it works at all. The differences are often small, so that the nearest word to the target is
+# often one of the three words one started from. Mikolov et al. (2013) leave those three out, and so do we. Take care of
+# the signs, too: only one of the three has a minus.
 #
 # **Predict first.** In the picture man = (1, 1), king = (4, 1), woman = (1, 3). Where does the target lie? What answer
 # does a = king, b = man, c = queen ask for?
@@ -357,7 +357,7 @@ found = analogy(drawn, man, king, woman)
 fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 axis.scatter(drawn[:, 0], drawn[:, 1], color="#335c81", zorder=3)
 for word, (x, y) in zip(words, drawn.tolist(), strict=True):
-    axis.annotate(word, (x, y), xytext=(6, 6), textcoords="offset points")
+    axis.annotate(word, (x, y), xytext=(-6, 6), textcoords="offset points")
 for start, end, style in (
     (drawn[man], drawn[king], "-"),
     (drawn[woman], target, "-"),
@@ -366,7 +366,7 @@ for start, end, style in (
 ):
     axis.plot(*zip(start.tolist(), end.tolist(), strict=True), style, color="#c1666b")
 axis.scatter(*target.tolist(), marker="x", color="#c1666b", zorder=4)
-axis.annotate("king − man + woman", target.tolist(), xytext=(8, -12), textcoords="offset points", color="#c1666b")
+axis.annotate("king − man\n+ woman", target.tolist(), xytext=(8, -24), textcoords="offset points", color="#c1666b")
 axis.set(
     title=f"the analogy's answer: {words[found]}",
     xlabel="first feature",
@@ -379,14 +379,14 @@ plt.show()
 # %% [markdown]
 # ## 5. Softmax
 #
-# *Hard, about 40 minutes.*
+# ★★★ · about 40 minutes
 #
-# "A similarity of 37": is that much? A number says something only next to the others. Softmax puts the scores of all
+# A "similarity of 37": is that much? A number says something only next to the others. Softmax puts the scores of all
 # candidates side by side and turns them into shares of 1, a distribution:
 #
 # $$p_k = \frac{e^{z_k}}{\sum_i e^{z_i}}$$
 #
-# The exponential makes everything positive, the sum makes everything comparable. You will use this function in every
+# The exponential makes everything positive, the sum makes everything comparable. You will meet this function in every
 # assignment of the course; attention is a softmax and two matrix products. So it is worth doing well.
 #
 # **Stability.** $e^{89}$ is more than `float32` can hold and $e^{710}$ more than `float64` can. inf/inf is NaN. But
@@ -436,6 +436,7 @@ expect(
 expect(
     softmax(torch.tensor([[1000.0, 1000.0], [7.0, -math.inf], [-math.inf, -math.inf]])),
     torch.tensor([[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]]),
+    atol=1e-4,
     hint="nan in row 0: which number can be taken away from a row without changing its softmax? "
     "nan in row 2: follow −inf − (−inf) and 0/0.",
 )
@@ -463,7 +464,7 @@ plt.show()
 # %% [markdown]
 # ## 6. Skip-gram: which words stand near this one?
 #
-# *Easy, about 10 minutes.*
+# ★☆☆ · about 10 minutes
 #
 # Where do good vectors come from? From one idea: words that occur in the same surroundings mean similar things. The
 # skip-gram model makes a prediction of it. Given a word $a$ (the *center*), how probable is each word $b$ as its
@@ -473,7 +474,8 @@ plt.show()
 #   \qquad\qquad v_a\;[d] \quad C\;[V, d] \quad\longrightarrow\quad [V]$$
 #
 # The lecture writes $v$ for both roles. Like the original word2vec, we keep two tables: $v$ for a word as center, $c$
-# for a word as context. Otherwise each word would have to predict itself as its own most likely neighbour.
+# for a word as context. With one table the score of a word as its own neighbour would be $v\cdot v$, the square of its
+# length. It is never negative, and it grows whenever the vector does, though few words stand beside themselves.
 #
 # Two things people get wrong: the sum in the denominator runs over the *whole vocabulary*, not over the words that
 # happened to occur; and the score is the dot product as it stands, not the cosine (section 12 comes back to that).
@@ -517,7 +519,7 @@ expect(
 # %% [markdown]
 # ## 7. Learning from text
 #
-# *Medium, about 35 minutes.*
+# ★★☆ · about 35 minutes
 #
 # A text gives pairs $(a_n, b_n)$: word $b_n$ stood near word $a_n$. Good vectors find the pairs of the text probable,
 # so we minimize the mean surprise:
@@ -648,9 +650,10 @@ axes[0].plot(losses, color="#335c81")
 axes[0].axhline(math.log(len(vocabulary)), color="#c1666b", linestyle=":")
 axes[0].annotate("guessing: ln V", (130, math.log(len(vocabulary)) - 0.08), color="#c1666b")
 axes[0].set(title="skip-gram loss", xlabel="step", ylabel="mean −log P")
-for x, y, word in zip(*flat.T.tolist(), people, strict=True):
+for person, (word, (x, y)) in enumerate(zip(people, flat.tolist(), strict=True)):
     axes[1].plot(x, y, "o", color="#335c81")
-    axes[1].annotate(word, (x, y), xytext=(5, 5), textcoords="offset points")
+    below = -14 if person // 2 % 2 else 5  # a child's name below its dot: parent and child lie close together
+    axes[1].annotate(word, (x, y), xytext=(5, below), textcoords="offset points")
 axes[1].margins(0.15)
 axes[1].set(title="learned vectors, seen from their widest side", xlabel="first component", ylabel="second component")
 plt.show()
@@ -668,7 +671,7 @@ print("nearest to queen:", [vocabulary[i] for i in close_to_queen])
 # %% [markdown]
 # ## 8. Tokens: learning them
 #
-# *Hard, about 45 minutes.*
+# ★★★ · about 45 minutes
 #
 # A table with a row for every word has no row for a word it has not seen, and spends two unrelated rows on *eat* and
 # *eating*. A table with a row for every letter has neither problem, and makes sequences very long. Tokens lie between:
@@ -760,7 +763,7 @@ expect(counted, {"eat": 6, "eating": 3, "going": 4}, hint="The caller's counts m
 # %% [markdown]
 # ## 9. Tokens: using them
 #
-# *Medium, about 20 minutes.*
+# ★★☆ · about 20 minutes
 #
 # A new word is cut by the same list. Start from its characters. Among the pairs of neighbours that are in the list,
 # join the one that was **learned first** (the lowest rank), everywhere in the word, left to right. Repeat until no pair
@@ -841,7 +844,7 @@ plt.show()
 # %% [markdown]
 # ## 10. The embedding table
 #
-# *Easy, about 10 minutes.*
+# ★☆☆ · about 10 minutes
 #
 # The last step of the road: tokens have ids, and an id picks a row.
 #
@@ -916,7 +919,7 @@ plt.show()
 # %% [markdown]
 # ## 11. Find the error in the notes
 #
-# *Medium, about 30 minutes.*
+# ★★☆ · about 30 minutes
 #
 # The notes introduce the cosine similarity, then drop the lengths "for simplicity" and keep the dot product. Their
 # argument for what follows is an equivalence: the dot product $v_a\cdot v_b$ is large **if and only if** $a$ and $b$

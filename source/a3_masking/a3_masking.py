@@ -38,21 +38,21 @@
 #
 # **What you will write**
 #
-# | | function | about |
+# | | function | difficulty, estimated time |
 # | --- | --- | --- |
-# | 1 | `simple_self_attention` | 15 minutes |
-# | 2 | `self_attention` | 15 minutes |
-# | 3 | `cross_attention` | 10 minutes |
-# | 4 | `causal_mask` | 20 minutes |
-# | 5 | `padding_mask` | 15 minutes |
-# | 6 | `combine_masks` | 10 minutes |
-# | 7 | `masked_softmax` | 40 minutes |
-# | 8 | `masked_attention` | 20 minutes |
-# | 9 | `sinusoidal_positions` | 30 minutes |
-# | 10 | `is_permutation_equivariant` | 20 minutes |
-# | 11 | `first_leak` | 40 minutes |
-# | 12 | an error in the notes | 20 minutes |
-# | 13 | one answer in words | 15 minutes |
+# | 1 | `simple_self_attention` | ★☆☆, 15 min |
+# | 2 | `self_attention` | ★☆☆, 15 min |
+# | 3 | `cross_attention` | ★☆☆, 10 min |
+# | 4 | `causal_mask` | ★★☆, 20 min |
+# | 5 | `padding_mask` | ★☆☆, 15 min |
+# | 6 | `combine_masks` | ★☆☆, 10 min |
+# | 7 | `masked_softmax` | ★★★, 40 min |
+# | 8 | `masked_attention` | ★☆☆, 20 min |
+# | 9 | `sinusoidal_positions` | ★★☆, 30 min |
+# | 10 | `is_permutation_equivariant` | ★★☆, 20 min |
+# | 11 | `first_leak` | ★★★, 40 min |
+# | 12 | `product_mask_evidence`: the error in the notes | ★★☆, 20 min |
+# | 13 | a written answer | 15 min |
 #
 # Under each function stands a visible check with numbers that you can follow on paper. The graded tests use other
 # numbers, other shapes and nastier cases; the docstring says everything that they rely on.
@@ -91,7 +91,7 @@ def scaled_dot_product_attention(q, k, v):
 # %% [markdown]
 # ## 1. Self-attention in its simplest form
 #
-# *Difficulty: easy. About 15 minutes.*
+# ★☆☆ · about 15 minutes
 #
 # The word "it" means one thing in "the chicken crossed the road because it was hungry" and another in "… because it
 # was wide". A table of word vectors has one vector for both. Self-attention makes a vector **for this occurrence**: a
@@ -108,8 +108,8 @@ def scaled_dot_product_attention(q, k, v):
 # take part in the normalization. And this first form does **not** divide by $\sqrt d$; that comes with the
 # projections, in the next section.
 #
-# All scores at once are one matrix product $XX^\top$, `[..., N, N]`. Most students first write a loop over $i$; the
-# graded tests ask for one whose number of operations does not grow with $N$. What number has to stand in the upper
+# All scores at once are one matrix product $XX^\top$, `[..., N, N]`. A loop over $i$ comes to mind first; the graded
+# tests ask for a number of operations that does not grow with $N$. What number has to stand in the upper
 # triangle so that the softmax gives it exactly no weight?
 #
 # **Predict first.** The tokens are $(1,0)$, $(0,1)$, $(1,1)$. What is $a_1$, whatever the later tokens are? Which
@@ -156,12 +156,13 @@ expect(
 # %% [markdown]
 # ## 2. Self-attention with three roles
 #
-# *Difficulty: easy. About 15 minutes.*
+# ★☆☆ · about 15 minutes
 #
-# In the simple form a token is always most similar to itself, and $i$ likes $j$ exactly as much as $j$ likes $i$.
-# Language isn't like that: a verb looks for its subject, and a subject does not look for the verb in the same way. So
-# every token gets three views of itself, each by its own matrix: a **query** (what am I looking for?), a **key** (what
-# do I offer to a search?) and a **value** (what do I hand over when I am found?):
+# In the simple form $i$ likes $j$ exactly as much as $j$ likes $i$, since $x_i\cdot x_j = x_j\cdot x_i$. And a token's
+# score with itself, $x_i\cdot x_i$, is the square of its length, whatever it means. Language isn't like that: a verb
+# looks for its subject, and a subject does not look for the verb in the same way. So every token gets three views of
+# itself, each by its own matrix: a **query** (what am I looking for?), a **key** (what do I offer to a search?) and a
+# **value** (what do I hand over when I am found?):
 #
 # $$Q = XW_Q \quad K = XW_K \quad V = XW_V \qquad
 #   Y = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
@@ -222,7 +223,7 @@ expect(
 # %% [markdown]
 # ## 3. Cross-attention
 #
-# *Difficulty: easy. About 10 minutes.*
+# ★☆☆ · about 10 minutes
 #
 # The same machine with two inputs: the queries come from the sequence that *wants* something (a translation in
 # progress), the keys and values from the sequence that *has* it (the source sentence). The two sequences differ in
@@ -282,7 +283,7 @@ expect(
 # %% [markdown]
 # ## 4. The causal mask
 #
-# *Difficulty: medium. About 20 minutes.*
+# ★★☆ · about 20 minutes
 #
 # A language model is trained on all positions of a text at once: position 1 predicts token 2, position 2 predicts
 # token 3, and so on. If position 1 could see token 2, it would learn to copy it, reach a loss near zero and be useless
@@ -343,7 +344,7 @@ expect(
 # %% [markdown]
 # ## 5. The padding mask
 #
-# *Difficulty: easy, and often wrong. About 15 minutes.*
+# ★☆☆ · about 15 minutes
 #
 # Sentences in a batch differ in length, tensors don't. Short sentences are filled up at the end with padding, which
 # no query should listen to. What matters is whether the **key** is real:
@@ -392,7 +393,7 @@ expect(
 # %% [markdown]
 # ## 6. Several masks at once
 #
-# *Difficulty: easy. About 10 minutes.*
+# ★☆☆ · about 10 minutes
 #
 # The decoder of a translator needs both: no key from the future **and** no padding. A key may be seen where *every*
 # mask allows it. The masks have different shapes, `[N_q, N_k]` and `[B, 1, N_k]`, and broadcasting brings them together
@@ -457,7 +458,7 @@ plt.show()
 # %% [markdown]
 # ## 7. Softmax under a mask
 #
-# *Difficulty: hard. About 40 minutes. The heart of this assignment.*
+# ★★★ · about 40 minutes. The heart of this assignment.
 #
 # A forbidden key should get weight exactly 0, and the allowed ones should share the 1 as if the forbidden key did not
 # exist:
@@ -465,7 +466,7 @@ plt.show()
 # $$\alpha_{ij} = \frac{e^{s_{ij}}}{\sum_{m\ \mathrm{allowed}} e^{s_{im}}} \quad\text{if } j \text{ is allowed},
 #   \qquad \alpha_{ij} = 0 \quad\text{otherwise}$$
 #
-# "Override the similarity with $-\infty$", says the lecture, since $e^{-\infty}=0$. Almost everything else that people
+# "Override similarities with -inf", says the lecture, since $e^{-\infty}=0$. Almost everything else that people
 # try works on friendly numbers and breaks on others. Try each in your head before you go on:
 #
 # - *Multiply the scores by the mask.* A forbidden score becomes 0. Is $e^0$ nothing?
@@ -540,7 +541,7 @@ expect(
 # %% [markdown]
 # ## 8. Masked attention
 #
-# *Difficulty: easy now. About 20 minutes.*
+# ★☆☆ · about 20 minutes
 #
 # Scores, scale, mask, softmax, weighted sum. The mask goes between the scale and the softmax, and nothing else changes.
 # Here it is broadcast plainly to `[..., N_q, N_k]` (heads are for the next assignment).
@@ -625,7 +626,7 @@ plt.show()
 # %% [markdown]
 # ## 9. Where am I? Sinusoidal positions
 #
-# *Difficulty: medium. About 30 minutes.*
+# ★★☆ · about 30 minutes
 #
 # Shuffle the tokens of a sentence, and unmasked self-attention gives the same outputs, shuffled: "dog bites man" and
 # "man bites dog" are the same set of vectors. The remedy in the lecture: add to each token a vector that is a fixed
@@ -636,8 +637,8 @@ plt.show()
 #   P_{p,\,2i+1} = \cos\!\left(\frac{p}{10000^{2i/D}}\right)$$
 #
 # The first hand turns by one radian a position, the later ones ever more slowly. Since each pair is a point on a
-# circle, moving by $k$ positions is a rotation, the same one wherever you start. So the dot product of two position
-# vectors depends on their *distance* only, which is what a query and a key can use.
+# circle, moving by $k$ positions is a rotation, the same one wherever you start. So for even $D$ the dot product of two
+# position vectors depends on their *distance* only, which is what a query and a key can use.
 #
 # Two things go wrong. $i$ counts **pairs**: the number in the exponent is the even column itself, $2i$, over $D$, and
 # the sine and cosine of a pair share it. And the pairs are interleaved, (sin, cos, sin, cos, …), not all sines
@@ -705,7 +706,7 @@ plt.show()
 # %% [markdown]
 # ## 10. An instrument for order
 #
-# *Difficulty: medium. About 20 minutes.*
+# ★★☆ · about 20 minutes
 #
 # From here on you write the tests yourself, as functions that take a function. Below, `fn` maps `[N, D]` to `[N, D]`,
 # and you know nothing about its inside.
@@ -788,9 +789,9 @@ plt.show()
 # %% [markdown]
 # ## 11. An instrument for leaks
 #
-# *Difficulty: hard. About 40 minutes.*
+# ★★★ · about 40 minutes
 #
-# A leak is the most expensive bug in language modelling. The loss goes down beautifully, and the model is useless. Many
+# A leak is a bug that is found late. The loss goes down beautifully, and the model is useless. Many
 # leaks have nothing to do with a mask: a mean over the sequence, a convolution centred on its token, a
 # normalization that looks at all positions.
 #
@@ -877,7 +878,7 @@ for name, mask in attempts.items():
 # %% [markdown]
 # ## 12. Find the error in the notes
 #
-# *Difficulty: medium. About 20 minutes.*
+# ★★☆ · about 20 minutes
 #
 # The handwritten notes on masking put it like this, with an element-wise product between scores and mask:
 #

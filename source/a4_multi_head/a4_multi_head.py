@@ -21,25 +21,25 @@
 # The mathematics is almost nothing new. What is new is **bookkeeping**: all heads are computed by the same few matrix
 # products, and a head is just a block of columns. This is where many bugs in real transformer code live, because a
 # wrong reshape has the right shape, trains, and is silently worse. So we go slowly through the reshapes, grade each one
-# alone, and then build the layer that every transformer since 2017 uses. In the second half you count what it costs:
-# operations, memory, and the length from which the famous $N^2$ really is the problem.
+# alone, and then build the layer that transformers have been built of since 2017. In the second half you count what it
+# costs: operations, memory, and the length from which the famous $N^2$ really is the problem.
 #
 # ![A row of numbers cut into heads, the right way and the wrong way](figures/split_heads.svg)
 #
-# You write, in this order (difficulty and time are what most people need):
+# You write, in this order:
 #
-# | function | what it does | difficulty, time |
+# | function | what it does | difficulty, estimated time |
 # | --- | --- | --- |
-# | `split_heads` | columns into heads | ●○○, 20 min |
-# | `merge_heads` | heads back into columns | ●○○, 10 min |
-# | `fused_qkv` | one projection instead of three | ●●○, 20 min |
-# | `multi_head_attention` | the whole layer, with masks and cross-attention | ●●●, 60 min |
-# | `multi_head_sum` | the same layer written as a sum over heads | ●●○, 25 min |
-# | `grouped_query_attention` | several query heads share one key head | ●●○, 25 min |
-# | `attention_flops` | operations of the four products | ●●○, 25 min |
-# | `attention_matrix_bytes` | memory of the weights | ●○○, 5 min |
-# | `crossover_length` | where $N^2$ overtakes the projections | ●○○, 10 min |
-# | `explain_memory_figure` | find the error in the notes | ●●○, 20 min |
+# | `split_heads` | columns into heads | ★☆☆, 20 min |
+# | `merge_heads` | heads back into columns | ★☆☆, 10 min |
+# | `fused_qkv` | one projection instead of three | ★★☆, 20 min |
+# | `multi_head_attention` | the whole layer, with masks and cross-attention | ★★★, 60 min |
+# | `multi_head_sum` | the same layer written as a sum over heads | ★★☆, 25 min |
+# | `grouped_query_attention` | several query heads share one key head | ★★☆, 25 min |
+# | `attention_flops` | operations of the four products | ★★☆, 25 min |
+# | `attention_matrix_bytes` | memory of the weights | ★☆☆, 5 min |
+# | `crossover_length` | where $N^2$ overtakes the projections | ★☆☆, 10 min |
+# | `explain_memory_figure` | find the error in the notes | ★★☆, 20 min |
 #
 # > **Conventions.** Weights are `[in, out]` and multiply from the right, `x @ w` (`nn.Linear` stores the transpose).
 # > Masks are boolean and **True = may attend**. Heads come right after the batch: `[B, H, N, d]`. Head $h$ owns
@@ -107,7 +107,7 @@ def masked_attention(q, k, v, mask=None):
 # %% [markdown]
 # ## 1. Splitting columns into heads
 #
-# ●○○ · about 20 minutes
+# ★☆☆ · about 20 minutes
 #
 # The projections make one wide matrix for all heads: `x @ w_q` is `[B, N, H*d]`. The first $d$ columns are the queries
 # of head 0, the next $d$ those of head 1, and so on. Attention wants the heads as a batch axis, in front of the tokens:
@@ -170,7 +170,7 @@ expect(
 # %% [markdown]
 # ## 2. Merging heads into columns
 #
-# ●○○ · about 10 minutes
+# ★☆☆ · about 10 minutes
 #
 # After attention each head has an answer of size $d$ for each token, `[B, H, N, d]`. Laid side by side, in the order of
 # the heads, they are one row of $H\,d$ numbers a token:
@@ -216,7 +216,7 @@ expect(
 # %% [markdown]
 # ## 3. One projection for queries, keys and values
 #
-# ●●○ · about 20 minutes
+# ★★☆ · about 20 minutes
 #
 # Three products $X W_Q$, $X W_K$, $X W_V$ read the same $X$ three times. A GPU is happier with one large product than
 # with three small ones, so the lecture's first step glues the weights together, column by column, and multiplies once:
@@ -275,7 +275,7 @@ expect(v, torch.tensor([[[[5.0], [50.0]], [[6.0], [60.0]]]]), hint="The values a
 # %% [markdown]
 # ## 4. Multi-head attention
 #
-# ●●● · about 60 minutes
+# ★★★ · about 60 minutes
 #
 # Now the whole layer. Four products, each with its shape:
 #
@@ -436,7 +436,7 @@ plt.show()
 # %% [markdown]
 # ## 5. The same layer as a sum over heads
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # The notes do not concatenate. They give each head its own output matrix $W_h$ of shape $[d_v, D]$, lift each
 # head's answer back to the model width, and **add**:
@@ -498,17 +498,17 @@ expect(
 # %% [markdown]
 # ## 6. Grouped-query attention
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # When a model writes text it keeps the keys and values of all tokens so far. With many heads and long texts this cache
-# is larger than anything else that changes, and reading it takes most of the time. Grouped-query attention keeps all
+# is larger than anything else that changes, and every step reads all of it. Grouped-query attention keeps all
 # $H$ query heads and gives them only $H_{kv}$ key and value heads. **Neighbouring** query heads form a group and share
 # one:
 #
 # $$\text{query head } h \text{ reads key head } \Big\lfloor \frac{h}{H/H_{kv}} \Big\rfloor$$
 #
 # With $H_{kv}=H$ it is what you have; with $H_{kv}=1$ it is called multi-query attention. With $H=64$ and $H_{kv}=8$
-# the cache is eight times smaller, and the quality is nearly that of all 64.
+# the cache is eight times smaller. (Ainslie et al. report a quality close to that of all heads.)
 #
 # Two things to keep apart: torch can repeat a tensor in two orders, $a\,b\,a\,b$ and $a\,a\,b\,b$, and only one of
 # them is "neighbours share". And the mask is `[N_q, N_k]`, `[B, N_q, N_k]` or four axes, exactly as in section 4.
@@ -563,7 +563,7 @@ expect(
 # %% [markdown]
 # ## 7. Counting operations
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # "Attention is quadratic" is true and says little: quadratic parts can be small. So count. A product of an $[a, b]$ and
 # a $[b, c]$ matrix makes $a\,c$ numbers, each a sum of $b$ products: $a\,b\,c$ multiplications and about as many
@@ -628,7 +628,7 @@ expect(
 # %% [markdown]
 # ## 8. Counting bytes
 #
-# ●○○ · about 5 minutes
+# ★☆☆ · about 5 minutes
 #
 # The scores, and the weights that the softmax makes of them, are one $N\times N$ matrix a head. Written out in memory,
 # the weights take their number of elements times the bytes of one element: 4 for float32, 2 for half precision.
@@ -666,7 +666,7 @@ expect(attention_matrix_bytes(3, 2, 4), 72, hint="Two matrices of nine elements,
 expect(attention_matrix_bytes(1024, 25, 2), 52_428_800, hint="A GPT-2 layer in half precision: 50 · 1024² bytes.")
 
 # %% [markdown]
-# The lines are memories of graphics cards, from a gaming card to the largest in a data centre; everything above a line
+# The lines are memories of graphics cards, from a gaming card to a large one in a data centre; everything above a line
 # does not fit, with *nothing else* on the card. FlashAttention, in a later assignment, never writes this matrix at all.
 
 # %% demo="memory_against_length"
@@ -686,7 +686,7 @@ plt.show()
 # %% [markdown]
 # ## 9. When does $N^2$ matter?
 #
-# ●○○ · about 10 minutes
+# ★☆☆ · about 10 minutes
 #
 # The projections grow with $N$, the two products with the $N\times N$ matrix grow with $N^2$. For short texts the
 # projections dominate, and making attention linear would save next to nothing. Set the two halves of your FLOP
@@ -752,7 +752,7 @@ plt.show()
 # %% [markdown]
 # ## 10. Find the error in the notes
 #
-# ●●○ · about 20 minutes
+# ★★☆ · about 20 minutes
 #
 # The lecture's last word on memory is: with $N = 100\,\mathrm{K}$ tokens and $H = 64$ heads, the attention weights take
 # **1.192 TB**. The point stands, no card has that much. The number does not mean what it says.
@@ -798,7 +798,7 @@ expect(explain_memory_figure(200_000, 32, 3.000), None, hint="No element size gi
 print("the lecture's figure:", explain_memory_figure(100_000, 64, 1.192))
 
 # %% [markdown] written="more_heads" points=5
-# ## In your own words
+# ## 11. In your own words
 #
 # A colleague has a layer with $D = 1024$ and $H = 16$ and proposes $H = 64$ with the same $D$: "more heads, more
 # questions, and it costs nothing". What happens to (a) the operations, (b) the memory of the attention weights, and

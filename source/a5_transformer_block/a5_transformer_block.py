@@ -21,10 +21,10 @@
 # ![Post-norm: the norms stand on the residual path. Pre-norm: on the branches.](figures/blocks.svg)
 #
 # You build every part: two norms (one of them with its backward pass, by hand), two MLPs, the rotary positions that
-# most of today's models use, the block in both orders of norm and residual, and the mixture of experts. In the end
+# many of today's models use, the block in both orders of norm and residual, and the mixture of experts. In the end
 # you train twelve layers of each kind of block and look at the gradients.
 #
-# | | function | what it gives | difficulty, time |
+# | | function | what it gives | difficulty, estimated time |
 # |---|---|---|---|
 # | 1 | `layer_norm` | every token back to mean 0 and variance 1 | ★☆☆, 20 min |
 # | 2 | `layer_norm_backward` | its gradients, by hand | ★★★, 50 min |
@@ -128,6 +128,8 @@ def random_block(d_model, num_heads, d_head, d_ff, generator):
 # %% [markdown]
 # ## 1. Layer normalization
 #
+# ★☆☆ · about 20 minutes
+#
 # Every block adds to the residual stream, so its size drifts from layer to layer. Layer normalization brings each token
 # back to mean 0 and variance 1 **over its own features**, and then lets the model pick a scale and a shift for each
 # feature:
@@ -198,6 +200,8 @@ expect(
 
 # %% [markdown]
 # ## 2. Its backward pass
+#
+# ★★★ · about 50 minutes
 #
 # Autograd would do this for you. Do it once by hand: you will see why a norm changes how a network learns, and a kernel
 # for a GPU needs exactly these formulas.
@@ -285,8 +289,10 @@ expect(dbeta, torch.tensor([60.0, 0.0, 0.0]), hint="Ten tokens on two leading ax
 # %% [markdown]
 # ## 3. RMS normalization
 #
-# Does the mean matter? Experience says: little. RMSNorm leaves it out, and the shift $\beta$ too, and keeps what
-# controls the size:
+# ★☆☆ · about 10 minutes
+#
+# Does the mean matter? Little, found Zhang and Sennrich (2019). Their RMSNorm leaves it out, and the shift $\beta$ too,
+# and keeps what controls the size:
 #
 # $$\mathrm{RMS}(x) = \sqrt{\varepsilon + \frac1D\sum_j x_j^2} \qquad y_j = \gamma_j\,\frac{x_j}{\mathrm{RMS}(x)}$$
 #
@@ -337,6 +343,8 @@ expect(
 # %% [markdown]
 # ## 4. The MLP
 #
+# ★☆☆ · about 20 minutes
+#
 # Attention mixes tokens *linearly*: given the weights, the output is a sum of values. The nonlinear computation happens
 # between two attentions, in an MLP (also called FFN) that every token goes through **alone**:
 #
@@ -347,8 +355,8 @@ expect(
 # where $\Phi$ is the distribution function of the standard normal, $\Phi(z) = \tfrac12\bigl(1 +
 # \mathrm{erf}(z/\sqrt2)\bigr)$.
 #
-# There are *two* functions called GELU. The other is an approximation by a tanh, from a time when erf was slow; the two
-# differ by up to $5\cdot10^{-4}$. Ours is the exact one.
+# There are *two* functions called GELU. The other is an approximation by a tanh; the two differ by up to
+# $5\cdot10^{-4}$. Ours is the exact one.
 #
 # **Predict first.** Is $\mathrm{GELU}(-2)$ zero, slightly negative or slightly positive? Which activation is asked for
 # when the caller says nothing?
@@ -409,6 +417,8 @@ expect(
 # %% [markdown]
 # ## 5. SwiGLU: an MLP with a gate
 #
+# ★☆☆ · about 15 minutes
+#
 # Instead of one projection and a fixed nonlinearity, take two projections and let one *gate* the other, feature by
 # feature:
 #
@@ -464,6 +474,8 @@ expect(
 # %% [markdown]
 # ## 6. How wide?
 #
+# ★☆☆ · about 10 minutes
+#
 # The classic MLP with $F = 4D$ has $8D^2$ weights. SwiGLU has three matrices, so $3DF$ weights, and to keep the
 # number of parameters the notes set $F = \tfrac83 D$. For $D = 1024$ that is $2730.67$. Nobody has two thirds of a
 # feature, and GPUs like widths that are multiples of something like 64 or 256. The rule of this course: the
@@ -504,6 +516,8 @@ expect(swiglu_hidden(4096, multiple_of=256), 11008, hint="10922.67 lies between 
 
 # %% [markdown]
 # ## 7. Rotary positions
+#
+# ★★☆ · about 40 minutes
 #
 # Attention does not know where a token stands. Assignment 3 *added* a vector of sines and cosines to each embedding,
 # once, at the input. Rotary positions do it where it counts, in each attention, by *rotating* queries and keys. Take
@@ -612,6 +626,8 @@ plt.show()
 # %% [markdown]
 # ## 8. The post-norm block
 #
+# ★★☆ · about 30 minutes
+#
 # Now put the parts together, as in the paper of 2017 and on the lecture's picture. A sublayer computes something from
 # the stream, its result is **added** to the stream, and the sum is normalized:
 #
@@ -677,8 +693,10 @@ expect(
 # %% [markdown]
 # ## 9. The pre-norm block
 #
+# ★☆☆ · about 15 minutes
+#
 # Your prediction was right if it said: no. A post-norm block cannot be the identity, whatever its weights, because its
-# norms stand on the stream itself. The notes call that "kind of weird", and a deep network should be able to do nothing
+# norms stand on the stream itself. A slide calls that "Kind of weird", and a deep network should be able to do nothing
 # in a layer that it does not need. The repair moves each norm off the stream into the branch, in front of the sublayer:
 #
 # $$y = x + \mathrm{MHA}\bigl(\mathrm{LN}_1(x)\bigr) \qquad z = y + \mathrm{MLP}\bigl(\mathrm{LN}_2(y)\bigr)$$
@@ -797,6 +815,8 @@ plt.show()
 # %% [markdown]
 # ## 10. Mixture of experts
 #
+# ★★★ · about 50 minutes
+#
 # A bigger MLP knows more and costs more, for every token. A mixture of experts separates the two: a block gets $E$
 # different MLPs, the *experts*, and each token is sent through only $A < E$ of them. The parameters grow by $E$, the
 # computation only by $A$.
@@ -883,8 +903,8 @@ expect(load, torch.tensor([1, 2, 1]), hint="Expert 1 serves both tokens.")
 
 # %% [markdown]
 # How even is the load? Tokens that resemble each other choose alike. Here the tokens are random numbers with a common
-# offset; the larger the offset, the more they agree, and some experts run idle. (Models in practice add a term to
-# the loss that punishes this.)
+# offset; the larger the offset, the more they agree, and some experts run idle. (Many models add a term to the loss
+# that punishes this.)
 
 # %% demo="expert_load"
 import matplotlib.pyplot as plt
@@ -906,6 +926,8 @@ plt.show()
 
 # %% [markdown]
 # ## 11. Find the error in the notes
+#
+# ★★☆ · about 30 minutes
 #
 # The notes work through question 1 by hand. For $(1.5, 3, 4.5)$ they get $\sigma = 1.22$ and then
 # $\hat h = (-1.23,\, 0,\, 1.23)$. You know the right number, $1.2247449$, which is $1.22$ to two decimals, not
@@ -981,8 +1003,8 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
 # %% [markdown] written="norm_placement" points=5
 # ## 12. In your own words
 #
-# Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, decides whether a network of
-# ninety-six layers trains. **Explain with what you computed: what each block does when its sublayers are silent, what
+# Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, can decide whether a deep network
+# trains. **Explain with what you computed: what each block does when its sublayers are silent, what
 # this means for a gradient on its way down through many blocks (look at the left plot of question 9), and what the
 # pre-norm network pays for it, so that it needs one more norm at its end.** Six to eight sentences.
 #

@@ -23,7 +23,7 @@
 # something before your eyes in a few seconds: the language model a little grammar, the encoder–decoder to translate a
 # language that reads backwards, the vision transformer to tell patterns apart.
 #
-# | | function | what it gives | difficulty, time |
+# | | function | what it gives | difficulty, estimated time |
 # |---|---|---|---|
 # | 1 | `count_parameters` | where 1.5 or 175 billion numbers sit | ★★☆, 35 min |
 # | 2 | `decoder_lm` | token ids to logits | ★★☆, 30 min |
@@ -353,7 +353,8 @@ expect(
 # The lecture's GPT-3: 96 blocks, D = 12288, 96 heads, 2048 positions; the same assumptions.
 gpt3 = ModelConfig(50_257, 12_288, 96, 96, 128, 49_152, 2048)
 expect(count_parameters(gpt3)["total"], 174_604_259_328, hint="The formula of GPT-2, with other sizes.")
-# The lecture's "12 blocks, 213M" of 2017, read as 6 encoder and 6 decoder blocks: 6·12 D² + 6·16 D² in matrices.
+# The lecture's "12 blocks" and "213M params" of 2017, read as 6 encoder and 6 decoder blocks: 6·12 D² + 6·16 D² in
+# matrices.
 first = ModelConfig(
     37_000, 1024, 6, 16, 64, 4096, 512, num_encoder_layers=6, learned_positions=False, final_norm=False, biases=False
 )
@@ -366,8 +367,8 @@ expect(
 expect(counts["norms"], 61_440, hint="Six blocks with two norms, six with three; each norm has gamma and beta.")
 
 # %% [markdown]
-# Shares of the lecture's three models. Small models are embeddings with some blocks attached, large ones are MLPs with
-# something attached.
+# Shares of the lecture's three models. The larger the model, the less of it is embedding. Of the blocks the MLPs hold
+# the most: two thirds where there is no cross-attention.
 
 # %% demo="shares"
 import matplotlib.pyplot as plt
@@ -414,7 +415,9 @@ plt.show()
 
 # %% question="decoder_lm"
 def decoder_lm(ids, params, config):
-    """Logits of the next token at every position, by a stack of causal pre-norm blocks (as in GPT-2, without dropout).
+    """Logits of the next token at every position, by a stack of causal pre-norm blocks, then a final norm.
+
+    The norms stand where GPT-2 has them. Unlike GPT-2, the MLP has ReLU, and the products of the attention no biases.
 
     Args:
         ids: int64 [B, N], N at least 1.
@@ -686,10 +689,10 @@ plt.show()
 #
 # ★★★ · about 35 minutes
 #
-# A trained model gives a distribution over the next token, and somebody has to throw the dice. Always taking the
-# likeliest word makes text that goes in circles; sampling from the whole distribution means that, a thousand words on,
-# some word of probability 0.001 has come up and derailed the text. Three filters are in use, and this course applies
-# them **in this order**:
+# A trained model gives a distribution over the next token, and somebody has to throw the dice. Text that always takes
+# the likeliest word often goes in circles; sampling from the whole distribution means that, a thousand words on, some
+# word of probability 0.001 has probably come up and derailed the text. Three filters are in use, and this course
+# applies them **in this order**:
 #
 # 1. **Temperature** $T$: $\text{softmax}(z / T)$. Below 1 it sharpens, above 1 it flattens, and $T = 0$ is the limit:
 #    the likeliest token gets probability 1.
@@ -1179,8 +1182,8 @@ plt.show()
 # The order is a contract again, on two levels:
 #
 # * **patches** run left to right, then down, like words on a page;
-# * **inside a patch** the numbers are ordered (c, row, column): all of channel 0 first, row by row, then channel 1.
-#   The notes write "16×16×3", which suggests the channels last; weights of a convolution have them first, so we do too.
+# * **inside a patch** the numbers are ordered (c, row, column): all of channel 0 first, row by row, then channel 1. The
+#   slides write "16x16x3", which suggests the channels last; weights of a convolution have them first, so we do too.
 #
 # $$\text{patches}_{b,\; r\cdot W/P + s,\; (c P + i) P + j} = \text{images}_{b,\,c,\,rP+i,\,sP+j}$$
 #
@@ -1422,10 +1425,10 @@ plt.show()
 #
 # ★★☆ · about 25 minutes
 #
-# The lecture says that a transformer "is just a stack of identical blocks", and gives for the original: **12 blocks,
-# $D = 1024$, 213M parameters**. Take it at its word. Twelve identical blocks of $12 D^2$ are 151.0 million; with a
-# vocabulary of 37 000, which the paper names for its first task, $V D$ adds 37.9 million, and 188.9 million are not
-# 213.
+# "A Transformer is just a stack of identical Transformer blocks!" says the lecture, and gives for the original: **12
+# blocks, $D = 1024$, 213M parameters**. Take it at its word. Twelve identical blocks of $12 D^2$ are 151.0 million;
+# with a vocabulary of 37 000 (the paper has about that many tokens in its first task) $V D$ adds 37.9 million, and
+# 188.9 million are not 213.
 #
 # So the sentence and the number cannot both be right as they stand. Find out what does give a number. Count matrices
 # and one tied embedding only (no biases, no norms, no learned positions; $H d = D$, $F = 4 D$). Somebody claims a

@@ -10,11 +10,11 @@
 # ---
 
 # %% [markdown]
-# # Attention in tiles, and a kernel for the GPU
+# # Assignment 7: attention in tiles, and a kernel for the GPU
 #
 # Attention compares every query with every key, so it *computes* $N_q\cdot N_k$ scores. It does not follow that it must
 # *store* them. The lecture ends its slides on cost with FlashAttention, which never writes the score matrix down, and
-# for that reason runs several times faster and fits lengths that did not fit before. In this assignment you build it:
+# for that reason runs faster and fits lengths that did not fit before. In this assignment you build it:
 # first in torch, where every step can be looked at, then as a kernel that runs on a GPU.
 #
 # One idea carries all of it. A softmax seems to need the whole row before it can start, because of its maximum and its
@@ -30,19 +30,19 @@
 #
 # ![One query tile walks over the key and value tiles](figures/tiles.svg)
 #
-# You write, in this order (difficulty and time are what most people need):
+# You write, in this order:
 #
-# | function | what it does | difficulty, time |
+# | function | what it does | difficulty, estimated time |
 # | --- | --- | --- |
-# | `online_softmax_stats` | maximum and sum of a row that passes by in blocks | ●●○, 25 min |
-# | `merge_stats` | two partial answers into one | ●●○, 25 min |
-# | `tiled_attention` | attention without the score matrix, with log-sum-exp | ●●●, 60 min |
-# | `tiled_attention_backward` | its gradients, without the score matrix | ●●●, 50 min |
-# | `hbm_traffic` | bytes moved, naive against tiled | ●○○, 15 min |
-# | `add_bias` | a first kernel: programs, pointers, masks | ●●○, 30 min |
-# | `softmax_rows` | a second one: a reduction in a kernel | ●●○, 25 min |
-# | `triton_attention` | tiled attention as a kernel | ●●●, 90 min |
-# | `growth_of_costs` | find the error in the notes | ●●○, 20 min |
+# | `online_softmax_stats` | maximum and sum of a row that passes by in blocks | ★★☆, 25 min |
+# | `merge_stats` | two partial answers into one | ★★☆, 25 min |
+# | `tiled_attention` | attention without the score matrix, with log-sum-exp | ★★★, 60 min |
+# | `tiled_attention_backward` | its gradients, without the score matrix | ★★★, 50 min |
+# | `hbm_traffic` | bytes moved, naive against tiled | ★☆☆, 15 min |
+# | `add_bias` | a first kernel: programs, pointers, masks | ★★☆, 30 min |
+# | `softmax_rows` | a second one: a reduction in a kernel | ★★☆, 25 min |
+# | `triton_attention` | tiled attention as a kernel | ★★★, 90 min |
+# | `growth_of_costs` | find the error in the notes | ★★☆, 20 min |
 #
 # > **Conventions.** Shapes are `[..., N, d]`; heads come right after the batch, `[B, H, N, d]`. Causal is
 # > **bottom-right aligned**: query $i$ may see key $j$ when $j \le i + N_k - N_q$. A row that sees no key has output 0
@@ -80,7 +80,7 @@ from autograder.authoring.expect import expect
 # %% [markdown]
 # ## Why the score matrix is slow, not only large
 #
-# A GPU has two kinds of memory. On the chip, next to the arithmetic, there are some hundred kilobytes a processor.
+# A GPU has two kinds of memory. On the chip, next to the arithmetic, there are a few hundred kilobytes a processor.
 # Beside the chip there are many gigabytes, and everything that passes between the two passes through a pipe:
 #
 # ![The memory of a GPU](figures/memory.svg)
@@ -93,13 +93,13 @@ from autograder.authoring.expect import expect
 # * bytes: $S$ is written and read, $P$ is written and read, $4N^2\cdot2 = 134\cdot10^6$, at 3.35 TB/s that is **40
 #   µs**.
 #
-# Nine tenths of the time nothing is computed. Scores that live and die on the chip would cost no traffic at all. What
-# stands in the way is the softmax in the middle, so that is where we begin.
+# By this estimate nothing is computed for nine tenths of the time. Scores that live and die on the chip would cost no
+# traffic at all. What stands in the way is the softmax in the middle, so that is where we begin.
 
 # %% [markdown]
 # ## 1. A softmax that sees its row in blocks
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # The stable softmax of a row $x$ needs two numbers, the maximum $m$ and the sum $l$ over the whole row:
 #
@@ -166,7 +166,7 @@ for block in (1, 2, 3):
         hint=f"(1 + 2 + 4) / 4, also with blocks of {block}. 3? The old sum was not corrected when the maximum grew.",
     )
 m, l = online_softmax_stats(torch.tensor([-1200.0, -1200.0]), 1)
-expect(l, torch.tensor(2.0), hint="Two equal elements: each is exp(0). 0? Look at what your maximum starts with.")
+expect(l, torch.tensor(2.0), atol=1e-3, hint="Two equal elements: each is exp(0). 0? Where does your maximum start?")
 m, l = online_softmax_stats(torch.tensor([float("-inf"), float("-inf"), 5.0]), 2)
 expect(l, torch.tensor(1.0), hint="The first block holds nothing but -inf. nan? You have computed -inf minus -inf.")
 
@@ -192,7 +192,7 @@ plt.show()
 # %% [markdown]
 # ## 2. Two partial answers into one
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # Attention wants more than the weights: it wants the weighted sum of values. Keep that in the same way, and do **not**
 # divide yet. For any set of keys, let
@@ -252,7 +252,7 @@ expect(merge_stats(nothing, nothing)[1], torch.tensor(0.0), hint="Nothing and no
 # %% [markdown]
 # ## 3. Attention, tile by tile
 #
-# ●●● · about 60 minutes
+# ★★★ · about 60 minutes
 #
 # Now put the pieces together, as in the picture at the top. For each tile of $B_q$ queries, walk over the keys in tiles
 # of $B_k$. Each step makes a score tile of $B_q\times B_k$ numbers, turns it into its $(m,l,o)$, merges that into what
@@ -359,7 +359,7 @@ expect(tiled_attention(q, k, v, 4, 3)[0], full, atol=1e-5, hint="13 and 11 are n
 # %% [markdown]
 # ## 4. The way back
 #
-# ●●● · about 50 minutes
+# ★★★ · about 50 minutes
 #
 # For gradients, autograd would keep every score tile of the forward pass, which is the matrix again. The way out looks
 # wasteful and is the fast one: **compute the scores a second time**. With $\mathrm{lse}$ saved, a tile of weights needs
@@ -450,7 +450,7 @@ for grad, x, name in zip(grads, (q, k, v), ("dQ", "dK", "dV"), strict=True):
 # %% [markdown]
 # ## 5. Counting bytes
 #
-# ●○○ · about 15 minutes
+# ★☆☆ · about 15 minutes
 #
 # How much does all this save? Count the elements that pass between main memory and chip, for one head of $N$ tokens,
 # not causal.
@@ -570,7 +570,7 @@ if device == "cpu" and kernels_run(triton):
 # %% [markdown]
 # ## 6. A first kernel: add a bias
 #
-# ●●○ · about 30 minutes
+# ★★☆ · about 30 minutes
 #
 # $y_{ij}=x_{ij}+b_j$, for $x$ of $M\times N$. Cut the matrix into tiles, give each program one, on a grid of two axes.
 # A program needs: the rows of its tile, the columns of its tile, the mask of those that exist, a load of $x$, a load of
@@ -653,10 +653,11 @@ if device == "cpu" and kernels_run(triton):
 # %% [markdown]
 # ## 7. A second kernel: softmax of rows
 #
-# ●●○ · about 25 minutes
+# ★★☆ · about 25 minutes
 #
 # One program takes one row (or a few) and has all of it on the chip at once: load, subtract the maximum, exponentiate,
-# divide by the sum, store. Four torch operations would move the row eight times, the kernel moves it twice.
+# divide by the sum, store. Five torch operations (maximum, difference, exponential, sum, quotient) would move the row
+# eight times, reading and writing; the kernel moves it twice.
 #
 # The block must be a power of two that is at least $N$ (`triton.next_power_of_2`). The lanes beyond $N$ take part in
 # the maximum and in the sum, so choose what they hold. Zero looks harmless. What would a zero do to a row whose
@@ -717,7 +718,7 @@ if kernels_run(triton):
 # %% [markdown]
 # ## 8. Attention as a kernel
 #
-# ●●● · about 90 minutes
+# ★★★ · about 90 minutes
 #
 # Everything is in place. A program owns one query tile of one head: axis 0 of the grid counts query tiles, axis 1
 # counts the $B\cdot H$ heads. It loads its queries once, walks over the keys in a `for` loop, and keeps $m$, $l$ and
@@ -858,7 +859,7 @@ if kernels_run(triton):
 # Every rectangle is one visit of a key tile by a program, drawn from the trace of **your** kernel. The right
 # picture counts how often each row of $K$ was read: that is the traffic which `hbm_traffic` counts. (With `causal=True`
 # the tiles right of the diagonal need not be visited at all. If yours are, the loop could end earlier: half of the work
-# is gone. Optional, and every fast kernel does it.)
+# is gone. Optional, and fast kernels do it.)
 
 # %% demo="picture_of_tiles"
 import matplotlib.pyplot as plt
@@ -889,11 +890,11 @@ if device == "cpu" and kernels_run(triton):
 # %% [markdown]
 # ## 9. Find the error in the notes
 #
-# ●●○ · about 20 minutes
+# ★★☆ · about 20 minutes
 #
-# The lecture asks "how much memory does this take as $N$ increases?" and answers first $O(N^2)$, then, with
-# FlashAttention, **$O(N)$**, which "makes large $N$ possible". One slide on, attention as a whole is entered in a table
-# with "$O(N)$ memory". Read quickly, that says that FlashAttention has made attention linear, and people do read it so.
+# "How much memory does this take as the number of vectors N increases?" asks the lecture, and answers first $O(N^2)$,
+# then, with FlashAttention, **$O(N)$**, which "Makes large N possible". Soon after, attention as a whole is entered
+# in a table with "O(N) memory". Read quickly, that says that FlashAttention has made attention linear.
 #
 # The slides count one thing, how much must be *stored*: the weights, $H\times N\times N$ of them. But "memory" has a
 # second meaning, and it is the one that decides the time: how much is *moved*. Take the three costs of tiled attention
@@ -947,7 +948,7 @@ for n in (1024, 16384, 131072):
     print(n, {name: round(p, 3) for name, p in growth_of_costs(n, 64, 128, 2).items()})
 
 # %% [markdown] written="twice_is_faster" points=5
-# ## In your own words
+# ## 10. In your own words
 #
 # The backward pass computes every score a second time, which the naive way would have kept, and it is faster all the
 # same. Explain why, with numbers from this notebook: what does keeping a score cost, what does computing it again cost

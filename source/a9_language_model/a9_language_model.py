@@ -268,7 +268,7 @@ def as_text(data):
 # The rules are those of assignment 1. Count all pairs of neighbours in all words, a word that occurs 6 times counting
 # 6 times. Join the most frequent; among equals, the smaller pair of ids. Count anew. When no pair is left, stop.
 #
-# Count by *distinct* words. A megabyte has 200 000 words, and some 20 000 different ones.
+# Count by *distinct* words. Our megabyte of text has 298 000 words in this sense, and 15 000 different ones.
 #
 # **Predict first.** `"aaaa"` is one word. Which merges are learned from it, and in how many tokens does it end?
 
@@ -328,7 +328,7 @@ expect(train_byte_bpe(as_bytes("é"), 5), [(195, 169)], hint="One character, two
 # list, the pair that was **learned first** is joined, everywhere in the word. It is the same algorithm as in
 # assignment 1, except that tokens are ids and that joining pair $i$ gives $256 + i$.
 #
-# A long text repeats its words. Who works out each distinct word once is ten times as fast.
+# A long text repeats its words: work out each distinct word once.
 #
 # **Predict first.** With `[(97, 97), (256, 97)]`, what are the ids of `"aaaaa"`? (97 is `a`.)
 
@@ -455,8 +455,8 @@ print([as_text(bpe_decode(token[None], vocabulary)) for token in held_out_ids[:4
 #
 # $$\operatorname{gelu}(x) = \tfrac12\,x\Bigl(1 + \tanh\bigl(\sqrt{2/\pi}\,(x + 0.044715\,x^3)\bigr)\Bigr)$$
 #
-# The two differ by less than 0.0005, at every one of thousands of activations in every layer. Enough that logits no
-# longer agree to four digits.
+# The two differ by less than 0.0005. But they do so at every one of thousands of activations in every layer, so
+# published weights want the one that they were trained with.
 #
 # **Predict first.** What are gelu(0), gelu(100) and gelu(−100)? Which of them has a wrong neighbour in float16, where
 # numbers end at 65504?

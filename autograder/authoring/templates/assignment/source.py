@@ -28,7 +28,7 @@ from autograder.authoring.expect import expect
 # %% [markdown]
 # ## 1. Rows around zero
 #
-# *Easy, about 5 minutes.*
+# ★☆☆ · about 5 minutes
 #
 # $$y_j = x_j - \frac{1}{D} \sum_{i=1}^{D} x_i$$
 
