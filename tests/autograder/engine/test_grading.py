@@ -47,12 +47,12 @@ from autograder.suite import assert_close, assert_refused, points, tensor, uses
 pytestmark = uses({"'half'" if name == "quarter" else ""})
 
 
-@points(2)
+@points(1)
 def test_eight(student):
     assert_close(student.{name}(tensor(8.0)), tensor({8.0 / parts}))
 
 
-@points(1)
+@points(2)
 def test_four(student):
     assert_close(student.{name}(tensor(4.0)), tensor({4.0 / parts}))
 
@@ -69,8 +69,9 @@ from autograder.suite import mistake
 
 @mistake("quarter", hint="Whose x is it that you halve?")
 def halves_the_callers(x):
-    x /= 2
-    return half(x)
+    half(half(x))
+    x /= 4
+    return x
 """
 }
 
@@ -152,7 +153,7 @@ def test_an_argument_that_a_prerequisite_changed_is_no_mistake_of_ones_own(halve
     """It is changed in each test of quarter, of which one is charged. With a stand-in none is: nothing is named."""
     result = halves("def half(x):\n    if x % 2:\n        raise ValueError(x)\n    x /= 2\n    return x\n")
     lost = {q.name: (q.max_score - q.score, q.carried) for q in result.questions}
-    assert lost == {"half": (2.0, 0.0), "quarter": (0.0, 2.0)}
+    assert lost == {"half": (1.0, 0.0), "quarter": (0.0, 1.0)}
     assert question(result, "quarter").diagnosis is None
 
 
