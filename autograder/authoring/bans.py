@@ -12,6 +12,8 @@ from autograder.errors import BadSource
 TELLS = "Not allowed here:"
 _WIDTH = 120
 _FILE = "authoring/refusing.py"
+_REFUSED_BY_PATH = ("torch.optim.", "torch.nn.utils.")
+"""What stands there asks no TorchFunctionMode, so `refusing` wants all of its name."""
 
 
 def names_told(forbidden: Sequence[str]) -> list[str]:
@@ -74,10 +76,12 @@ def with_ban_told(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
 
 def with_ban_checked(check: SourceCell, question: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     """The visible check with a first line after which the function refuses to call what of torch is forbidden."""
-    names = _of_torch(names_told(forbidden))
+    paths = [name.removeprefix("torch.") for name in forbidden if name.startswith(_REFUSED_BY_PATH)]
+    last = {path.rpartition(".")[2] for path in paths}
+    names = [name.removeprefix("nn.") for name in _of_torch(names_told(forbidden)) if name not in last] + paths
     if not names or not isinstance(_definition(question), ast.FunctionDef):
         return check
-    quoted = ", ".join(f'"{name.removeprefix("nn.")}"' for name in names)
+    quoted = ", ".join(f'"{name}"' for name in names)
     return _with_source(check, f"{question.name} = refusing({question.name}, {quoted})\n{check.source}")
 
 

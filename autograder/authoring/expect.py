@@ -29,7 +29,7 @@ def expect(actual, expected, atol=1e-6, hint=""):  # type: ignore[no-untyped-def
     elif isinstance(expected, float):
         if not isinstance(actual, (int, float)) or abs(actual - expected) > atol:
             problem = f"expected {expected}, got {actual!r}"
-    elif isinstance(actual, torch.Tensor) or plain(actual) != plain(expected):
+    elif isinstance(actual, torch.Tensor) or plain(actual) != plain(expected):  # type: ignore[no-untyped-call]
         problem = f"expected {expected!r}, got {actual!r}"
     if problem:
         raise AssertionError(f"Not yet: {problem}.\n{hint}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -22,7 +24,7 @@ class Ban(TorchFunctionMode):
         self.called: str | None = None
         self._by_name = {_plain(name.rsplit(".", 1)[-1]): name for name in names}
         self._replaced: list[tuple[Any, str, Any]] = []
-        self._patch_classes(names)
+        self._patch(names)
 
     def lift(self) -> None:
         """Put back what was replaced."""
@@ -41,8 +43,9 @@ class Ban(TorchFunctionMode):
         self.called = name
         raise ForbiddenCall(f"this question is about writing what {name} does: it may not be called here")
 
-    def _patch_classes(self, names: list[str]) -> None:
-        """Modules such as `torch.nn.LSTM` and functions outside torch are replaced by ones that refuse."""
+    def _patch(self, names: list[str]) -> None:
+        """What is no torch operation is replaced by what refuses: modules as `torch.nn.LSTM`, other classes as
+        `torch.optim.Adam`, functions as `torch.nn.utils.clip_grad_norm_`, and everything outside torch."""
         for name in names:
             owner_name, _, last = name.rpartition(".")
             owner = _loaded(owner_name)
@@ -51,10 +54,26 @@ class Ban(TorchFunctionMode):
                 self._replace(found, "forward", name)
             elif found is not None and not owner_name.startswith("torch"):
                 self._replace(owner, last, name)
+            elif isinstance(found, type):
+                self._replace(found, "__init__", name)
+            elif isinstance(found, FunctionType) and not _is_seen_by_modes(inspect.unwrap(found)):
+                self._replace_code(inspect.unwrap(found), name)
 
     def _replace(self, owner: Any, attribute: str, forbidden: str) -> None:
         self._replaced.append((owner, attribute, getattr(owner, attribute)))
         setattr(owner, attribute, _refusing(self, forbidden))
+
+    def _replace_code(self, function: FunctionType, forbidden: str) -> None:
+        """Let the function itself refuse, since the submission may hold it under a name of its own."""
+        refuse = _refusing(self, forbidden)
+        for attribute in ("__code__", "__kwdefaults__"):
+            self._replaced.append((function, attribute, getattr(function, attribute)))
+            setattr(function, attribute, getattr(refuse, attribute))
+
+
+def _is_seen_by_modes(function: FunctionType) -> bool:
+    """Whether a TorchFunctionMode is asked about each call, as of `torch.nn.functional.softmax`."""
+    return any(name.startswith("has_torch_function") for name in function.__code__.co_names)
 
 
 def _loaded(name: str) -> Any:
@@ -69,8 +88,8 @@ def _loaded(name: str) -> Any:
 
 
 def _refusing(ban: Ban, name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        ban.refuse(name)
+    def refuse(*args: Any, _ban: Ban = ban, _name: str = name, **kwargs: Any) -> Any:  # no closure: code can be moved
+        _ban.refuse(_name)
 
     return refuse
 

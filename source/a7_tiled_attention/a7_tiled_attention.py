@@ -893,7 +893,7 @@ if device == "cpu" and kernels_run(triton):
 # ★★☆ · about 20 minutes
 #
 # "How much memory does this take as the number of vectors N increases?" asks the lecture, and answers first $O(N^2)$,
-# then, with FlashAttention, **$O(N)$**, which "Makes large N possible". Soon after, attention as a whole is entered
+# then, with FlashAttention, **$O(N)$**, which "Makes large N" possible. Soon after, attention as a whole is entered
 # in a table with "O(N) memory". Read quickly, that says that FlashAttention has made attention linear.
 #
 # The slides count one thing, how much must be *stored*: the weights, $H\times N\times N$ of them. But "memory" has a

@@ -79,6 +79,21 @@ def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer
     assert torch.equal(torch.nn.Softmax(-1)(torch.zeros(2)), torch.tensor([0.5, 0.5]))
 
 
+def test_what_asks_no_mode_is_refused_by_its_path(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+    forbidden = ("torch.optim.AdamW", "torch._fused_adamw_", "torch.nn.utils.clip_grad_norm_")
+    built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, forbidden)})
+    assert cells(built.solution_bytes)["check-double_1"].startswith(
+        'double = refusing(double, "optim.AdamW", "nn.utils.clip_grad_norm_")\n'
+    )
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.tensor([3.0, 4.0])
+    clip = refusing(lambda: torch.nn.utils.clip_grad_norm_([weight], 1.0), "nn.utils.clip_grad_norm_")
+    with pytest.raises(AssertionError, match=r"Not allowed here: nn\.utils\.clip_grad_norm_"):
+        clip()
+    assert float(torch.nn.utils.clip_grad_norm_([weight], 10.0)) == 5.0
+
+
 def test_a_function_that_refuses_is_otherwise_the_same() -> None:
     def doubled(x: Any, times: int = 2) -> Any:
         """Twice."""

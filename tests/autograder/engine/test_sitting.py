@@ -126,3 +126,22 @@ def test_a_module_that_was_forbidden_works_again_once_the_ban_is_lifted() -> Non
     finally:
         ban.lift()
     assert torch.nn.Softmax(dim=0)(torch.zeros(2)).tolist() == [0.5, 0.5]
+
+
+def test_what_asks_no_mode_is_forbidden_under_every_name() -> None:
+    """Optimizers and functions of torch.nn.utils are no torch operations, and may have been imported before."""
+    from torch.nn.utils import clip_grad_norm_ as clip
+    from torch.optim import AdamW as Optimizer
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.tensor([3.0, 4.0])
+    ban = Ban(["torch.nn.utils.clip_grad_norm_", "torch.optim.AdamW"])
+    try:
+        with pytest.raises(ForbiddenCall, match="clip_grad_norm_"):
+            clip([weight], 1.0)
+        with pytest.raises(ForbiddenCall, match="AdamW"):
+            Optimizer([weight])
+    finally:
+        ban.lift()
+    assert float(clip([weight], 10.0)) == 5.0
+    assert len(Optimizer([weight]).param_groups) == 1
