@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
@@ -13,11 +15,15 @@ from pathlib import Path
 
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
+from autograder.authoring.self_check import TABLE, Released, hash_of, hash_of_first_line
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
+from autograder.intake.release import load_release
 from autograder.whole_files import naming, write_whole
 
 README = "README.md"
+CHECK, MAKE_MY_COURSE = "check.py", "make_my_course.py"
+"""Programs that students get: `self_check.py` and `make_my_course.py` of this folder."""
 
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 _VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
@@ -34,10 +40,10 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     """
     to = to.resolve()
     built = build_assignment(course, assignment, asked)
-    if problems := [*file_problems(assignment, built), *leak_problems(assignment, built)]:
-        listed = "\n".join(f"  - {problem}" for problem in problems)
-        raise StaleBuild(f"{assignment.name} is not ready to be released\n{listed}")
-    files = {f"{assignment.name}.ipynb": built.release_bytes, **dict(built.files)}
+    _refuse(assignment, file_problems(assignment, built))
+    beside = {**dict(built.files), **_programs(course, assignment)}
+    _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=tuple(beside.items()))))
+    files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
     files[README] = _readme(course, assignment, _version(files)).encode()
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
@@ -45,6 +51,51 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     else:
         _write_folder(to, files)
     return sorted(files)
+
+
+def _refuse(assignment: Assignment, problems: list[str]) -> None:
+    if problems:
+        listed = "\n".join(f"  - {problem}" for problem in problems)
+        raise StaleBuild(f"{assignment.name} is not ready to be released\n{listed}")
+
+
+def _programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
+    """The programs that students get, and the table of cells that `check.py` reads, by name.
+
+    The first assignment of a course has nothing before it that a student could go on with.
+    """
+    here = Path(__file__).parent
+    files = {
+        CHECK: (here / "self_check.py").read_bytes(),
+        f"{assignment.name}{TABLE}": _table(course, assignment).encode(),
+    }
+    if assignment.name != course.assignments()[0].name:
+        text = (here / "make_my_course.py").read_text(encoding="utf-8")
+        files[MAKE_MY_COURSE] = text.replace("from autograder.authoring.self_check", "from check").encode()
+    return files
+
+
+def _table(course: Course, assignment: Assignment) -> str:
+    """Names and hashes of the release's cells: nothing that the notebook does not show, and no points."""
+    release = load_release(assignment)
+    cells = [
+        Released(
+            cell.id,
+            cell.role,
+            cell.name,
+            tuple(sorted(release.functions.get(cell.id, ()))),
+            hash_of(cell.source),
+            hash_of_first_line(cell.source),
+        )
+        for cell in release.cells
+        if cell.role != "text"
+    ]
+    table = {
+        "assignment": assignment.name,
+        "notebook_mb": course.limits.notebook_mb,
+        "cells": [dataclasses.asdict(cell) for cell in cells],
+    }
+    return json.dumps(table, indent=1) + "\n"
 
 
 def _version(files: Mapping[str, bytes]) -> str:
@@ -66,7 +117,9 @@ matplotlib, and nothing else.
 - Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your answer here.*
 - Run the check below each answer. It is a first test; more tests run when your work is graded.
 - Checks and given code are locked: what you change there is put back before grading. Cells of your own are welcome.
-- Before you hand in, restart the kernel and run all cells. Hand in `{name}.ipynb`, under this name.
+- Before you hand in, save, and run `python check.py {name}.ipynb`: it runs the notebook from top to bottom and says
+  what is left to do.
+- Hand in `{name}.ipynb`, under this name.
 
 Release `{version}`
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 from autograder.course import Limits
@@ -20,6 +21,9 @@ MANY = 3
 
 NOTEBOOK = "notebook"
 """The id of notices about the file as a whole."""
+
+_OWN_COURSE = re.compile(r"^[ \t]*(?:from|import)[ \t]+my_course\b", re.MULTILINE)
+"""The module of a student's own earlier answers, which is not handed in."""
 
 
 def read_submission(found: FoundSubmission, release: Release, limits: Limits) -> Submission:
@@ -68,7 +72,9 @@ def _said_once(matched: Matched) -> Matched:
 
 def _plain_python(cell: Cell) -> Cell:
     source, left_out = harmless(cell.source)
-    return dataclasses.replace(cell, source=source, note="; ".join(part for part in (cell.note, left_out) if part))
+    exchanged = "graded with the staff's code in place of my_course" if _OWN_COURSE.search(source) else ""
+    note = "; ".join(part for part in (cell.note, left_out, exchanged) if part)
+    return dataclasses.replace(cell, source=source, note=note)
 
 
 def in_layout(path: Path, student: str, assignment: str) -> bool:

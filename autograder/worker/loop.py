@@ -18,7 +18,13 @@ from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.arguments import changed_arguments, picture
 from autograder.worker.cells import describe_error, run_cell
 from autograder.worker.forbidden import Ban
-from autograder.worker.notebook_world import fresh_seeds, install_colab, new_namespace, run_eagerly
+from autograder.worker.notebook_world import (
+    fresh_seeds,
+    install_colab,
+    install_my_course,
+    new_namespace,
+    run_eagerly,
+)
 from autograder.worker.stand_ins import (
     Answered,
     FunctionRaised,
@@ -54,6 +60,7 @@ class Loop:
     def serve(self) -> None:
         """Answer until the other side goes away."""
         install_colab()
+        install_my_course(self._names)
         run_eagerly()
         fresh_seeds()
         while True:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 
 import pytest
+from tiny_course import SUITE, TINY, write_assignment
 
 from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.release import release
@@ -25,7 +27,7 @@ def target(tmp_path):
     return tmp_path / "out" / "tiny"
 
 
-NAMES = ["README.md", "data/numbers.csv", "figures/line.svg", "tiny.ipynb"]
+NAMES = ["README.md", "check.py", "data/numbers.csv", "figures/line.svg", "tiny.cells.json", "tiny.ipynb"]
 
 
 def inside(folder):
@@ -65,15 +67,42 @@ def test_an_older_release_is_replaced(course, tiny, asked, built, target, suffix
     release(course, tiny, asked, target)
     (tiny.source.parent / "data" / "numbers.csv").unlink()
     write_build(tiny, build_assignment(course, tiny, asked))
-    assert release(course, tiny, asked, target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
+    without_data = [name for name in NAMES if not name.startswith("data/")]
+    assert release(course, tiny, asked, target) == without_data
     if not suffix:
-        assert inside(target) == ["README.md", "figures/line.svg", "tiny.ipynb"]
+        assert inside(target) == without_data
 
 
 def test_an_empty_folder_may_be_used(course, tiny, asked, built, target):
     target.mkdir(parents=True)
     release(course, tiny, asked, target)
     assert inside(target) == NAMES
+
+
+def test_the_table_of_cells_has_names_and_hashes_alone(course, tiny, asked, built, target):
+    release(course, tiny, asked, target)
+    table = json.loads((target / "tiny.cells.json").read_text())
+    cells = table["cells"]
+    assert [cell["id"] for cell in cells] == ["given_imports", "double", "check_double_1", "check_double", "half",
+                                              "check_half", "demo_both", "written_why"]  # fmt: skip
+    assert {key for cell in cells for key in cell} == {"id", "role", "name", "defines", "text", "first_line"}
+    assert all(len(cell["text"]) == len(cell["first_line"]) == 16 for cell in cells)
+    assert [cell["defines"] for cell in cells if cell["role"] == "question"] == [["double"], ["half"]]
+    assert table["notebook_mb"] == course.limits.notebook_mb
+
+
+def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course, tiny, asked, built, target):
+    write_assignment(course.root, "a_first", TINY, SUITE)
+    release(course, tiny, asked, target)
+    text = (target / "make_my_course.py").read_text()
+    assert "\nfrom check import " in text
+    assert "autograder" not in text
+
+
+def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(course, tiny, asked, built, target):
+    (tiny.suite / "check.py").write_text("# what the suite's tests share\n")
+    with pytest.raises(StaleBuild, match=r"check\.py of the hidden suite goes out with the release"):
+        release(course, tiny, asked, target)
 
 
 def test_another_folder_is_left_alone(course, tiny, asked, built, target):

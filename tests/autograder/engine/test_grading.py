@@ -279,6 +279,35 @@ def test_a_bad_cell_costs_itself(grade: Grade, source: str, outcome: str) -> Non
     assert [c.outcome for c in result.cells if c.id.startswith("extra")] == [outcome]
 
 
+@pytest.mark.parametrize(
+    "mine",
+    [
+        "from my_course import softmax as mine",
+        "from my_course import (\n    helper, softmax as mine)",
+        "import my_course\nmine = my_course.softmax",
+        "import my_course.a1_word_vectors as first\nmine = first.softmax",
+        "def mine(z):\n    from my_course.a1_word_vectors import softmax\n    return softmax(z)",
+    ],
+)
+def test_what_comes_from_my_course_is_what_the_notebook_has_under_that_name(grade: Grade, mine: str) -> None:
+    result = grade(attention=f"{mine}\n" + ANSWERS["attention"].replace("softmax(", "mine("))
+    assert result.score == 11.0
+    (cell,) = (cell for cell in result.cells if cell.id == "attention")
+    assert (cell.outcome, cell.message) == ("ok", "graded with the staff's code in place of my_course")
+
+
+def test_an_import_from_my_course_above_what_it_names_costs_nothing(grade: Grade) -> None:
+    result = grade("from my_course import *", softmax="from my_course import attention\n" + ANSWERS["softmax"])
+    assert result.score == 11.0
+
+
+def test_what_only_my_course_has_is_named(grade: Grade) -> None:
+    result = grade(softmax="from my_course import helper\ndef softmax(z, dim=-1):\n    return helper(z)\n")
+    assert outcomes(result, "softmax") == ["error", "error"]
+    assert "helper of my_course is not there when grading" in question(result, "softmax").tests[0].message
+    assert question(result, "counter").score == 1.0
+
+
 def test_a_call_that_hangs_costs_its_test_and_a_question_hangs_twice_at_most(grade: Grade) -> None:
     result = grade(attention="def attention(q, k, v):\n    while True:\n        pass\n")
     assert outcomes(result, "attention") == ["timeout", "timeout", "timeout"]

@@ -1,0 +1,260 @@
+"""Go on with your own code: make the module `my_course` of the notebooks that you have handed in.
+
+    python make_my_course.py a1_word_vectors.ipynb a2_attention.ipynb
+
+Name them in the order of the course. A folder `my_course` is written beside this program, with a file for each notebook
+in which your functions stand with all that they need: imports, helpers, given code. Checks, demos and experiments stay
+behind. It prints the line with which a notebook takes your functions in place of the staff's. Your work is graded with
+the staff's code all the same. Name all notebooks again when one of them has changed.
+
+Ends with 0, or with 1 where nothing could be made, or with 2 where it was called wrongly.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import symtable
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.authoring.self_check import Cell, Unreadable, read_cells
+
+FOLDER = Path(__file__).parent / "my_course"
+_MADE = "# Made by make_my_course.py; make it anew rather than change it.\n"
+_STUB = "write your answer here"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a notebook that stands in the first column.
+
+    Attributes:
+        text: as written, with its decorators.
+        binds: names that it gives a value.
+        needs: names of the notebook that it uses, in functions too.
+        role: of its cell: "question", "given", or "" where the metadata is lost or the cell is the student's own.
+    """
+
+    node: ast.stmt
+    text: str
+    binds: frozenset[str]
+    needs: frozenset[str]
+    role: str
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the module of the notebooks that are named; returns the exit status."""
+    paths = [Path(argument) for argument in arguments]
+    if not paths:
+        print("python make_my_course.py NOTEBOOK..., in the order of the course", file=sys.stderr)
+        return 2
+    for path in paths:
+        if not path.is_file() or not path.stem.isidentifier():
+            problem = "there is no such file" if not path.is_file() else "name it as it was given out: it is a module"
+            print(f"{path}: {problem}", file=sys.stderr)
+            return 2
+    if FOLDER.exists() and not _is_ours(FOLDER):
+        print(f"{FOLDER} is there, and was not made by this program: move it away", file=sys.stderr)
+        return 2
+    own: dict[str, tuple[str, ast.stmt]] = {}  # name → its module and its definition
+    modules: dict[str, str] = {}
+    for path in paths:
+        try:
+            statements = list(_statements(path.name, read_cells(path.read_bytes())))
+        except Unreadable as problem:
+            print(f"{path.name}: left out, {problem}")
+            continue
+        names = [name for name in _answers(statements) if name not in own or _is_question(statements, name)]
+        modules[path.stem] = _module(statements, names, own)
+        own |= {name: (path.stem, _definition(statements, name)) for name in names}
+        print(f"{path.name}: {', '.join(names) or 'nothing of yours'}")
+    if not own:
+        print("Nothing is written yet in these notebooks.")
+        return 1
+    _write(modules, own)
+    if (raised := _import_problem()) is not None:
+        print(f"my_course does not import: {raised}")
+        return 1
+    for beside in sorted(FOLDER.parent.glob("*.ipynb")):
+        if beside.stem not in modules:
+            _say_how(beside, own)
+    return 0
+
+
+def _is_ours(folder: Path) -> bool:
+    start = folder / "__init__.py"
+    return start.is_file() and start.read_text(encoding="utf-8").startswith(_MADE)
+
+
+def _statements(name: str, cells: Iterable[Cell]) -> Iterator[Statement]:
+    """The statements of all cells but checks and demos, as far as they are Python."""
+    for cell in cells:
+        if cell.kind != "code" or cell.role in ("check", "demo"):
+            continue
+        source = _without_magics(cell.source)
+        try:
+            for node in ast.parse(source).body:
+                text = _text(node, source)
+                yield Statement(node, text, frozenset(_bound(node)), frozenset(_needed(text)), cell.role)
+        except SyntaxError as problem:
+            print(f"{name}: {cell.place} is left out, {problem.msg} in line {problem.lineno}")
+
+
+def _text(node: ast.stmt, source: str) -> str:
+    """The statement as it was written, comments included, but where several share a line."""
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    text = "\n".join(source.split("\n")[first - 1 : node.end_lineno])
+    return text if len(ast.parse(text).body) == 1 else ast.unparse(node)
+
+
+def _without_magics(source: str) -> str:
+    """What is IPython's and not Python's becomes `pass`."""
+    if source.lstrip().startswith("%%"):
+        first, _, rest = source.lstrip().partition("\n")
+        return f"pass\n{rest}" if first.startswith(("%%time", "%%capture")) else "pass"
+    return re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source)
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Names to which the statement gives a value in the notebook, not within its functions."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)  # type: ignore[arg-type]  # it asks what each node is
+
+
+def _needed(text: str) -> Iterator[str]:
+    """Names of the module that the statement reads, where Python itself would look for them."""
+    waiting = [symtable.symtable(text, "cell", "exec")]
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        top = table.get_type() == "module"
+        yield from (s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global()))
+
+
+def _answers(statements: Sequence[Statement]) -> list[str]:
+    """Functions and classes that the student has written, as far as the notebook's metadata tells: else all."""
+    tagged = any(each.role == "question" for each in statements)
+    names = [
+        name
+        for each in statements
+        if each.role == "question" or not tagged
+        for name in each.binds
+        if isinstance(each.node, ast.FunctionDef | ast.ClassDef) and not name.startswith("_")
+    ]
+    return [name for name in dict.fromkeys(names) if not _is_stub(_definition(statements, name)) and name != "expect"]
+
+
+def _is_question(statements: Sequence[Statement], name: str) -> bool:
+    return any(each.role == "question" and name in each.binds for each in statements)
+
+
+def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
+    """The last one: it is what the notebook ends with."""
+    return next(each.node for each in reversed(statements) if name in each.binds)
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    return any(text.endswith(_STUB) for text in texts)
+
+
+def _module(statements: Sequence[Statement], names: Iterable[str], own: Mapping[str, object]) -> str:
+    """The text of a module: what the functions need, in the notebook's order.
+
+    What the notebook itself took from my_course it takes from the modules before it, as far as they have it.
+    """
+    wanted, seen = set(names), set[str]()
+    while wanted - seen:
+        seen |= wanted
+        wanted |= {name for each in statements if each.binds & wanted for name in each.needs}
+    kept = []
+    for each in statements:
+        prepares = each.role == "given" and not each.binds  # sets what an import below it looks at
+        if not (each.binds & wanted or prepares or _is_future(each.node)):
+            continue
+        if isinstance(each.node, ast.ImportFrom) and each.node.module == "my_course":
+            there = [alias for alias in each.node.names if alias.name in own or alias.name == "*"]
+            if there:
+                kept.append(ast.unparse(ast.ImportFrom("my_course", there, 0)))
+        elif each.text not in kept or not isinstance(each.node, ast.Import | ast.ImportFrom):
+            kept.append(each.text)
+    return "\n\n".join([_MADE, *kept]) + "\n"
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _write(modules: Mapping[str, str], own: Mapping[str, tuple[str, object]]) -> None:
+    """Modules first, and what imports them last: a package with `__init__.py` is whole."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    start = [_MADE]
+    for module, text in modules.items():
+        (FOLDER / f"{module}.py").write_text(text, encoding="utf-8")
+        if names := sorted(name for name, (where, _) in own.items() if where == module):
+            start.append(f"from .{module} import {', '.join(names)}\n")
+    (FOLDER / "__init__.py").write_text("".join(start), encoding="utf-8")
+
+
+def _import_problem() -> str | None:
+    """Import it in a fresh Python, as a notebook will."""
+    command = [sys.executable, "-c", "import my_course"]
+    done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, errors="replace", check=False)
+    return None if done.returncode == 0 else done.stderr.strip()
+
+
+def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
+    """Print the line that this notebook takes, and what of the staff's cannot be exchanged."""
+    try:
+        cells = [cell for cell in read_cells(notebook.read_bytes()) if cell.role == "given"]
+    except Unreadable:
+        return
+    statements = list(_statements(notebook.name, cells))
+    given = {name for each in statements for name in each.binds if name in own}
+    fits = [name for name in sorted(given) if _fits(_definition(statements, name), own[name][1])]
+    if fits:
+        print(f"\n{notebook.name}: put this line into a cell of your own below the given code:")
+        print(f"\n    from my_course import {', '.join(fits)}\n")
+    for name in sorted(given.difference(fits)):
+        print(f"{notebook.name}: {name} of {own[name][0]} takes other arguments than the one given here: keep that")
+
+
+def _fits(theirs: ast.stmt, yours: ast.stmt) -> bool:
+    """Whether all calls of their function are calls of yours: the same places, and names of what may be left out."""
+    if isinstance(theirs, ast.ClassDef) and isinstance(yours, ast.ClassDef):
+        methods = {node.name: node for node in yours.body if isinstance(node, ast.FunctionDef)}
+        wanted = [node for node in theirs.body if isinstance(node, ast.FunctionDef)]
+        return all(node.name in methods and _fits(node, methods[node.name]) for node in wanted)
+    if not isinstance(theirs, ast.FunctionDef) or not isinstance(yours, ast.FunctionDef):
+        return False
+    their, your = theirs.args, yours.args
+    their_names, your_names = ([arg.arg for arg in each.posonlyargs + each.args] for each in (their, your))
+    required = len(their_names) - len(their.defaults)
+    if len(your_names) - len(your.defaults) > required or any(each is None for each in your.kw_defaults):
+        return False
+    optional = their_names[required:] + [arg.arg for arg in their.kwonlyargs]
+    return (
+        len(your_names) >= required
+        and your_names[required : len(their_names)] == their_names[required:]
+        and all(name in your_names + [arg.arg for arg in your.kwonlyargs] for name in optional)
+    )
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a letter
+    sys.exit(main(sys.argv[1:]))

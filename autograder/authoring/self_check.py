@@ -1,0 +1,410 @@
+"""Is your notebook ready to be handed in? `python check.py a2_attention.ipynb` says so.
+
+It runs the notebook from top to bottom in a fresh kernel, without the demos, and says which visible checks pass. It
+looks whether every question is there and answered, and whether the file is fit to hand in. It sees what is saved: save
+first. It changes nothing. It needs Python with Jupyter, and what the notebook needs.
+
+Ends with 0 where all is well, 1 where something is to be done, 2 where it was called wrongly.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import logging
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TABLE = ".cells.json"
+"""How the file ends that says which cells an assignment has; it lies beside this program."""
+SECONDS = 300
+"""What one cell may take here."""
+WRITTEN_STUB = "*Your answer here.*"
+_STUB = re.compile(r"^[^#\n]*raise NotImplementedError\(.*write your answer here", re.MULTILINE)
+_CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+_NOT_WRITTEN = ": not written yet"
+_CODE = ("question", "given", "check", "demo")
+
+
+class NoKernel(Exception):
+    """No kernel can be started; the text says what to do."""
+
+
+class Unreadable(Exception):
+    """The file is no notebook; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a notebook file.
+
+    Attributes:
+        number: counted from 1.
+        kind: "code", "markdown" or "raw".
+        id: the cell of the release that its metadata names; "" where there is none.
+        role: what its metadata says that it is for, or "".
+    """
+
+    number: int
+    kind: str
+    source: str
+    id: str = ""
+    role: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for somebody who looks at the notebook: Jupyter shows no numbers."""
+        first = next((line.strip() for line in self.source.split("\n") if line.strip()), "")
+        return f"cell {self.number} ({first[:37] + '...' if len(first) > 40 else first})"
+
+
+@dataclass(frozen=True)
+class Released:
+    """One cell of the release, as the table names it.
+
+    Attributes:
+        id: its name in nbgrader's metadata, or one like it.
+        role: question, given, check, demo or written.
+        name: of the question, for a question and its checks; the cell's own otherwise.
+        defines: functions and classes that a question's cell defines.
+        text: hash of its text.
+        first_line: hash of its first line.
+    """
+
+    id: str
+    role: str
+    name: str
+    defines: tuple[str, ...]
+    text: str
+    first_line: str
+
+
+@dataclass
+class Matches:
+    """Which cell of the file stands for which cell of the release.
+
+    Attributes:
+        found: released id → its cells, in their order.
+        by_content: ids that were recognised by what stands in the cell, since its metadata is gone.
+    """
+
+    found: dict[str, list[Cell]] = field(default_factory=dict)
+    by_content: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Findings:
+    """What is to be done before handing in, and what is only said."""
+
+    to_do: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the one notebook that is named; returns the exit status."""
+    path = Path(arguments[0]) if len(arguments) == 1 else None
+    if path is None or arguments[0].startswith("-"):
+        return _wrong("python check.py NOTEBOOK, for instance: python check.py a2_attention.ipynb")
+    if not path.is_file():
+        there = sorted(other.name for other in Path.cwd().glob("*.ipynb"))
+        return _wrong(f"{path}: there is no such file. Notebooks here: {', '.join(there) or 'none'}")
+    tables = _tables(path)
+    if not tables:
+        return _wrong(f"no file *{TABLE} lies beside check.py: unpack it from what you were given, next to check.py")
+    ago = int(time.time() - path.stat().st_mtime)
+    print(f"{path.name}, saved {datetime.datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d %H:%M} ({_ago(ago)})\n")
+    try:
+        cells = read_cells(path.read_bytes())
+    except Unreadable as problem:
+        print(f"Not ready: {problem}")
+        return 1
+    name, released, limit_mb = max(tables, key=lambda each: (each[0] == path.stem, len(match(each[1], cells).found)))
+    matches = match(released, cells)
+    if not any(each.role == "question" and each.id in matches.found for each in released):
+        print(f"Not ready: it has no question of {name}. Is it the right file?")
+        return 1
+    findings = Findings()
+    _look_at_file(path, name, cells, limit_mb, findings)
+    _look_at_cells(released, matches, cells, findings)
+    _run(path.parent, released, matches, cells, findings)
+    return _say(findings)
+
+
+def _wrong(problem: str) -> int:
+    print(problem, file=sys.stderr)
+    return 2
+
+
+def _ago(seconds: int) -> str:
+    for length, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return f"{seconds // length} {unit}{'s' * (seconds // length > 1)} ago"
+    return "just now"
+
+
+def _tables(path: Path) -> list[tuple[str, tuple[Released, ...], int]]:
+    """Assignment, cells and largest file in MB, of every table beside this program or the notebook."""
+    files = {file.name: file for folder in (path.parent, Path(__file__).parent) for file in folder.glob(f"*{TABLE}")}
+    tables = []
+    for file in files.values():
+        raw = json.loads(file.read_text(encoding="utf-8"))
+        cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
+        tables.append((str(raw["assignment"]), cells, int(raw["notebook_mb"])))
+    return tables
+
+
+def read_cells(data: bytes) -> tuple[Cell, ...]:
+    """The cells of a notebook's bytes, of any format since 3.
+
+    Raises:
+        Unreadable: it is no notebook.
+    """
+    again = "open it in Jupyter, save it, and check again"
+    try:
+        try:
+            raw = json.loads(data)
+        except UnicodeDecodeError:
+            raw = json.loads(data.decode("cp1252", errors="replace"))
+        sheets = [raw] if "cells" in raw else raw["worksheets"]
+        return tuple(_cell(number, cell) for number, cell in enumerate((c for s in sheets for c in s["cells"]), 1))
+    except (ValueError, RecursionError):
+        if conflict := re.search(rb"^<{7} ", data, re.MULTILINE):
+            line = data.count(b"\n", 0, conflict.start()) + 1
+            raise Unreadable(f"a merge conflict begins in line {line} (<<<<<<<): resolve it, {again}") from None
+        raise Unreadable(f"it is not valid JSON; {again}, or go back to an older copy") from None
+    except (AttributeError, KeyError, TypeError):
+        raise Unreadable("it is JSON, and no notebook: it has no list of cells") from None
+
+
+def _cell(number: int, raw: Mapping[str, Any]) -> Cell:
+    metadata = raw.get("metadata") or {}
+    kit = metadata.get("attention_kit") or {}
+    text = raw.get("source", raw.get("input", ""))
+    if isinstance(text, list):  # some editors leave the ends of the lines out
+        text = ("" if len(text) < 2 or any("\n" in line for line in text) else "\n").join(text)
+    id_ = (metadata.get("nbgrader") or {}).get("grade_id")
+    if not id_ and kit.get("role") in (*_CODE, "written"):
+        id_ = kit["name"] if kit["role"] == "question" else f"{kit['role']}_{kit['name']}"
+    return Cell(number, raw["cell_type"], text.replace("\r\n", "\n"), id_ or "", kit.get("role") or "")
+
+
+def hash_of(text: str) -> str:
+    """Of what a text says: empty lines, spaces at the ends of lines and the place for a written answer do not count."""
+    lines = [line.rstrip() for line in text.split("\n") if line.strip() not in ("", WRITTEN_STUB)]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def hash_of_first_line(text: str) -> str:
+    """Of the first line that is not empty: what an answer below it does not change."""
+    return hash_of(next((line for line in text.split("\n") if line.strip()), ""))
+
+
+def defined_in(source: str) -> frozenset[str]:
+    """Functions and classes that a cell defines, whether or not it is valid Python."""
+    return frozenset(re.findall(r"^(?:async +)?(?:def|class)[ \t]+(\w+)", source, re.MULTILINE))
+
+
+def match(released: Sequence[Released], cells: Sequence[Cell]) -> Matches:
+    """Say which cell is which: by metadata, else by its text, what it defines, or its first line."""
+    matches = Matches()
+    names = {each.id for each in released}
+    free = [cell for cell in cells if cell.id not in names]
+    first_lines = [each.first_line for each in released]
+    for each in released:
+        if own := [cell for cell in cells if cell.id == each.id]:
+            matches.found[each.id] = own
+            continue
+        alike = [cell for cell in free if hash_of(cell.source) == each.text]
+        alike = alike or [c for c in free if c.kind == "code" and defined_in(c.source) & set(each.defines)]
+        if not alike and first_lines.count(each.first_line) == 1:
+            alike = [cell for cell in free if hash_of_first_line(cell.source) == each.first_line]
+        if alike:
+            matches.found[each.id] = alike
+            matches.by_content.append(each.id)
+            free = [cell for cell in free if cell not in alike]
+    return matches
+
+
+def _look_at_file(path: Path, name: str, cells: Sequence[Cell], limit_mb: int, findings: Findings) -> None:
+    """Its name and size, and copies that may be the one that was worked in."""
+    if path.name != f"{name}.ipynb":
+        findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
+    if path.stat().st_size > limit_mb << 20:
+        findings.to_do.append(f"the file is larger than {limit_mb} MB: clear the outputs and save it")
+    copies = [path.parent / ".ipynb_checkpoints" / f"{path.stem}-checkpoint.ipynb"]
+    copies += sorted(other for other in path.parent.glob(f"{name}*.ipynb") if other.name != path.name)
+    own = [(cell.kind, cell.source) for cell in cells]
+    for copy in copies:
+        if not copy.is_file() or copy.stat().st_mtime <= path.stat().st_mtime:
+            continue
+        try:
+            differs = [(cell.kind, cell.source) for cell in read_cells(copy.read_bytes())] != own
+        except Unreadable:
+            continue
+        if differs:
+            findings.to_do.append(
+                f"{copy.relative_to(path.parent)} is newer than the file, and differs: save your work as {name}.ipynb, "
+                "and remove what is not it"
+            )
+
+
+def _look_at_cells(released: Sequence[Released], matches: Matches, cells: Sequence[Cell], findings: Findings) -> None:
+    for each in released:
+        found = matches.found.get(each.id, [])
+        if each.role == "question":
+            _look_at_question(each, found, cells, findings)
+        elif each.role == "written":
+            if not found:
+                lost = bool(matches.by_content)  # an editor that drops metadata may cut text anew
+                (findings.notes if lost else findings.to_do).append(
+                    f"written answer {each.name}: its cell was not found; see that it stands below its question"
+                )
+            elif all(hash_of(cell.source) == each.text for cell in found):
+                findings.to_do.append(f"written answer {each.name}: nothing is written yet in {found[0].place}")
+        elif each.role in ("given", "check"):
+            if not found:
+                findings.notes.append(f"{each.id}: this locked cell was deleted. Grading has its own")
+            elif all(hash_of(cell.source) != each.text for cell in found):
+                findings.notes.append(f"{found[0].place}: you changed this locked cell. Grading takes it as released")
+    for cell in cells:
+        if _CONFLICT.search(cell.source):
+            findings.to_do.append(f"{cell.place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
+    graded = [each for each in released if each.role != "demo"]
+    if unnamed := [each for each in graded if each.id in matches.by_content]:
+        findings.notes.append(
+            f"{len(unnamed)} of {len(graded)} cells have lost the notebook's metadata, as some editors do. They were "
+            "recognised by what stands in them; grading does the same"
+        )
+
+
+def _look_at_question(question: Released, found: Sequence[Cell], cells: Sequence[Cell], findings: Findings) -> None:
+    """Is it there, in a code cell, answered, once, and at its place?"""
+    name = question.name
+    answered = [cell for cell in cells if cell.kind == "code" and defined_in(cell.source) & set(question.defines)]
+    answered = [cell for cell in answered if not _unfinished(cell, question)]
+    own = [cell for cell in found if cell in answered]
+    elsewhere = [cell for cell in answered if cell not in found]
+    if not found:
+        where = f"; the answer stands in {elsewhere[-1].place}, and is found there" if elsewhere else ""
+        (findings.notes if elsewhere else findings.to_do).append(
+            f"{name}: its cell is not there{where or ': copy it from the release, and answer in it'}"
+        )
+    elif all(cell.kind != "code" for cell in found):
+        findings.to_do.append(f"{name}: {found[0].place} is no code cell any more: make it one")
+    elif not own and elsewhere:
+        findings.to_do.append(f"{name}: the answer stands in {elsewhere[-1].place}: move it to {found[0].place}")
+    elif not own and any(_unfinished(cell, question) for cell in found):
+        findings.to_do.append(f"{name}{_NOT_WRITTEN}, in {found[0].place}")
+    elif not own:
+        findings.to_do.append(f"{name}: {found[0].place} does not define {' or '.join(question.defines)} any more")
+    elif len(own) > 1:
+        findings.notes.append(f"{name}: there are {len(own)} cells for it; the last, {own[-1].place}, counts")
+
+
+def _unfinished(cell: Cell, question: Released) -> bool:
+    return bool(_STUB.search(cell.source)) or hash_of(cell.source) == question.text
+
+
+def _run(
+    folder: Path, released: Sequence[Released], matches: Matches, cells: Sequence[Cell], findings: Findings
+) -> None:
+    """Run the code cells but demos in a fresh kernel; print how each check fared."""
+    roles = {cell.number: each for each in released for cell in matches.found.get(each.id, ()) if each.role in _CODE}
+    runs = [cell for cell in cells if cell.kind == "code" and cell.source.strip()]
+    runs = [cell for cell in runs if cell.number not in roles or roles[cell.number].role != "demo"]
+    passed = checks = 0
+    unwritten = {line.partition(_NOT_WRITTEN)[0] for line in findings.to_do if _NOT_WRITTEN in line}
+    try:
+        for cell, problem, skipped in _outcomes(folder, runs):
+            each = roles.get(cell.number)
+            if each is not None and each.role == "check":
+                if skipped or not re.search(r"^\s*[^#\s]", cell.source, re.MULTILINE):
+                    print(f"  {each.name:<28} {skipped or 'has no visible check'}")
+                    continue
+                checks += 1
+                passed += not problem
+                unwritten_too = problem and each.name in unwritten
+                print(f"  {each.name:<28} {'not written yet' if unwritten_too else problem or 'passes'}", flush=True)
+                if problem and not unwritten_too:
+                    findings.to_do.append(f"{each.name}: its check in {cell.place} does not pass")
+            elif problem:
+                whose = f"{each.role} {each.name}" if each else "one of your own"
+                findings.to_do.append(f"{cell.place}, {whose}, does not run: {problem}")
+    except NoKernel as problem:
+        findings.to_do.append(f"nothing ran: {problem}")
+    print(f"\n{passed} of {checks} visible checks pass. They are a first test: hidden tests run when it is graded.\n")
+
+
+def _outcomes(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, str, str]]:
+    """Each cell, what went wrong in it, and why it did nothing, as they run; ends where the kernel does."""
+    try:
+        import nbformat
+        from jupyter_client.kernelspec import NoSuchKernel
+        from nbclient import NotebookClient
+        from nbclient.exceptions import DeadKernelError
+    except ImportError as problem:
+        raise NoKernel(
+            f"{problem}. Run check.py with the Python in which Jupyter is, or: pip install jupyter"
+        ) from None
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.source) for cell in cells])
+    silent = logging.getLogger("check.py")
+    silent.setLevel(logging.CRITICAL + 1)
+    client = NotebookClient(
+        notebook,
+        log=silent,
+        timeout=SECONDS,
+        interrupt_on_timeout=True,
+        allow_errors=True,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder.resolve())}},
+    )
+    try:
+        with client.setup_kernel(stderr=subprocess.DEVNULL):
+            for index, cell in enumerate(cells):
+                begun = time.monotonic()
+                try:
+                    client.execute_cell(notebook.cells[index], index)
+                except DeadKernelError:
+                    yield cell, "the kernel died in it, and nothing below it ran", ""
+                    return
+                late = f"took longer than {SECONDS} s" if time.monotonic() - begun > SECONDS else ""
+                yield cell, late or _problem(notebook.cells[index]), _skipped(notebook.cells[index])
+    except NoSuchKernel:
+        raise NoKernel("this Python has no kernel. Run: pip install ipykernel") from None
+
+
+def _problem(cell: Any) -> str:
+    """The error of a cell that has run, in one line; "" where there is none."""
+    for output in cell.outputs:
+        if output.output_type == "error":
+            text = " ".join(output.evalue.split())
+            shown = text if output.ename == "AssertionError" and text else f"{output.ename}: {text}"
+            return shown.rstrip(": ") if len(shown) <= 160 else shown[:157] + "..."
+    return ""
+
+
+def _skipped(cell: Any) -> str:
+    """What a check has printed that could not be run here, as kernels can not without Triton."""
+    texts = (output.text.strip() for output in cell.outputs if output.output_type == "stream")
+    return next((text for text in texts if text.startswith("Skipped: ")), "")
+
+
+def _say(findings: Findings) -> int:
+    for title, lines in (("To do:", findings.to_do), ("Notes, which cost nothing:", findings.notes)):
+        if lines:
+            print("\n  - ".join([title, *lines]) + "\n")
+    print("Not ready to be handed in." if findings.to_do else "Ready to be handed in.")
+    return 1 if findings.to_do else 0
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a letter
+    sys.exit(main(sys.argv[1:]))

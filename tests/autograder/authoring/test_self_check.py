@@ -1,0 +1,272 @@
+"""`check.py` as students get it: what it says of a notebook, and with which status it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.authoring import self_check
+from autograder.authoring.build import Asked, build_assignment, write_build
+from autograder.authoring.release import release
+from autograder.course import Assignment, Course
+
+Cells = list[dict[str, Any]]
+IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, DEMO, WHY = 1, 2, 3, 4, 5, 7, 8
+
+
+@pytest.fixture
+def folder(course: Course, tiny: Assignment, asked: Mapping[str, Asked], tmp_path: Path) -> Path:
+    """The release, with all questions answered."""
+    built = build_assignment(course, tiny, asked)
+    write_build(tiny, built)
+    to = tmp_path / "release"
+    release(course, tiny, asked, to)
+    notebook = json.loads(built.solution_bytes)
+    notebook["cells"] = [cell for cell in notebook["cells"] if not cell["id"].startswith("guide")]
+    (to / "tiny.ipynb").write_text(json.dumps(notebook))
+    return to
+
+
+@pytest.fixture
+def edit(folder: Path) -> Callable[[Callable[[Cells], object]], None]:
+    def edit_(change: Callable[[Cells], object]) -> None:
+        path = folder / "tiny.ipynb"
+        notebook = json.loads(path.read_text())
+        change(notebook["cells"])
+        path.write_text(json.dumps(notebook))
+
+    return edit_
+
+
+@pytest.fixture
+def looked(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What it says of a file, without running it; the status must be 1, and 0 for "Ready"."""
+    monkeypatch.setattr(self_check, "_outcomes", lambda folder, cells: iter(()))
+
+    def look(name: str = "tiny.ipynb") -> str:
+        status = self_check.main([str(folder / name)])
+        said = capsys.readouterr().out
+        assert status == (0 if "Ready to be handed in." in said else 1)
+        return said
+
+    return look
+
+
+def to_do(said: str) -> list[str]:
+    return re.findall(r"^  - (.*)", said.partition("To do:")[2].partition("Notes")[0], re.MULTILINE)
+
+
+def notes(said: str) -> list[str]:
+    return re.findall(r"^  - (.*)", said.partition("cost nothing:")[2], re.MULTILINE)
+
+
+def code(source: str) -> dict[str, Any]:
+    return {"cell_type": "code", "id": "own", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "check.py", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+# In a kernel
+
+
+def test_an_answered_notebook_is_ready_and_stays_as_it_is(folder: Path) -> None:
+    before = (folder / "tiny.ipynb").read_bytes()
+    done = run(folder, "tiny.ipynb")
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.split("\n")[2:] == [
+        "  double                       passes",
+        "  double                       passes",
+        "  half                         has no visible check",
+        "",
+        "2 of 2 visible checks pass. They are a first test: hidden tests run when it is graded.",
+        "",
+        "Ready to be handed in.",
+        "",
+    ]
+    assert (folder / "tiny.ipynb").read_bytes() == before
+
+
+def test_what_does_not_run_is_said_with_its_place(folder: Path, edit: Callable[..., None]) -> None:
+    def change(cells: Cells) -> None:
+        cells[DOUBLE]["source"] = "def double(x):\n    return abs(x) * 2"
+        cells[DEMO]["source"] = "1 / 0  # a demo: it does not run"
+        cells.append(code("deleted_long_ago + 1"))
+
+    edit(change)
+    done = run(folder, "tiny.ipynb")
+    assert done.returncode == 1
+    assert "  double                       passes\n  double                       AssertionError\n" in done.stdout
+    assert "1 of 2 visible checks pass." in done.stdout
+    assert to_do(done.stdout) == [
+        "double: its check in cell 5 (assert double(-1.5) == -3.0) does not pass",
+        "cell 10 (deleted_long_ago + 1), one of your own, does not run: NameError: name 'deleted_long_ago' is not "
+        "defined",
+    ]
+    assert not any("demo" in line for line in to_do(done.stdout))
+
+
+def test_a_kernel_that_dies_is_said(folder: Path, edit: Callable[..., None]) -> None:
+    edit(lambda cells: cells.insert(IMPORTS, code("import os\nos._exit(3)")))
+    assert to_do(run(folder, "tiny.ipynb").stdout) == [
+        "cell 2 (import os), one of your own, does not run: the kernel died in it, and nothing below it ran"
+    ]
+
+
+# The cells
+
+
+def test_a_notebook_as_released_says_what_is_to_be_written(
+    folder: Path, tiny: Assignment, looked: Callable[..., str]
+) -> None:
+    (folder / "tiny.ipynb").write_bytes(tiny.release.read_bytes())
+    assert to_do(looked()) == [
+        "double: not written yet, in cell 3 (def double(x):)",
+        "half: not written yet, in cell 6 (def half(x):)",
+        "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) the same as x?)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda cells: cells.pop(HALF), "half: its cell is not there: copy it from the release, and answer in it"),
+        (
+            lambda cells: cells[HALF].update(cell_type="markdown"),
+            "half: cell 6 (def half(x):) is no code cell any more: make it one",
+        ),
+        (
+            lambda cells: cells[HALF].update(source="def halve(x):\n    return x / 2"),
+            "half: cell 6 (def halve(x):) does not define half any more",
+        ),
+        (
+            lambda cells: cells[HALF]["source"].append("\n<<<<<<< HEAD\n"),
+            "cell 6 (def half(x):): lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version",
+        ),
+        (
+            lambda cells: cells[WHY].update(source="Why is half(double(x)) the same as x?"),
+            "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) the same as x?)",
+        ),
+        (
+            lambda cells: cells.pop(WHY),
+            "written answer why: its cell was not found; see that it stands below its question",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(
+    edit: Callable[..., None], looked: Callable[..., str], change: Callable[[Cells], object], problem: str
+) -> None:
+    edit(change)
+    assert to_do(looked()) == [problem]
+
+
+def test_an_answer_in_another_cell_is_to_be_moved(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+    def change(cells: Cells) -> None:
+        cells.insert(HALF + 1, code("def half(x):\n    return x / 2"))
+        cells[HALF]["source"] = 'def half(x):\n    raise NotImplementedError("half: write your answer here")'
+
+    edit(change)
+    assert to_do(looked()) == ["half: the answer stands in cell 7 (def half(x):): move it to cell 6 (def half(x):)"]
+
+
+def test_what_costs_nothing_is_a_note(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+    def change(cells: Cells) -> None:
+        cells[IMPORTS]["source"] = "import math, cmath"
+        cells.insert(HALF, dict(cells[HALF]))
+        del cells[CHECK_2]
+
+    edit(change)
+    assert notes(looked()) == [
+        "cell 2 (import math, cmath): you changed this locked cell. Grading takes it as released",
+        "check_double: this locked cell was deleted. Grading has its own",
+        "half: there are 2 cells for it; the last, cell 6 (def half(x):), counts",
+    ]
+
+
+def test_without_metadata_cells_are_known_by_what_stands_in_them(
+    edit: Callable[..., None], looked: Callable[..., str]
+) -> None:
+    edit(lambda cells: [cell.update(metadata={}, id=f"a{n}") for n, cell in enumerate(cells)])
+    said = looked()
+    assert to_do(said) == []
+    assert notes(said) == [
+        "7 of 7 cells have lost the notebook's metadata, as some editors do. They were recognised by what stands in "
+        "them; grading does the same"
+    ]
+
+
+# The file
+
+
+def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str]) -> None:
+    text = (folder / "tiny.ipynb").read_text()
+    (folder / "tiny (1).ipynb").write_text(text)
+    os.utime(folder / "tiny.ipynb", (1, 1))
+    assert to_do(looked()) == []  # newer, and the same
+    (folder / "tiny (1).ipynb").write_text(text.replace("x + x", "2 * x"))
+    newer = "is newer than the file, and differs: save your work as tiny.ipynb, and remove what is not it"
+    assert to_do(looked()) == [f"tiny (1).ipynb {newer}"]
+    assert to_do(looked("tiny (1).ipynb")) == ["the file is called tiny (1).ipynb: hand it in as tiny.ipynb"]
+    (folder / "tiny (1).ipynb").rename(folder / "kept")
+    (folder / ".ipynb_checkpoints").mkdir()
+    (folder / "kept").rename(folder / ".ipynb_checkpoints" / "tiny-checkpoint.ipynb")
+    assert to_do(looked()) == [f"{Path('.ipynb_checkpoints') / 'tiny-checkpoint.ipynb'} {newer}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"cells": [\n<<<<<<< HEAD\n', "a merge conflict begins in line 2 (<<<<<<<): resolve it, open it in Jupyter"),
+        ('{"cells": [', "it is not valid JSON; open it in Jupyter, save it, and check again"),
+        ("[]", "it is JSON, and no notebook: it has no list of cells"),
+        ('{"cells": []}', "it has no question of tiny. Is it the right file?"),
+    ],
+)
+def test_a_file_that_is_no_such_notebook(folder: Path, looked: Callable[..., str], text: str, problem: str) -> None:
+    (folder / "tiny.ipynb").write_text(text)
+    assert f"Not ready: {problem}" in looked()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "python check.py NOTEBOOK"),
+        (["--help"], "python check.py NOTEBOOK"),
+        (["none.ipynb"], "none.ipynb: there is no such file. Notebooks here: tiny.ipynb"),
+    ],
+)
+def test_a_wrong_call(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(folder)
+    assert self_check.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(problem)
+
+
+def test_without_its_table_it_says_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tiny.cells.json").unlink()
+    assert self_check.main([str(folder / "tiny.ipynb")]) == 2
+    assert capsys.readouterr().err.startswith("no file *.cells.json lies beside check.py")
+
+
+def test_without_jupyter_it_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "nbclient", None)
+    assert self_check.main([str(folder / "tiny.ipynb")]) == 1
+    assert "nothing ran: " in capsys.readouterr().out
