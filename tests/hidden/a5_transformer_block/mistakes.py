@@ -65,7 +65,9 @@ def normalizes_over_everything(x, gamma, beta, eps=1e-5):
     return _normed(x, gamma, beta, lambda t: (t - t.mean()) / torch.sqrt((t - t.mean()).pow(2).mean() + eps))
 
 
-@mistake("layer_norm", hint="You divide by the variance. Twice as large a token should give the same result.")
+@mistake(
+    "layer_norm", hint="You divide by the variance. Twice as large a token should give the same result.", keeps=0.5
+)
 def divides_by_the_variance(x, gamma, beta, eps=1e-5):
     return _normed(x, gamma, beta, lambda t: _centre(t) / (_variance(t) + eps))
 
@@ -93,7 +95,11 @@ def shift_before_scale(x, gamma, beta, eps=1e-5):
     return ((_centre(_wide(x)) / torch.sqrt(_variance(_wide(x)) + eps) + beta) * gamma).to(x.dtype)
 
 
-@mistake("layer_norm", hint="A mean of shape [N] lines up with the features. Which argument of mean keeps its axis?")
+@mistake(
+    "layer_norm",
+    hint="A mean of shape [N] lines up with the features. Which argument of mean keeps its axis?",
+    keeps=0.5,
+)
 def keepdim_forgotten(x, gamma, beta, eps=1e-5):
     def normalize(t):
         centred = t - t.mean(dim=-1)
@@ -135,7 +141,11 @@ def variance_around_zero(x, gamma, beta, eps=1e-5):
     return _normed(x, gamma, beta, lambda t: _centre(t) / torch.sqrt(t.pow(2).mean(dim=-1, keepdim=True) + eps))
 
 
-@mistake("layer_norm", hint="You divide by the sum of the squares, so that the result shrinks with D. Take the mean.")
+@mistake(
+    "layer_norm",
+    hint="You divide by the sum of the squares, so that the result shrinks with D. Take the mean.",
+    keeps=0.5,
+)
 def sum_instead_of_mean_of_squares(x, gamma, beta, eps=1e-5):
     return _normed(x, gamma, beta, lambda t: _centre(t) / (_centre(t).pow(2).sum(dim=-1, keepdim=True) + eps).sqrt())
 
@@ -260,7 +270,9 @@ def gamma_after_the_means(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: c * _dx(u, h, s, torch.ones_like(c)))
 
 
-@mistake("layer_norm_backward", hint="You take sums over the features where the formula has means: where is 1/D?")
+@mistake(
+    "layer_norm_backward", hint="You take sums over the features where the formula has means: where is 1/D?", keeps=0.5
+)
 def sums_instead_of_means(dy, x, gamma, eps=1e-5):
     def dx(u, h, s, c):
         g = u * c
@@ -294,7 +306,9 @@ def means_over_all_tokens(dy, x, gamma, eps=1e-5):
     return _with_dx(dy, x, gamma, eps, lambda u, h, s, c: s * (u * c - (u * c).mean() - h * (u * c * h).mean()))
 
 
-@mistake("layer_norm_backward", hint="The forward pass divides the variance by D. Your backward pass uses D − 1.")
+@mistake(
+    "layer_norm_backward", hint="The forward pass divides the variance by D. Your backward pass uses D − 1.", keeps=0.5
+)
 def backward_divides_by_d_minus_one(dy, x, gamma, eps=1e-5):
     d = x.shape[-1]
 
@@ -421,7 +435,7 @@ def rms_eps_outside_the_root(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / (torch.sqrt(_mean_square(t)) + eps))
 
 
-@mistake("rms_norm", hint="The mean of the squares: with their sum the result shrinks with D.")
+@mistake("rms_norm", hint="The mean of the squares: with their sum the result shrinks with D.", keeps=0.5)
 def rms_of_the_sum(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / torch.sqrt(t.pow(2).sum(dim=-1, keepdim=True) + eps))
 
@@ -451,7 +465,9 @@ def rms_ignores_eps(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / torch.sqrt(_mean_square(t) + 1e-6))
 
 
-@mistake("rms_norm", hint="You divide by the mean square. Twice as large a token should give the same result.")
+@mistake(
+    "rms_norm", hint="You divide by the mean square. Twice as large a token should give the same result.", keeps=0.5
+)
 def rms_without_the_root(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / (_mean_square(t) + eps))
 
@@ -461,7 +477,7 @@ def rms_of_absolute_values(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / (t.abs().mean(dim=-1, keepdim=True) + eps))
 
 
-@mistake("rms_norm", hint="Your mean of squares has lost its axis and lines up with the features.")
+@mistake("rms_norm", hint="Your mean of squares has lost its axis and lines up with the features.", keeps=0.5)
 def rms_keepdim_forgotten(x, gamma, eps=1e-6):
     return _rms(x, gamma, lambda t: t / torch.sqrt(t.pow(2).mean(dim=-1) + eps))
 
@@ -608,7 +624,7 @@ def mlp_b1_after_the_activation(x, w1, b1, w2, b2, activation="relu"):
     return (_act(x @ w1, activation) + b1) @ w2 + b2
 
 
-@mistake("mlp", hint="The residual connection belongs to the block. The MLP returns its own answer only.")
+@mistake("mlp", hint="The residual connection belongs to the block. The MLP returns its own answer only.", keeps=0.5)
 def mlp_with_a_residual(x, w1, b1, w2, b2, activation="relu"):
     _check_mlp(x, w1, b1, w2, b2, activation)
     return x + _act(x @ w1 + b1, activation) @ w2 + b2
@@ -759,7 +775,9 @@ def gate_detached(x, w1, w2, w3):
     return (_silu(x @ w1).detach() * (x @ w2)) @ w3
 
 
-@mistake("swiglu", hint="The residual connection belongs to the block. The layer returns its own answer only.")
+@mistake(
+    "swiglu", hint="The residual connection belongs to the block. The layer returns its own answer only.", keeps=0.5
+)
 def swiglu_with_a_residual(x, w1, w2, w3):
     _check_swiglu(x, w1, w2, w3)
     return x + (_silu(x @ w1) * (x @ w2)) @ w3
@@ -1573,7 +1591,7 @@ def moe_writes_into_x(x, w_gate, w1, w2, num_active):
     return y, load
 
 
-@mistake("moe_layer", hint="The block adds the residual. The layer returns the experts' answers only.")
+@mistake("moe_layer", hint="The block adds the residual. The layer returns the experts' answers only.", keeps=0.5)
 def moe_with_a_residual(x, w_gate, w1, w2, num_active):
     y, load = _moe(x, w_gate, w1, w2, num_active, lambda s, b, c: b.softmax(-1))
     return x + y, load
@@ -1704,7 +1722,9 @@ def returns_the_normalized_token(decimals, units):
     return _sticking_out(1 + math.ceil(((units + 1) / 0.4) ** 2), 1.0)
 
 
-@mistake("rounding_counterexample", hint="You divide by D − 1 in sigma. With D, your sigma rounds without harm.")
+@mistake(
+    "rounding_counterexample", hint="You divide by D − 1 in sigma. With D, your sigma rounds without harm.", keeps=0.5
+)
 def sigma_with_d_minus_one(decimals, units):
     _check_rounding(decimals, units)
     d = 1 + math.ceil(((units + 1) / 0.4) ** 2)

@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.suite import arange, assert_close, assert_refused, call_twice, eye, points, randn, zeros
+from autograder.suite import arange, assert_close, assert_refused, call_twice, eye, points, rand, randn, zeros
 
 
 def _weights(d, f, biases=True):
@@ -36,8 +36,9 @@ def test_gelu_is_the_exact_one(student, reference):
 
 @points(1)
 def test_width_and_hidden_width_may_coincide(student, reference):
-    """B = N = D = F: no transpose can hide behind a size. (No biases.)"""
-    x, weights = randn(3, 3, 3), _weights(3, 3, biases=False)
+    """B = N = D = F: no transpose can hide behind a size. Hidden values are positive and large, and there are no
+    biases."""
+    x, weights = 3 + rand(3, 3, 3), [3 * w for w in (rand(3, 3) + 1, zeros(3), rand(3, 3), zeros(3))]
     assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
 
 
@@ -69,8 +70,8 @@ def test_gradients_reach_the_input_and_all_four_weights(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 in, float16 out, for both activations."""
-    inputs = [(t / 3).half() for t in (randn(2, 4, 3), *_weights(3, 5))]
+    """float16 in, float16 out, for both activations. Hidden values are positive and large."""
+    inputs = [t.half() for t in (2 + rand(2, 4, 3), 2 + rand(3, 5), rand(5), randn(5, 3) / 30, randn(3))]
     expected = reference.mlp(*(t.double() for t in inputs)).half()
     assert_close(student.mlp(*inputs), expected, atol=4e-3, rtol=4e-3)
     assert student.mlp(*inputs, "gelu").dtype == torch.float16, "With gelu the result should be float16 too."

@@ -53,8 +53,8 @@ def test_silent_sublayers_leave_the_identity(student):
 
 @points(1)
 def test_each_norm_has_its_own_parameters(student, reference):
-    """Norms as they are after training: two pairs of gamma and beta, all different."""
-    x, p = randn(2, 5, 6), _params(trained_norms=True)
+    """Norms as they are after training: two pairs of gamma and beta, all different. The attention is silent."""
+    x, p = randn(2, 5, 6), _silent(_params(trained_norms=True), mlp=False)
     assert_close(student.pre_norm_block(x, p, 2), reference.pre_norm_block(x, p, 2), atol=1e-5)
 
 
@@ -74,8 +74,8 @@ def test_the_residual_passes_the_mlp(student, reference):
 
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
-    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing."""
-    x, p = randn(3, 4, 6), _params()
+    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is silent."""
+    x, p = randn(3, 4, 6), _silent(_params(), attention=False)
     causal = torch.arange(4) <= torch.arange(4)[:, None]
     own = torch.stack([causal, causal.T, causal & (torch.arange(4) > 0)])
     for mask in (causal, own):
@@ -84,8 +84,8 @@ def test_the_mask_reaches_the_attention(student, reference):
 
 @points(0.5)
 def test_one_head_and_as_many_tokens_as_sentences(student, reference):
-    """B = N = H = 3, then a batch of one sentence with one token."""
-    p = _params(heads=3, d_head=2)
+    """B = N = H = 3, then a batch of one sentence with one token. The MLP is silent."""
+    p = _silent(_params(heads=3, d_head=2), attention=False)
     for x in (randn(3, 3, 6), randn(1, 1, 6)):
         assert_close(student.pre_norm_block(x, p, 3), reference.pre_norm_block(x, p, 3), atol=1e-5)
 
@@ -107,8 +107,8 @@ def test_gradients_reach_the_input_and_all_weights(student, reference):
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
-    """float16 in, float16 out."""
-    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in _params().items()}
+    """float16 in, float16 out. The MLP is silent."""
+    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in _silent(_params(), attention=False).items()}
     expected = reference.pre_norm_block(x, p, 2).half()
     y = student.pre_norm_block(x.half(), {k: v.half() for k, v in p.items()}, 2)
     assert_close(y, expected, atol=3e-2, rtol=3e-2)

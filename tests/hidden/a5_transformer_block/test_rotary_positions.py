@@ -7,7 +7,7 @@ import torch
 from autograder.suite import arange, assert_close, assert_refused, call_twice, points, randn, tensor
 
 
-@points(2)
+@points(1.5)
 def test_neighbouring_features_turn_together(student):
     """Position 1, theta = 1, so that all pairs turn by one radian: which features are a pair, and which way round?"""
     x = randn(1, 6)
@@ -21,7 +21,7 @@ def _turn(cos, sin):
     return (lambda a, b: a * cos - b * sin), (lambda a, b: a * sin + b * cos)
 
 
-@points(2)
+@points(2.5)
 def test_later_pairs_turn_more_slowly(student, reference):
     """d = 10 and d = 2 at positions 0 … 6: pair i turns by position · theta^(−2i/d), with i = 0 for the first pair."""
     for d in (10, 2):
@@ -31,8 +31,8 @@ def test_later_pairs_turn_more_slowly(student, reference):
 
 @points(1.5)
 def test_the_positions_are_the_callers(student, reference):
-    """Positions 5 … 8, then (9, 2, 2, 30): with a cache the first row is not position 0."""
-    x = randn(2, 4, 6)
+    """Positions 5 … 8, then (9, 2, 2, 30): with a cache the first row is not position 0. There is one pair."""
+    x = randn(2, 4, 2)
     for positions in (torch.arange(5, 9), torch.tensor([9, 2, 2, 30])):
         y = student.rotary_positions(x, positions)
         assert_close(y, reference.rotary_positions(x, positions), atol=3e-5)
@@ -49,9 +49,9 @@ def test_theta_is_the_callers(student, reference):
 
 @points(1)
 def test_each_sentence_has_its_own_positions(student, reference):
-    """positions [B, N] for x [B, H, N, d]: every head of a sentence turns alike. One batch here has B = H."""
+    """positions [B, N] for x [B, H, N, d]: every head of a sentence turns alike. One batch here has B = H. d = 2."""
     for b, h in ((2, 3), (3, 3)):
-        x, positions = randn(b, h, 5, 4), torch.stack([torch.arange(5) + 2 * i for i in range(b)])
+        x, positions = randn(b, h, 5, 2), torch.stack([torch.arange(5) + 2 * i for i in range(b)])
         assert_close(student.rotary_positions(x, positions), reference.rotary_positions(x, positions), atol=1e-5)
 
 
@@ -92,8 +92,8 @@ def test_a_transposed_x_and_a_single_token(student, reference):
 
 @points(1)
 def test_angles_are_not_made_in_half_precision(student, reference):
-    """float16 at positions 3001 … 3004, which float16 cannot tell apart. float16 comes out."""
-    x, positions = randn(4, 6).half(), torch.arange(3001, 3005)
+    """float16 at positions 3001 … 3004, which float16 cannot tell apart. float16 comes out. There is one pair."""
+    x, positions = randn(4, 2).half(), torch.arange(3001, 3005)
     expected = reference.rotary_positions(x.double(), positions).half()
     assert_close(student.rotary_positions(x, positions), expected, atol=8e-3)
 

@@ -364,6 +364,22 @@ def answers_in_float32(ids, params, config):
     return logits.float() if logits.dtype == torch.float16 else logits
 
 
+@mistake("decoder_lm", hint="A batch of one sentence keeps its axis, [1, N, V]: squeeze() takes it away.")
+def squeezes_a_batch_of_one_sentence(ids, params, config):
+    return _lm(ids, params, config).squeeze()
+
+
+@mistake(
+    "decoder_lm",
+    hint="Your sentences are one long text here: later sentences see the earlier ones. Keep the batch axis.",
+)
+def reads_the_batch_as_one_text(ids, params, config):
+    x = _lm_input(ids, params, config)
+    length = ids.numel()
+    x = _lm_blocks(x.reshape(1, length, -1), params, config, causal_mask(length))
+    return _lm_output(x, params).reshape(*ids.shape, -1)
+
+
 @mistake("decoder_lm", hint="One pass a position: the causal mask lets all positions be computed in one call.")
 def computes_one_position_after_the_other(ids, params, config):
     return torch.stack([_lm(ids[:, : n + 1], params, config)[:, -1] for n in range(ids.shape[1])], dim=1)
@@ -430,7 +446,11 @@ def shifts_twice(logits, ids, ignore_index=-100):
     return _cross_entropy(logits[:, :-2], ids[:, 2:], ignore_index, logits.dtype)
 
 
-@mistake("lm_loss", hint="The ids are rolled, so the last position is scored on the *first* token. It has no target.")
+@mistake(
+    "lm_loss",
+    hint="The ids are rolled, so the last position is scored on the *first* token. It has no target.",
+    keeps=0.5,
+)
 def rolls_the_targets(logits, ids, ignore_index=-100):
     _check_pair(logits, ids, ignore_index)
     if ids.shape[1] == 1:
@@ -523,7 +543,7 @@ def returns_a_number_without_a_graph(logits, ids, ignore_index=-100):
     return _cross_entropy(logits[:, :-1], ids[:, 1:], ignore_index, logits.dtype).detach()
 
 
-@mistake("lm_loss", hint="This is the perplexity, exp(loss). The loss itself is asked for.")
+@mistake("lm_loss", hint="This is the perplexity, exp(loss). The loss itself is asked for.", keeps=0.5)
 def returns_the_perplexity(logits, ids, ignore_index=-100):
     _check_pair(logits, ids, ignore_index)
     return torch.exp(_cross_entropy(logits[:, :-1], ids[:, 1:], ignore_index, logits.dtype))
@@ -1409,6 +1429,26 @@ def adds_positions_in_float32(src, tgt_in, src_mask, params, config):
     return y.float() if y.dtype == torch.float16 else y
 
 
+@mistake("encoder_decoder", hint="A batch of one keeps its axis, [1, N_t, V]: squeeze() takes it away.")
+def squeezes_a_pair_away(src, tgt_in, src_mask, params, config):
+    mask = _check_sentences(src, tgt_in, src_mask, params)
+    return _decode(_target(tgt_in, params), _encode(src, mask, params, config), mask, params, config).squeeze()
+
+
+@mistake(
+    "encoder_decoder",
+    hint="Every target reads all sources of the batch, and sentences meet. The batch axis stays where it is.",
+)
+def reads_the_sources_of_all_sentences(src, tgt_in, src_mask, params, config):
+    mask = _check_sentences(src, tgt_in, src_mask, params)
+    memory = _encode(src, mask, params, config)
+    batch, n, d = memory.shape
+    mask = torch.ones(batch, 1, n, dtype=torch.bool) if mask is None else mask
+    everywhere = memory.reshape(1, batch * n, d).expand(batch, -1, -1)
+    seen = mask.reshape(1, 1, batch * n).expand(batch, -1, -1)
+    return _decode(_target(tgt_in, params), everywhere, seen, params, config)
+
+
 @mistake("encoder_decoder", hint="Sources and targets that do not belong together should be a ValueError.")
 def takes_any_pair(src, tgt_in, src_mask, params, config):
     n = min(len(src), len(tgt_in))
@@ -1847,7 +1887,7 @@ def looks_through_one_block(images, params, config):
     return _head(_last_norm(x, params).mean(dim=1), params)
 
 
-@mistake("vit_logits", hint="These are probabilities. The function returns logits.")
+@mistake("vit_logits", hint="These are probabilities. The function returns logits.", keeps=0.5)
 def returns_class_probabilities(images, params, config):
     x = _last_norm(_see(_tokens(images, params, config), params, config), params)
     return torch.softmax(_head(x.mean(dim=1), params), dim=-1)

@@ -5,6 +5,7 @@ import torch
 from autograder.suite import (
     assert_close,
     assert_refused,
+    assert_varies,
     call_twice,
     config,
     forbid,
@@ -75,25 +76,37 @@ def test_each_of_the_three_norms_has_its_own_parameters(student, reference):
 
 @points(2)
 def test_padding_of_the_source_is_seen_by_nobody(student, reference):
-    """Rows with 5, 2 and 3 real words. Other words in the padding change nothing: not through the encoder's
-    self-attention, not through cross-attention. A mask of [B, 1, N_s] means the same as [B, N_s]."""
+    """Rows with 5, 2 and 3 real words: your own logits without the padding. Other words in it change nothing: not
+    through the encoder's self-attention, not through cross-attention. A mask of [B, 1, N_s] means the same."""
     params, settings = _model(reference)
     src, tgt = _words()
     mask = _mask(5, 2, 3)
-    expected = reference.encoder_decoder(src, tgt, mask, params, settings)
-    assert_close(student.encoder_decoder(src, tgt, mask, params, settings), expected, atol=1e-5)
+    masked = _assert_padding_is_unseen(student, src, tgt, mask, (5, 2, 3), params, settings)
     other = torch.where(mask, src, (src + 1) % 9)
-    assert_close(student.encoder_decoder(other, tgt, mask.unsqueeze(1), params, settings), expected, atol=1e-5)
+    assert_close(student.encoder_decoder(other, tgt, mask.unsqueeze(1), params, settings), masked, atol=1e-6)
 
 
 @points(0.5)
 def test_masks_belong_to_sentences(student, reference):
-    """As many sentences as source words and target words, five each: a mask read as [N_q, N_k] would fit as well."""
+    """As many sentences as source words and target words, five each: a mask read as [N_q, N_k] would fit as well. Your
+    own logits without the padding are what should come out."""
     params, settings = _model(reference, encoder=1, decoder=1)
     src, tgt = _words(5, 5, 5)
-    mask = _mask(5, 2, 3, 1, 4)
-    expected = reference.encoder_decoder(src, tgt, mask, params, settings)
-    assert_close(student.encoder_decoder(src, tgt, mask, params, settings), expected, atol=1e-5)
+    _assert_padding_is_unseen(student, src, tgt, _mask(5, 2, 3, 1, 4), (5, 2, 3, 1, 4), params, settings)
+
+
+def _assert_padding_is_unseen(student, src, tgt, mask, lengths, params, settings):
+    """The logits with the mask are those of each source alone, cut to its real words; and the mask matters."""
+    masked = student.encoder_decoder(src, tgt, mask, params, settings)
+    assert_varies(masked, above=1e-3, what="the logits")
+    assert masked.dim() == 3, "encoder_decoder should return [B, N_t, V]."
+    masked = masked.detach()
+    whole = student.encoder_decoder(src, tgt, None, params, settings)
+    assert float((masked - whole)[1].abs().max()) > 1e-3, "With a mask the logits are those without one."
+    for row, n in enumerate(lengths):
+        alone = student.encoder_decoder(src[row : row + 1, :n], tgt[row : row + 1], None, params, settings)
+        assert_close(masked[row : row + 1], alone.detach(), atol=1e-6, what=f"sentence {row}")
+    return masked
 
 
 @points(1.5)
@@ -148,7 +161,7 @@ def test_half_precision_stays_half_precision(student, reference):
     half = reference.with_tensors(params, [t.half() for t in reference.list_tensors(params)])
     src, tgt = _words(1)
     own = student.encoder_decoder(src, tgt, None, params, settings).detach()
-    assert float(own.std()) > 1e-3, "The logits are all alike."
+    assert_varies(own, above=1e-3, what="your answer in float64")
     assert_close(student.encoder_decoder(src, tgt, None, half, settings), own.half(), atol=6e-2, rtol=6e-2)
 
 

@@ -683,6 +683,7 @@ def scores_without_scale(): ...
         ("dv[..., j : j + block_k, :] +=", "dv[..., j : j + block_k, :] ="),
         ("dk[..., j : j + block_k, :] +=", "dk[..., j : j + block_k, :] ="),
     ],
+    keeps=0.5,
 )
 def later_tiles_overwrite(): ...
 

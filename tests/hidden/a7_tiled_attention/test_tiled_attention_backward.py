@@ -45,7 +45,7 @@ def test_causal_over_several_tiles(student):
         assert_close(student.tiled_attention_backward(*given, block_q, block_k, causal=True)[2], expected[2], what="dv")
 
 
-@points(3.5)
+@points(2.5)
 def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, nine keys: the first query sees six of them. All scores are 0: look at dV."""
     given, expected = _case((4, 3), (9, 3), (9, 2), causal=True, size=0.0)
@@ -63,7 +63,7 @@ def test_rows_that_see_nothing_contribute_nothing(student):
         assert bool(gradient.isfinite().all()), f"There is nan or inf in {name}: look at rows whose lse is -inf."
 
 
-@points(2.5)
+@points(3)
 def test_the_score_matrix_is_never_there(student):
     """Counted: all numbers that are alive at once. Keeping the tiles of one loop for the next is the matrix again."""
     given, _ = _case((128, 2), (160, 2), (160, 3))
@@ -75,7 +75,7 @@ def test_the_score_matrix_is_never_there(student):
     )
 
 
-@points(1.5)
+@points(2)
 def test_more_queries_need_no_more_score_tiles(student):
     """Counted: with three times as many query tiles, what is alive at once grows by the gradients, and by no tile."""
     peaks = []

@@ -70,14 +70,18 @@ class OneStoreForAllLayers(_Slots):
         return super().append(0, k, v)
 
 
-@mistake("KVCache", hint="Your values are the keys. Compare what append returns as v_all with the v that you gave it.")
+@mistake(
+    "KVCache",
+    hint="Your values are the keys. Compare what append returns as v_all with the v that you gave it.",
+    keeps=0.5,
+)
 class StoresKeysAsValues(_Slots):
     def append(self, layer, k, v):
         self.fits(k, v)
         return self.write(layer, k, k)
 
 
-@mistake("KVCache", hint="Your keys are the values: look at which of the two you write where.")
+@mistake("KVCache", hint="Your keys are the values: look at which of the two you write where.", keeps=0.5)
 class StoresValuesAsKeys(_Slots):
     def append(self, layer, k, v):
         self.fits(k, v)
@@ -262,14 +266,18 @@ class CountsSteps(_Slots):
         self.done -= c - 1
 
 
-@mistake("KVCache", hint="append returns all slots, also those that nobody has written: zeros look like keys.")
+@mistake(
+    "KVCache", hint="append returns all slots, also those that nobody has written: zeros look like keys.", keeps=0.5
+)
 class ReturnsEmptySlotsToo(_Slots):
     def write(self, layer, k, v):
         super().write(layer, k, v)
         return tuple(store.clone() for store in self.stores[layer])
 
 
-@mistake("KVCache", hint="The new tokens are laid along the heads. Which axis of [B, H_kv, n, d] counts tokens?")
+@mistake(
+    "KVCache", hint="The new tokens are laid along the heads. Which axis of [B, H_kv, n, d] counts tokens?", keeps=0.5
+)
 class JoinsAlongTheHeads(_Lists):
     def joined(self, layer, k, v):
         old = self.stores[layer]
@@ -456,6 +464,7 @@ def triangle_at_the_top_left(): ...
         'causal_mask(c, n_k, getattr(cache, "window", None))',
         'causal_mask(c, n_k, getattr(cache, "window", None)) & ~torch.eye(n_k)[-c:].bool()',
     ),
+    keeps=0.5,
 )
 def token_does_not_see_itself(): ...
 
@@ -725,6 +734,7 @@ def first_instead_of_last(): ...
         "to_logits(x[:, -1:] if last_only else x, params)",
         "torch.softmax(to_logits(x[:, -1:] if last_only else x, params), dim=-1)",
     ),
+    keeps=0.5,
 )
 def returns_probabilities(): ...
 
@@ -1173,6 +1183,7 @@ def counts_the_model_width(): ...
     "kv_cache_bytes",
     hint="One layer only. Each layer has keys and values of its own.",
     replace=("2 * config.num_layers * config.num_kv_heads * config.d_head", "2 * config.num_kv_heads * config.d_head"),
+    keeps=0.5,
 )
 def forgets_the_layers(): ...
 
@@ -1198,6 +1209,7 @@ def forgets_the_bytes(): ...
     "kv_cache_bytes",
     hint="Bytes are asked for, as an int; a division makes a float, and of another unit.",
     replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch * bytes_per_element / 2**20"),
+    keeps=0.5,
 )
 def answers_in_mebibytes(): ...
 
@@ -1466,7 +1478,7 @@ class AcceptsAnyWindow(_Window):
         pass
 
 
-@mistake("SlidingWindowCache", hint="Values are taken from the keys.")
+@mistake("SlidingWindowCache", hint="Values are taken from the keys.", keeps=0.5)
 class ValuesAreKeys(_Window):
     def append(self, layer, k, v):
         self.fits(k, v)

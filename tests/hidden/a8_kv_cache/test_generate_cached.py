@@ -29,7 +29,7 @@ def _budget(sizes, batch, n, num_new):
     )
 
 
-@points(2)
+@points(1.5)
 def test_the_tokens_are_those_of_the_slow_way(student, reference):
     """Learned positions, two rows, six new tokens, against running the whole model for each."""
     params, sizes = _model(reference)
@@ -40,7 +40,7 @@ def test_the_tokens_are_those_of_the_slow_way(student, reference):
     _check(student, reference, params, torch.tensor([[5, 0, 11, 2, 2, 8, 1]]), 4, sizes)
 
 
-@points(1.5)
+@points(1)
 def test_rotary_models_too(student, reference):
     """No table of positions, so no context_length either; and three rows at once, so each row takes its own most
     likely token."""
@@ -86,7 +86,7 @@ def test_the_prompt_stays_as_it_was(student, reference):
     assert_close(answer[:, :5], prompt, what="the first five columns")
 
 
-@points(2)
+@points(3)
 def test_the_past_is_not_computed_again(student, reference):
     """FLOPs of seven new tokens after 11, all told. Twice the budget is allowed; recomputing takes five times that."""
     params, sizes = _model(reference, num_layers=1)

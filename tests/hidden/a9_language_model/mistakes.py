@@ -20,6 +20,7 @@ def counts_each_word_once(): ...
         "best = min(counts, key=lambda pair: (-counts[pair], pair))",
         "best = max(counts, key=lambda pair: (counts[pair], pair))",
     ),
+    keeps=0.5,
 )
 def takes_the_larger_pair_of_equals(): ...
 
@@ -122,6 +123,7 @@ def leaves_pairs_that_occur_once(): ...
     "train_byte_bpe",
     hint="num_merges merges are asked for, and you stop one earlier.",
     replace=("while len(merges) < num_merges:", "while len(merges) < num_merges - 1:"),
+    keeps=0.5,
 )
 def learns_one_merge_too_few(): ...
 
@@ -185,7 +187,7 @@ def joins_the_last_learned_pair(): ...
 def goes_once_through_the_list(): ...
 
 
-@mistake("bpe_encode", hint="The first merge is id 256.", replace=("256 + rank[first]", "257 + rank[first]"))
+@mistake("bpe_encode", hint="The first merge is id 256.", replace=("256 + rank[first]", "257 + rank[first]"), keeps=0.5)
 def numbers_merges_from_257(): ...
 
 
@@ -244,6 +246,7 @@ def joins_from_the_right(): ...
     "bpe_encode",
     hint="The model wants a tensor of ids, int64.",
     replace=("return torch.tensor(tokens, dtype=torch.int64)", "return tokens"),
+    keeps=0.5,
 )
 def returns_a_list(): ...
 
@@ -282,6 +285,7 @@ def ignores_the_merges(): ...
     "bpe_decode",
     hint="A merge is (left, right): the bytes of the left part come first.",
     replace=("bytes_of[left] + bytes_of[right]", "bytes_of[right] + bytes_of[left]"),
+    keeps=0.5,
 )
 def glues_right_before_left(): ...
 
@@ -298,6 +302,7 @@ def takes_the_parts_as_bytes(): ...
     "bpe_decode",
     hint="Id 256 is the first merge.",
     replace=("bytes_of = [[byte] for byte in range(256)]", "bytes_of = [[byte] for byte in range(256)] + [[]]"),
+    keeps=0.5,
 )
 def counts_merges_from_257(): ...
 
@@ -382,6 +387,7 @@ def puts_a_space_between_tokens(): ...
     "bpe_decode",
     hint="The last token is missing.",
     replace=("for token in ids.tolist()", "for token in ids.tolist()[:-1]"),
+    keeps=0.5,
 )
 def forgets_the_last_token(): ...
 
@@ -464,6 +470,7 @@ def turns_the_fraction_over(): ...
     "gelu",
     hint="The constant is 0.044715, with a 0 behind the point and another 0 behind that.",
     replace=("0.044715", "0.44715"),
+    keeps=0.5,
 )
 def mistypes_the_constant(): ...
 
@@ -472,6 +479,7 @@ def mistypes_the_constant(): ...
     "gelu",
     hint="At large x the result should be x. Yours is 2x: a factor of 1/2 is missing.",
     replace=("0.5 * wide *", "wide *"),
+    keeps=0.5,
 )
 def forgets_the_half(): ...
 
@@ -491,6 +499,7 @@ def forgets_the_one(): ...
         "math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)",
         "(math.sqrt(2 / math.pi) * wide + 0.044715 * wide**3)",
     ),
+    keeps=0.5,
 )
 def multiplies_the_root_with_x_alone(): ...
 
@@ -800,6 +809,7 @@ def takes_any_id(): ...
             'params["embed"].float().T'
         ),
     ),
+    keeps=0.5,
 )
 def gives_logits_in_float32(): ...
 
@@ -946,6 +956,7 @@ def fills_short_texts_up(): ...
     "sample_windows",
     hint="A pair is asked for: inputs and targets.",
     replace=("return windows[:, :-1], windows[:, 1:]", "return windows"),
+    keeps=0.5,
 )
 def returns_one_tensor(): ...
 
@@ -954,6 +965,7 @@ def returns_one_tensor(): ...
     "sample_windows",
     hint="Rows have L tokens, and L targets. Yours have one less.",
     replace=("torch.arange(length + 1)", "torch.arange(length)"),
+    keeps=0.5,
 )
 def makes_windows_too_short(): ...
 
@@ -1117,6 +1129,7 @@ def adds_norms(): ...
     "clip_gradients",
     hint="This is the square of the norm.",
     replace=("math.sqrt(sum(g.pow(2).sum().item() for g in wide))", "float(sum(g.pow(2).sum().item() for g in wide))"),
+    keeps=0.5,
 )
 def returns_the_squared_norm(): ...
 
@@ -1280,6 +1293,7 @@ def decays_matrices_only(): ...
     "adamw_step",
     hint="You have it the other way round: matrices decay, vectors do not.",
     replace=("theta.dim() >= 2", "theta.dim() < 2"),
+    keeps=0.5,
 )
 def decays_vectors_only(): ...
 
@@ -1359,6 +1373,7 @@ def exchanges_the_betas(): ...
     "adamw_step",
     hint="m keeps beta_1 of the old average and takes 1 - beta_1 of the gradient.",
     replace=("m = beta1 * m + (1 - beta1) * g", "m = (1 - beta1) * m + beta1 * g"),
+    keeps=0.5,
 )
 def averages_the_gradient_the_wrong_way(): ...
 
@@ -1406,7 +1421,10 @@ def goes_uphill(): ...
 @mistake(
     "adamw_step",
     hint="The averages of the old state are changed in place. The old state must stay usable.",
-    replace=("m = beta1 * m + (1 - beta1) * g", "m = m.mul_(beta1).add_((1 - beta1) * g)"),
+    replace=[
+        ('"v": zeros}', '"v": [0 * tensor for tensor in tensors]}'),
+        ("m = beta1 * m + (1 - beta1) * g", "m = m.mul_(beta1).add_((1 - beta1) * g)"),
+    ],
 )
 def writes_into_the_state(): ...
 
@@ -1462,6 +1480,7 @@ def has_other_defaults(): ...
     "perplexity",
     hint="This is the mean loss. The perplexity is its exponential.",
     replace=("return math.exp(loss / (len(ids) - 1))", "return loss / (len(ids) - 1)"),
+    keeps=0.5,
 )
 def returns_the_loss(): ...
 
@@ -1470,6 +1489,7 @@ def returns_the_loss(): ...
     "perplexity",
     hint="The loss is in nats: exp, not powers of 2.",
     replace=("math.exp(loss / (len(ids) - 1))", "2 ** (loss / (len(ids) - 1))"),
+    keeps=0.5,
 )
 def takes_powers_of_2(): ...
 
@@ -1478,6 +1498,7 @@ def takes_powers_of_2(): ...
     "perplexity",
     hint="There are N - 1 targets: the first token is nobody's.",
     replace=("loss / (len(ids) - 1)", "loss / len(ids)"),
+    keeps=0.5,
 )
 def divides_by_all_tokens(): ...
 
@@ -1528,6 +1549,7 @@ def drops_the_last_window(): ...
         ("range(0, len(ids) - 1, window)", "range(0, len(ids) - 1, window + 1)"),
         ("loss / (len(ids) - 1)", "loss / (len(ids) - 1 - (len(ids) - 2) // (window + 1))"),
     ],
+    keeps=0.5,
 )
 def loses_the_tokens_on_the_seams(): ...
 
@@ -1663,7 +1685,12 @@ def cuts_the_window_to_the_context(): ...
 # ── sample ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@mistake("sample", hint="The prompt comes first, then what was written.", replace=("return ids", "return ids[:, n:]"))
+@mistake(
+    "sample",
+    hint="The prompt comes first, then what was written.",
+    replace=("return ids", "return ids[:, n:]"),
+    keeps=0.5,
+)
 def returns_the_new_tokens_only(): ...
 
 
@@ -1813,11 +1840,11 @@ def throws_once_for_all_rows(): ...
 def follows_the_first_row(): ...
 
 
-@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new + 1)"))
+@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new + 1)"), keeps=0.5)
 def writes_one_token_too_many(): ...
 
 
-@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new - 1)"))
+@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new - 1)"), keeps=0.5)
 def writes_one_token_too_few(): ...
 
 
@@ -1879,6 +1906,7 @@ def looks_at_the_token_itself(): ...
     "induction_score",
     hint="The token after the earlier occurrence is at i - P + 1.",
     replace=("queries - period + 1", "(queries - period + 2).clamp(max=n_k - 1)"),
+    keeps=0.5,
 )
 def looks_two_further(): ...
 
@@ -1887,6 +1915,7 @@ def looks_two_further(): ...
     "induction_score",
     hint="Query P - 1 lies on the diagonal and has not seen its token yet: it does not count.",
     replace=("torch.arange(period, n_q)", "torch.arange(period - 1, n_q)"),
+    keeps=0.5,
 )
 def takes_the_whole_diagonal(): ...
 
@@ -1895,6 +1924,7 @@ def takes_the_whole_diagonal(): ...
     "induction_score",
     hint="Query P is the first that has seen its token.",
     replace=("torch.arange(period, n_q)", "torch.arange(min(period + 1, n_q - 1), n_q)"),
+    keeps=0.5,
 )
 def counts_from_the_second_period_on(): ...
 
@@ -1903,6 +1933,7 @@ def counts_from_the_second_period_on(): ...
     "induction_score",
     hint="The last query counts.",
     replace=("torch.arange(period, n_q)", "torch.arange(period, max(n_q - 1, period + 1))"),
+    keeps=0.5,
 )
 def drops_the_last_query(): ...
 
@@ -1919,6 +1950,7 @@ def exchanges_queries_and_keys(): ...
     "induction_score",
     hint="The score is a mean, so that texts of different lengths can be compared.",
     replace=(".mean(dim=-1)", ".sum(dim=-1)"),
+    keeps=0.5,
 )
 def sums_instead_of_averaging(): ...
 
@@ -1927,6 +1959,7 @@ def sums_instead_of_averaging(): ...
     "induction_score",
     hint="The mean is over the queries that have seen their token, N - P of them.",
     replace=(".mean(dim=-1)", ".sum(dim=-1) / n_q"),
+    keeps=0.5,
 )
 def divides_by_all_queries(): ...
 
@@ -2142,6 +2175,7 @@ def takes_block_0_everywhere(): ...
     "from_gpt2",
     hint="Block 0 comes first.",
     replace=("for layer in range(config.num_layers)]", "for layer in reversed(range(config.num_layers))]"),
+    keeps=0.5,
 )
 def takes_the_blocks_backwards(): ...
 
@@ -2158,6 +2192,7 @@ def knows_no_prefix(): ...
     "from_gpt2",
     hint='Some files have no "transformer." in front of the names.',
     replace=('"transformer." if "transformer.wte.weight" in state_dict else ""', '"transformer."'),
+    keeps=0.5,
 )
 def always_wants_the_prefix(): ...
 

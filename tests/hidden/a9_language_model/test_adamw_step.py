@@ -43,11 +43,12 @@ def _torchs(tensors, history, **settings):
 @points(1)
 def test_the_first_step_has_the_size_of_the_rate(student):
     """Gradients of 1000, -0.001 and 2: each parameter moves by 0.1 against the sign of its gradient."""
-    stepped, _ = _step(student, [tensor([1.0, 2.0, 3.0])], [tensor([1e3, -1e-3, 2.0])], None, 0.1, eps=0.0)
+    settings = {"eps": 0.0, "weight_decay": 0.0}
+    stepped, _ = _step(student, [tensor([1.0, 2.0, 3.0])], [tensor([1e3, -1e-3, 2.0])], None, 0.1, **settings)
     assert_close(stepped[0], tensor([0.9, 2.1, 2.9]))
 
 
-@points(2)
+@points(1.5)
 def test_five_steps_are_those_of_torch(student):
     """A transposed matrix, a vector and three axes, with gradients of all sizes, against torch's own AdamW."""
     tensors = [randn(4, 3).T, randn(4), randn(2, 1, 2)]
@@ -62,12 +63,15 @@ def test_five_steps_are_those_of_torch(student):
 
 @points(1)
 def test_the_decay_is_decoupled(student):
-    """With gradients of 0, and of 1000: a matrix shrinks by the factor 1 - 0.1·0.5 besides its step."""
+    """With gradients of 0, and of 1000: a matrix shrinks by the factor 1 - 0.1·0.5 besides the step that it makes
+    without a decay."""
     weights = tensor([[2.0, -4.0]])
     stepped, _ = _step(student, [weights], [zeros(1, 2)], None, 0.1, weight_decay=0.5)
     assert_close(stepped[0], 0.95 * weights)
-    stepped, _ = _step(student, [weights], [tensor([[1e3, 1e3]])], None, 0.1, weight_decay=0.5)
-    assert_close(stepped[0], 0.95 * weights - 0.1)
+    with_decay, without = (
+        _step(student, [weights], [tensor([[1e3, 1e3]])], None, 0.1, weight_decay=decay)[0][0] for decay in (0.5, 0.0)
+    )
+    assert_close(with_decay, without.detach() - 0.05 * weights)
 
 
 @points(1)
@@ -80,7 +84,7 @@ def test_only_tensors_with_two_axes_or_more_decay(student):
         assert_close(own, factor * old, what=f"the parameter of shape {list(old.shape)}")
 
 
-@points(1)
+@points(1.5)
 def test_the_state_holds_the_step_and_both_averages(student):
     """After one step m is 0.1 g and v is 0.05 g², after another without gradient 0.09 g and 0.0475 g²."""
     g = randn(2, 3)
@@ -102,7 +106,7 @@ def test_epsilon_stands_outside_the_root(student):
     and in float32."""
     for dtype in (torch.float64, torch.float32):
         one = torch.ones(1, dtype=dtype)
-        stepped, _ = _step(student, [one], [one], None, 0.1, eps=1.0)
+        stepped, _ = _step(student, [one], [one], None, 0.1, eps=1.0, weight_decay=0.0)
         assert_close(stepped[0], torch.full((1,), 0.95, dtype=dtype))
 
 
@@ -129,14 +133,15 @@ def test_nothing_that_came_in_is_changed(student):
     assert_unchanged()
     stepped = [t.detach() for t in stepped]
     first, _ = call_twice(student.adamw_step, stepped, gradients, state, 0.1)
-    expected = _torchs(tensors, [gradients, gradients], lr=0.1, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
-    assert_close(first[0], expected[0])
+    for new, old in zip(first, stepped, strict=True):
+        moved = float((new - old).abs().max())
+        assert 1e-3 < moved < 1.0, f"A parameter moves by {moved:.3g} in the second step."
 
 
 @points(0.5)
 def test_lists_of_different_lengths_are_refused(student):
     """Five tensors and seven gradients, or seven and five: ValueError with both numbers."""
-    stepped, _ = _step(student, [tensor([1.0])], [tensor([0.0])], None, 0.1)
+    stepped, _ = _step(student, [tensor([1.0])], [tensor([0.0])], None, 0.1, weight_decay=0.0)
     assert_close(stepped[0], tensor([1.0]))
     for tensors, gradients in ((5, 7), (7, 5)):
         given = [zeros(2)] * tensors, [zeros(2)] * gradients

@@ -24,9 +24,10 @@ def _clip(function, gradients, max_norm):
 
 @points(1.5)
 def test_all_tensors_have_one_norm_and_one_factor(student):
-    """Gradients (3, 0), 4 and a matrix of 0 and 12: the norm is 13, and the bound 6.5 halves everything."""
-    gradients = [tensor([3.0, 0.0]), tensor(4.0), tensor([[0.0, 12.0]])]
-    clipped, _ = _clip(student.clip_gradients, gradients, 6.5)
+    """Gradients (3, 0), 4 and a matrix of 0 and 12, all times 1000: the norm is 13 000, and the bound 6500 halves
+    everything."""
+    gradients = [1e3 * tensor([3.0, 0.0]), 1e3 * tensor(4.0), 1e3 * tensor([[0.0, 12.0]])]
+    clipped, _ = _clip(student.clip_gradients, gradients, 6500.0)
     for mine, own in zip(clipped, gradients, strict=True):
         assert_close(mine, own / 2, what=f"the gradient of shape {list(own.shape)}")
 
@@ -60,8 +61,8 @@ def test_gradients_of_zero_stay_zero(student):
     clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [zeros(3), zeros(2, 2)], 1.0)
     assert_close(norm, 0.0)
     assert_close(clipped[1], zeros(2, 2))
-    clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [tensor([6.0, 8.0])], 1.0)
-    assert_close(clipped[0], tensor([0.6, 0.8]))
+    clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [tensor([6e4, 8e4])], 1e4)
+    assert_close(clipped[0], tensor([6e3, 8e3]))
 
 
 @points(0.5)
@@ -78,8 +79,8 @@ def test_half_precision_is_summed_in_float32(student):
 @points(0.5)
 def test_what_cannot_be_bounded_is_refused(student):
     """A gradient with NaN or infinity in one place, and bounds of 0 and -1."""
-    clipped, _ = _clip(student.clip_gradients, [tensor([6.0, 8.0])], 5.0)
-    assert_close(clipped[0], tensor([3.0, 4.0]))
+    clipped, _ = _clip(student.clip_gradients, [tensor([6e4, 8e4])], 5e4)
+    assert_close(clipped[0], tensor([3e4, 4e4]))
     for bad in (math.nan, math.inf):
         assert_refused(student.clip_gradients, [tensor([1.0, 2.0]), tensor([bad, 0.0])], 1.0)
     for bound in (0, -1):

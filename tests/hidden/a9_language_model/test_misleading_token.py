@@ -12,9 +12,11 @@ VOCABULARIES = (LOW, [(255, 0)], [(0, 1)], [(1, 0)], *MERGES_OF_MERGES)
 
 
 def _distribution(student, merges):
+    """The answer, in float64: one test asks for that, the others for what is in it."""
     p = student.misleading_token(merges)
-    shaped = isinstance(p, torch.Tensor) and p.dtype == torch.float64 and list(p.shape) == [256 + len(merges)]
+    shaped = isinstance(p, torch.Tensor) and p.is_floating_point() and list(p.shape) == [256 + len(merges)]
     assert shaped, f"misleading_token should return a float64 tensor [{256 + len(merges)}]."
+    p = p.double()
     assert bool((p >= 0).all()), "a probability is negative, or not a number."
     assert abs(float(p.sum()) - 1) < 1e-6, f"the probabilities add up to {float(p.sum()):.3g}."
     return p
@@ -58,6 +60,8 @@ def test_it_works_for_every_vocabulary(student, reference):
 
 @points(0.5)
 def test_without_merges_there_is_none(student):
-    """Every token is a byte: the likeliest token is the likeliest byte."""
+    """Every token is a byte: the likeliest token is the likeliest byte. With merges the answer is in float64."""
     _distribution(student, LOW)
+    p = student.misleading_token(LOW)
+    assert p.dtype == torch.float64, f"misleading_token should return float64, and returns {p.dtype}."
     assert_refused(student.misleading_token, [], sizes=(256,))
