@@ -76,7 +76,9 @@ def test_masks_of_two_three_and_four_axes(student):
         share = mask.double() / mask.double().sum(dim=-1, keepdim=True)
         share = share.unsqueeze(1) if share.dim() == 3 else share
         expected = (share @ v).expand(5, 5, 3, 2)
-        assert_close(student.grouped_query_attention(q, k, v, mask), expected, what=f"a mask of {len(shape)} axes")
+        # float64 has 1e12 + ln 3 to 1e-4, and weights may be exp(score - log of the sum)
+        answer = student.grouped_query_attention(q, k, v, mask)
+        assert_close(answer, expected, atol=1e-3 if q is LOW else 2e-6, what=f"a mask of {len(shape)} axes")
 
 
 @points(1)

@@ -157,7 +157,8 @@ def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
     w_v = tensor([[0.0], [1.0]])
     answer = student.multi_head_attention(low, w_q, w_k, w_v, ones(1, 2), 1, mask=ones(5, 5).tril().bool())
     running_mean = low[:, :, 1:].cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
-    assert_close(answer, running_mean.expand(1, 5, 2), what="the answer to scores of -1e12")
+    # float64 has 1e12 + ln 5 to 1e-4, and weights may be exp(score - log of the sum)
+    assert_close(answer, running_mean.expand(1, 5, 2), atol=1e-3, what="the answer to scores of -1e12")
 
 
 @points(1)
