@@ -21,7 +21,7 @@ from autograder.explain import explained
 from autograder.sandbox.tiers import ISOLATIONS
 
 if TYPE_CHECKING:
-    from autograder.grading.run import GradeRequest, GradeSummary
+    from autograder.grading.request import GradeRequest, GradeSummary
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
     from autograder.proof.verify import Proof
@@ -272,14 +272,18 @@ def grade(
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
     from autograder.course import find_course
-    from autograder.grading.run import GradeRequest, grade_command
+    from autograder.grading.progress import Progress, Warned
+    from autograder.grading.request import GradeRequest
+    from autograder.grading.run import grade_command
+    from autograder.results import as_json_array
 
     course = find_course()
     folder = out or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force, device)
-    summary = grade_command(request, quiet=as_json)
+    summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
-        click.echo("[" + ",\n".join(result.to_json().rstrip() for result in summary.results) + "]")
+        for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
+            click.echo(part, nl=False)
         for line in not_graded(summary):
             click.echo(line, err=True)
     else:
@@ -305,11 +309,15 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
 
     from autograder.intake.release import written_points
     from autograder.outputs.speeds import in_words
-    from autograder.outputs.terminal import terminal_table
+    from autograder.outputs.terminal import ends, terminal_table
+    from autograder.results import read_result
     from autograder.text import one_line
 
-    console = Console(width=None if sys.stdout.isatty() else 100)
-    console.print(terminal_table(summary.results))
+    name = request.assignment.name
+    shown, left_out = ends(summary.results)
+    results = [one for row in shown if (one := read_result(request.results, name, row.student)) is not None]
+    unwalled = sum(row.walls == "none" for row in summary.results)
+    Console(width=None if sys.stdout.isatty() else 100).print(terminal_table(results, left_out, unwalled))
     for line in not_graded(summary):
         click.echo(line)
     for timed in summary.speeds:
@@ -322,7 +330,6 @@ def _tell(summary: GradeSummary, request: GradeRequest) -> None:
     parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
     click.echo(", ".join(parts))
     if summary.results:
-        name = request.assignment.name
         click.echo(f"results in {request.results / name}; `autograder report {name}` writes the pages to read")
 
 
@@ -343,15 +350,16 @@ def regrade(
 ) -> None:
     """Grade into a side folder, and show whose mark would move, by how much and because of which test."""
     from autograder.course import find_course
+    from autograder.grading.progress import Progress
     from autograder.grading.regrade import regrade as grade_aside
     from autograder.grading.regrade import take_over
-    from autograder.grading.run import GradeRequest
+    from autograder.grading.request import GradeRequest
     from autograder.text import one_line
 
     course = find_course()
     folder = results or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
-    comparison = grade_aside(request)
+    comparison = grade_aside(request, Progress(sys.stderr))
     for line in comparison.lines():
         click.echo(one_line(line))
     if apply and comparison.untried:

@@ -287,7 +287,6 @@ class Graded:
         untried: whether the run or the machine, and not the submission, is why there is no result: an older result
             stays then, and the next run grades the submission.
         speeds: where it was graded with a device, and the function that its suite times passed.
-        text: the result file's text, where another process has written it already.
     """
 
     student: str
@@ -297,7 +296,30 @@ class Graded:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     untried: bool = False
     speeds: tuple[Speed, ...] = ()
-    text: str = dataclasses.field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One submission of a class, as the driver of a run keeps it: what it scored, or why it has no result.
+
+    Attributes:
+        score, max_score: None and 0 where there is no result.
+        walls, problem, seconds, untried, speeds: as in `Result` and `Graded`.
+    """
+
+    student: str
+    score: float | None = None
+    max_score: float = 0.0
+    walls: str = ""
+    problem: str = ""
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    untried: bool = False
+    speeds: tuple[Speed, ...] = ()
+
+    @staticmethod
+    def of(result: Result) -> Scored:
+        """That of a result which was there before."""
+        return Scored(result.student, result.score, result.max_score, result.walls)
 
 
 # Most tests of a class came out alike: a thousand results share them. Typed, since 1 and 1.0 are written differently.

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.course import Assignment, Grading, Limits
+from autograder.course import Assignment, Course, Grading, Limits
 from autograder.errors import ResultsInUse
-from autograder.model import Graded, Result, Speed
+from autograder.fingerprint import suite_sha256
+from autograder.model import Graded, Result, Scored, Speed
 from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
 
@@ -81,14 +82,23 @@ def result_path(folder: Path, assignment: str, student: str) -> Path:
     return folder / assignment / f"{path_name(student)}.json"
 
 
-def write_result(folder: Path, result: Result, text: str = "") -> Path:
+def write_result(folder: Path, result: Result) -> Path:
     """Write the result; an interrupted write leaves the old file, or none. Another result that it replaces is kept in
-    the history. `text` is its JSON, where that is there already."""
-    path = result_path(folder, result.assignment, result.student)
-    text = text or result.to_json()
-    keep_replaced(folder, result.assignment, path, text.encode("utf-8", "backslashreplace"), path.name)
-    write_whole(path, text)
+    the history."""
+    return store_result(folder, result.assignment, result.student, result_bytes(result))
+
+
+def store_result(folder: Path, assignment: str, student: str, content: bytes) -> Path:
+    """As `write_result`, of what `result_bytes` has made of a result elsewhere."""
+    path = result_path(folder, assignment, student)
+    keep_replaced(folder, assignment, path, content, path.name)
+    write_whole(path, content)
     return path
+
+
+def result_bytes(result: Result) -> bytes:
+    """The result file's content; a lone surrogate becomes a backslash escape."""
+    return result.to_json().encode("utf-8", "backslashreplace")
 
 
 def forget_result(folder: Path, assignment: str, student: str) -> None:
@@ -158,32 +168,45 @@ def read_results(folder: Path, assignment: str, on_broken: Callable[[Path, str],
     results = []
     for path in sorted((folder / assignment).glob("*.json")):
         try:
-            result = Result.from_json(path.read_text(encoding="utf-8"))
-            if result.assignment != assignment or path.name != f"{path_name(result.student)}.json":
-                raise ValueError(f"it holds the result of {result.student!r} in {result.assignment!r}")
+            results.append(_read(path, assignment))
         except (OSError, ValueError, RecursionError) as error:
             on_broken(path, str(error))
-        else:
-            results.append(result)
     return sorted(results, key=lambda result: result.student)
 
 
-def is_current(
-    folder: Path, assignment: str, student: str, submission_sha256: str, suite_sha256: str, isolation: str
-) -> bool:
-    """Whether the stored result was made from exactly this submission, with this suite and these walls."""
+def read_result(folder: Path, assignment: str, student: str) -> Result | None:
+    """The student's result; None where there is none, or its file is broken."""
     try:
-        result = Result.from_json(result_path(folder, assignment, student).read_text(encoding="utf-8"))
+        return _read(result_path(folder, assignment, student), assignment)
     except (OSError, ValueError, RecursionError):
-        return False
-    made_from = (result.assignment, result.student, result.submission_sha256, result.suite_sha256, result.isolation)
-    return made_from == (assignment, student, submission_sha256, suite_sha256, isolation)
+        return None
 
 
-def inputs_sha256(suite_sha256: str, assignment: Assignment, limits: Limits, grading: Grading) -> str:
+def _read(path: Path, assignment: str) -> Result:
+    result = Result.from_json(path.read_text(encoding="utf-8"))
+    if result.assignment != assignment or path.name != f"{path_name(result.student)}.json":
+        raise ValueError(f"it holds the result of {result.student!r} in {result.assignment!r}")
+    return result
+
+
+def as_json_array(folder: Path, assignment: str, students: Iterable[str]) -> Iterator[str]:
+    """The results of these students as one JSON array, a part for each: their files' own text."""
+    before = "["
+    for student in students:
+        yield before + result_path(folder, assignment, student).read_text(encoding="utf-8").rstrip()
+        before = ",\n"
+    yield "]\n" if before != "[" else "[]\n"
+
+
+def course_sha256(course: Course, assignment: Assignment) -> str:
+    """What a result's `suite_sha256` is made of: a change of any of it makes the result stale."""
+    return inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+
+
+def inputs_sha256(suite: str, assignment: Assignment, limits: Limits, grading: Grading) -> str:
     """Hash of everything on the course's side that decides a result: the suite, the answer key, the release,
     the limits and the way scores are made. As a result's `suite_sha256` it makes every one of them count."""
-    digest = hashlib.sha256(suite_sha256.encode())
+    digest = hashlib.sha256(suite.encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
     settings = [
@@ -229,7 +252,7 @@ class TimingFile:
         if older:
             self._write(to_disk=False)
 
-    def note(self, graded: Sequence[Graded], *, settled: bool = True, more: bool = False) -> None:
+    def note(self, graded: Sequence[Graded | Scored], *, settled: bool = True, more: bool = False) -> None:
         """Take in what came of submissions, and write the file.
 
         Args:
@@ -247,9 +270,8 @@ class TimingFile:
                 continue
             known = self._entries.get(one.student)
             seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
-            problem = one.problem if one.result is None else ""
             older = known.older if known and not settled else ""
-            self._put(Timed(one.student, seconds, problem, one.speeds, older))
+            self._put(Timed(one.student, seconds, one.problem, one.speeds, older))
         self._unwritten += len(graded)
         if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
             self._write(to_disk=not more)

@@ -171,7 +171,8 @@ def bare_tests(root: Path) -> float:
 def inside_warm(root: Path, size: int, workers: int) -> None:
     """In a process of its own: grade ten to warm up, then measure `size` more with the same host and suite."""
     from autograder.course import load_course
-    from autograder.grading.batch import Bench
+    from autograder.grading.batch import graded_bytes
+    from autograder.grading.bench import Bench
     from autograder.grading.pool import Pool
     from autograder.intake.find import find_submissions
     from autograder.sandbox.host import HostClient
@@ -184,8 +185,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     with Bench(course, assignment, "auto", workers) as bench:
 
         def grade(client: HostClient, one: Any) -> bytes:
-            graded = bench.suite.grade(client, bench.isolation, one)
-            return graded.result.to_json().encode() if graded.result else b""
+            return graded_bytes(bench, client, one)
 
         done = Pool(bench, [*warm, *jobs], grade).run()
         for _ in warm:
@@ -203,17 +203,17 @@ def inside_bare(root: Path, rounds: int = 20) -> None:
     from types import SimpleNamespace
 
     from autograder.course import load_course
-    from autograder.grading.grader import SuiteGrader
+    from autograder.grading.grader import AssignmentGrader
 
     course = load_course(root)
-    with SuiteGrader(course, course.assignment("questions")) as grader:
-        names = SimpleNamespace(**grader.suite.bench.reference)
-        grader.suite.bench.student = lambda: names
+    with AssignmentGrader(course, course.assignment("questions")) as grader:
+        names = SimpleNamespace(**grader.reference)
+        grader.session.fixtures.student = names
 
         def all_tests() -> None:
-            for question in grader.suite.questions:
+            for question in grader.session.questions:
                 for test in question.tests:
-                    if error := grader.suite.run(question.name, test.name):
+                    if error := grader.session.run(question.name, test.name):
                         raise error
 
         all_tests()

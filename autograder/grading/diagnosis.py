@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.agreement import agree, agree_in_gradients, apart, departures
 from autograder.grading.known_runs import KnownRuns
+from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call
+from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, both
 
 FIRST_SHARE = 0.5
@@ -31,9 +33,6 @@ _WORTH_NOTHING = 0.1
 """A test without points still says something."""
 _MOST_PAIRS = 20
 """Pairs of mistakes that are tried for one answer, most of them on one test only."""
-
-RunTests = Callable[[str, KnownAnswer | None, tuple[str, ...]], dict[str, TestRun]]
-"""Runs the named tests of a question on a known answer to it; on the answer key's own where that is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,12 @@ class AnswerRecord:
     """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
     run when it is first asked for, unless it was on this machine before."""
 
-    def __init__(self, answer: KnownAnswer | None, question: str, run: RunTests, kept: KnownRuns) -> None:
+    def __init__(
+        self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting, kept: KnownRuns
+    ) -> None:
         self.answer, self._question = answer, question
-        self._name = answer.name if answer else f"the answer key's {question}"
-        self._run, self._kept = run, kept
+        self._name = answer.name if answer else f"the answer key's {question.name}"
+        self._sitting, self._kept = sitting, kept
         self._runs: dict[str, TestRun] = {}
         self._departures: dict[str, _Departures] = {}
 
@@ -68,8 +69,8 @@ class AnswerRecord:
         for test in wanted:
             if test not in self._runs and (kept := self._kept.load(self._name, test)) is not None:
                 self._runs[test] = kept
-        if missing := tuple(test for test in wanted if test not in self._runs):
-            runs = self._run(self._question, self.answer, missing)
+        if missing := [test for test in wanted if test not in self._runs]:
+            runs = self._sitting.run(self._question, self.answer, missing)
             self._kept.save(self._name, list(runs.values()))
             self._runs.update(runs)
         return {test: self._runs[test] for test in wanted}
@@ -145,21 +146,20 @@ class Diagnostician:
     """Knows the mistakes of a suite, and remembers what they answered.
 
     Args:
+        sitting: where mistakes are run that have not answered yet.
         cells: the answer key's cell of each question.
+        kept: what they answered before.
     """
 
     def __init__(
-        self, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], run: RunTests, kept: KnownRuns
+        self, sitting: KnownSitting, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], kept: KnownRuns
     ) -> None:
-        self._cells, self._run, self._kept = cells, run, kept
-        self._records: dict[str, list[AnswerRecord]] = {}
+        self._sitting, self._mistakes, self._cells, self._kept = sitting, mistakes, cells, kept
+        self._of: dict[str, list[AnswerRecord]] = {}
         self._pairs: dict[tuple[str, str], AnswerRecord | None] = {}
         self._keys: dict[str, AnswerRecord] = {}
-        for answer in mistakes:
-            record = AnswerRecord(answer, answer.question, run, kept)
-            self._records.setdefault(answer.question, []).append(record)
 
-    def name(self, question: str, runs: Mapping[str, TestRun], points: Mapping[str, float]) -> Named:
+    def name(self, question: SuiteQuestion, runs: Mapping[str, TestRun], points: Mapping[str, float]) -> Named:
         """The mistakes that explain the failed tests of a question.
 
         Args:
@@ -168,30 +168,40 @@ class Diagnostician:
         """
         lost = {name: run for name, run in runs.items() if run.verdict.outcome != "passed"}
         failed = {name: run for name, run in lost.items() if run.answered}
-        if not failed or question not in self._records:
+        records = self._records(question)
+        if not failed or not records:
             return Named()
         key = self._key(question).of(failed)
         found = {name: _departures(run, key[name]) for name, run in failed.items()}
         answer = _Answer(failed, key, found, frozenset(runs) - frozenset(lost), frozenset(lost) - frozenset(failed))
         worth = {name: points[name] or _WORTH_NOTHING for name in runs}
-        fits = [fit for record in self._records[question] if (fit := _fit(record, answer)) is not None]
+        fits = [fit for record in records if (fit := _fit(record, answer)) is not None]
         named = _fewest(fits, answer, worth)
         if named.first is None and (pair := self._pair(question, answer)) is not None:
             return _fewest([*fits, pair], answer, worth)
         return named
 
-    def _key(self, question: str) -> AnswerRecord:
-        if question not in self._keys:
-            self._keys[question] = AnswerRecord(None, question, self._run, self._kept)
-        return self._keys[question]
+    def _records(self, question: SuiteQuestion) -> list[AnswerRecord]:
+        if question.name not in self._of:
+            mistakes = [mistake for mistake in self._mistakes if mistake.question == question.name]
+            self._of[question.name] = [self._record(mistake, question) for mistake in mistakes]
+        return self._of[question.name]
 
-    def _pair(self, question: str, answer: _Answer) -> _Fit | None:
+    def _record(self, answer: KnownAnswer | None, question: SuiteQuestion) -> AnswerRecord:
+        return AnswerRecord(answer, question, self._sitting, self._kept)
+
+    def _key(self, question: SuiteQuestion) -> AnswerRecord:
+        if question.name not in self._keys:
+            self._keys[question.name] = self._record(None, question)
+        return self._keys[question.name]
+
+    def _pair(self, question: SuiteQuestion, answer: _Answer) -> _Fit | None:
         """Two mistakes that together answer as the student does, first the one that fails more by itself.
 
         Tried are pairs that share a test that the student fails, those first that fail most of what the student fails:
         on the shared test alone, and on all where they answer it alike.
         """
-        parts = [(record, fails) for record in self._records[question] if (fails := _fails_alone(record, answer))]
+        parts = [(record, fails) for record in self._records(question) if (fails := _fails_alone(record, answer))]
         pairs = [pair for pair in itertools.combinations(parts, 2) if pair[0][1] & pair[1][1]]
         tried = 0
         for (one, of_one), (other, of_other) in sorted(pairs, key=lambda pair: -len(pair[0][1] | pair[1][1])):
@@ -211,13 +221,13 @@ class Diagnostician:
                 return dataclasses.replace(fit, answers=tuple(part.answer for part in both_parts if part.answer))
         return None
 
-    def _both(self, question: str, one: AnswerRecord, other: AnswerRecord) -> AnswerRecord | None:
+    def _both(self, question: SuiteQuestion, one: AnswerRecord, other: AnswerRecord) -> AnswerRecord | None:
         assert one.answer is not None
         assert other.answer is not None
         names = (one.answer.name, other.answer.name)
         if names not in self._pairs:
-            answer = both(one.answer, other.answer, self._cells[question])
-            self._pairs[names] = AnswerRecord(answer, question, self._run, self._kept) if answer else None
+            answer = both(one.answer, other.answer, self._cells[question.name])
+            self._pairs[names] = self._record(answer, question) if answer else None
         return self._pairs[names]
 
 

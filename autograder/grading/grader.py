@@ -10,20 +10,19 @@ from types import TracebackType
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
-from autograder.fingerprint import suite_sha256
+from autograder.grading.answer_key import AnswerKey
 from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
+from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.outcomes import unfit
 from autograder.grading.reference import load_reference
+from autograder.grading.session import PytestSession
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.speed import SpeedMeter
-from autograder.grading.suite_session import SuiteSession
-from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import (
-    Cell,
     Diagnosis,
     FoundSubmission,
     Graded,
@@ -35,37 +34,44 @@ from autograder.model import (
 )
 from autograder.points import total
 from autograder.prerequisites import prerequisites
-from autograder.results import inputs_sha256
-from autograder.sandbox.device import DeviceBench
+from autograder.results import course_sha256
+from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
+from autograder.sandbox.tiers import isolation_name
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion
-from autograder.suite.known import KnownAnswer, load_known_answers
 from autograder.suite.speed import load_speed_test
 
 
-class SuiteGrader:
+class AssignmentGrader:
     """Everything about an assignment that is loaded once: suite, answer key, release, known mistakes.
 
     A context manager, because the pytest session inside must be ended.
+
+    Attributes:
+        reference: the answer key's names, as tests call them.
+        key: the answer key as a submission.
+        session: the collected suite.
+        diagnostician: names mistakes.
     """
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
         self.course, self.assignment = course, assignment
         self.release = load_release(assignment)
-        self.suite = SuiteSession(assignment, load_reference(assignment), _questions_in_order(self.release))
-        self.sha256 = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+        self.reference = load_reference(assignment)
+        self.session = PytestSession(assignment, self.reference, _questions_in_order(self.release))
+        self.sha256 = course_sha256(course, assignment)
+        self.key = AnswerKey(assignment, self.release, course.limits)
+        self.mistakes = self.key.known_answers("mistakes.py")
         self.known_runs = KnownRuns(course, assignment, self.sha256)
-        self._key: Submission | None = None
-        self.mistakes = self.known_answers("mistakes.py")
-        self._diagnosticians: dict[int, Diagnostician] = {}
-        self._mistakes = MistakeRunner(self)
+        self._known = KnownSitting(self.key, self.session, course.limits)
+        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
-        self._uses = {question.name: question.uses for question in self.suite.questions}
-        self._device: DeviceBench | None = None
+        self._uses = {question.name: question.uses for question in self.session.questions}
+        self._device: DeviceHost | None = None
         self._speed: SpeedMeter | None = None
 
-    def use_device(self, device: DeviceBench) -> None:
+    def use_device(self, device: DeviceHost) -> None:
         """Run kernels there too from now on, and time what the suite says is timed.
 
         Raises:
@@ -77,12 +83,17 @@ class SuiteGrader:
                 raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
             self._speed = SpeedMeter(device, test)
 
+    def behind(self, client: HostClient) -> str:
+        """How results name what was graded behind: the walls, and the device where there is one."""
+        walls = isolation_name(client.tier)
+        return f"{walls}+{self._device.device.name}" if self._device else walls
+
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
         """The suite's questions by name."""
-        return {question.name: question for question in self.suite.questions}
+        return {question.name: question for question in self.session.questions}
 
-    def grade(self, client: HostClient, isolation: str, found: FoundSubmission) -> Graded:
+    def grade(self, client: HostClient, found: FoundSubmission) -> Graded:
         """Grade one submission. What is wrong with it ends up in the answer; only the machine's faults are raised.
 
         Raises:
@@ -94,7 +105,7 @@ class SuiteGrader:
         except UnreadableSubmission as problem:
             return Graded(found.student, found.path, None, str(problem), untried=isinstance(problem, OutOfReach))
         read = time.monotonic() - started
-        result, seconds = self.grade_submission(client, isolation, submission)
+        result, seconds = self.grade_submission(client, submission)
         started = time.monotonic()
         speeds = self._speeds(submission, result)
         timing = {"speed": time.monotonic() - started} if speeds else {}
@@ -109,7 +120,7 @@ class SuiteGrader:
             return ()
         try:
             with contextlib.closing(
-                Sitting(self._device.client, self._device.limits, self.suite, submission)
+                Sitting(self._device.client, self._device.limits, self.session, submission)
             ) as sitting:
                 speeds = self._speed.measure(sitting.open_worker())
         except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
@@ -120,7 +131,7 @@ class SuiteGrader:
         return speeds
 
     def grade_submission(
-        self, client: HostClient, isolation: str, submission: Submission, only: Collection[str] = ()
+        self, client: HostClient, submission: Submission, only: Collection[str] = ()
     ) -> tuple[Result, dict[str, float]]:
         """The result of a submission that was read (of some of its questions alone, where they are named), and the wall
         time by stage.
@@ -128,18 +139,13 @@ class SuiteGrader:
         Raises:
             HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
         """
-        sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
+        sitting = Sitting(client, self.course.limits, self.session, submission, self._device)
         with contextlib.closing(sitting):
-            asked = [question for question in self.suite.questions if not only or question.name in only]
-            return self._result(client, isolation, submission, sitting, asked), sitting.watch.seconds
+            asked = [question for question in self.session.questions if not only or question.name in only]
+            return self._result(client, submission, sitting, asked), sitting.watch.seconds
 
     def _result(
-        self,
-        client: HostClient,
-        isolation: str,
-        submission: Submission,
-        sitting: Sitting,
-        asked: Sequence[SuiteQuestion],
+        self, client: HostClient, submission: Submission, sitting: Sitting, asked: Sequence[SuiteQuestion]
     ) -> Result:
         seen = sitting.run_all(asked)
         for question in asked:
@@ -161,7 +167,7 @@ class SuiteGrader:
             student=submission.student,
             submission_sha256=submission.sha256,
             suite_sha256=self.sha256,
-            isolation=isolation,
+            isolation=self.behind(client),
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
             questions=questions,
@@ -201,22 +207,20 @@ class SuiteGrader:
         Raises:
             SuiteFault: a test cannot work with the answers of the answer key either.
         """
-        with contextlib.closing(self._mistakes):
+        with self._known.with_workers_of(client):
             for name, run in runs.items():
                 if run.suspect is not None:
-                    key = self._key_run(client, question, name)
+                    key = self._key_run(question, name)
                     if key.suspect is not None:
                         raise key.suspect
-                    log = CallLog(self.suite.bench.reference, list(run.calls))
+                    log = CallLog(self.reference, list(run.calls))
                     runs[name] = dataclasses.replace(run, verdict=unfit(run.verdict, log, key.calls), suspect=None)
         return runs
 
-    def _key_run(self, client: HostClient, question: SuiteQuestion, test: str) -> TestRun:
+    def _key_run(self, question: SuiteQuestion, test: str) -> TestRun:
         if (question.name, test) not in self._key_runs:
-            self._key_runs |= {
-                (question.name, name): run
-                for name, run in self._mistakes.run(client, question.name, None, (test,)).items()
-            }
+            runs = self._known.run(question, None, (test,))
+            self._key_runs |= {(question.name, name): run for name, run in runs.items()}
         return self._key_runs[question.name, test]
 
     def diagnose(self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]) -> dict[str, Named]:
@@ -225,16 +229,16 @@ class SuiteGrader:
         Args:
             runs: by question all its tests, as they ran with right prerequisites.
         """
-        with contextlib.closing(self._mistakes):
-            return {question: self._named(client, question, its) for question, its in runs.items()}
+        with self._known.with_workers_of(client):
+            return {question: self._named(self.questions[question], its) for question, its in runs.items()}
 
-    def _named(self, client: HostClient, question: str, runs: Mapping[str, TestRun]) -> Named:
+    def _named(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> Named:
         """The mistakes of one question; what is charged to one test is explained there alone."""
-        points = {test.name: test.points for test in self.questions[question].tests}
+        points = {test.name: test.points for test in question.tests}
         lost = {name for name, run in charged(runs).items() if run.verdict.outcome != "passed"}
         if not lost:
             return Named()
-        named = self._diagnostician(client).name(question, runs, points)
+        named = self.diagnostician.name(question, runs, points)
 
         def of_lost(diagnosis: Diagnosis) -> Diagnosis:
             return dataclasses.replace(diagnosis, tests=tuple(test for test in diagnosis.tests if test in lost))
@@ -244,7 +248,7 @@ class SuiteGrader:
         )
 
     def _is_class(self, name: str) -> bool:
-        return isinstance(self.suite.bench.reference.get(name), type)
+        return isinstance(self.reference.get(name), type)
 
     def _carried(self, runs: Mapping[str, TestRun], again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
         """Points that come back: of tests that pass with stand-ins, and only with them."""
@@ -252,82 +256,17 @@ class SuiteGrader:
         won = (points[test] for test in again if test in passed[1] - passed[0])
         return total(its * self.course.grading.carry_credit for its in won)
 
-    # known answers
-
-    def key(self) -> Submission:
-        """The answer key as a submission."""
-        if self._key is None:
-            found = FoundSubmission("answer-key", self.assignment.solution)
-            self._key = read_submission(found, self.release, self.course.limits)
-        return self._key
-
-    def known_answers(self, file: str) -> list[KnownAnswer]:
-        """Those of `mistakes.py`, `alternates.py` or `samples.py`."""
-        return load_known_answers(self.assignment.suite / file, self.key_cells)
-
-    @property
-    def key_cells(self) -> dict[str, str]:
-        """The answer key's cell of each question."""
-        return {cell.id: cell.source for cell in self.key().cells if cell.role == "question"}
-
-    def with_answer(self, answer: KnownAnswer) -> Submission:
-        """The answer key with one answer exchanged for a known one."""
-        cell = Cell("known_answer", "extra", answer.cell)
-        return dataclasses.replace(self.key(), student=answer.name, cells=(*self.key().cells, cell))
-
-    def _diagnostician(self, client: HostClient) -> Diagnostician:
-        def run(question: str, answer: KnownAnswer | None, tests: tuple[str, ...]) -> dict[str, TestRun]:
-            return self._mistakes.run(client, question, answer, tests)
-
-        if id(client) not in self._diagnosticians:
-            self._diagnosticians[id(client)] = Diagnostician(self.mistakes, self.key_cells, run, self.known_runs)
-        return self._diagnosticians[id(client)]
-
     def close(self) -> None:
         """End the suite's pytest session."""
-        self.suite.close()
+        self.session.close()
 
-    def __enter__(self) -> SuiteGrader:
+    def __enter__(self) -> AssignmentGrader:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class MistakeRunner:
-    """Runs the known mistakes of a question one after the other in one worker: a fork and the answer key's cells once.
-
-    Only for diagnosis; `verify` proves each of them in a worker of its own.
-    """
-
-    def __init__(self, grader: SuiteGrader) -> None:
-        self._grader = grader
-        self._question = ""
-        self._sitting: Sitting | None = None
-
-    def run(
-        self, client: HostClient, question: str, answer: KnownAnswer | None, tests: tuple[str, ...]
-    ) -> dict[str, TestRun]:
-        """Run tests of a question on a mistake, or on the answer key where that is None."""
-        grader = self._grader
-        submission = grader.with_answer(answer) if answer else grader.key()
-        if self._sitting is None or self._question != question:
-            self.close()
-            self._sitting = Sitting(client, grader.course.limits, grader.suite, submission)
-            self._question = question
-        else:
-            # the key's own answer first: the mistake before may have bound other names than this one
-            own = cell_of(grader.key(), question)
-            self._sitting.go_on_with(submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)])
-        return self._sitting.run(grader.questions[question], tests, keep_worker=True, keep_calls=True)
-
-    def close(self) -> None:
-        """End the worker that is open, if one is."""
-        if self._sitting is not None:
-            self._sitting.close()
-            self._sitting = None
 
 
 def _questions_in_order(release: Release) -> list[str]:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.grading.run import GradeRequest, grade_command
-from autograder.model import Graded, QuestionResult, Result
+from autograder.grading.progress import Watcher
+from autograder.grading.request import GradeRequest
+from autograder.grading.run import grade_command
+from autograder.model import QuestionResult, Result, Scored
 from autograder.points import shown
-from autograder.results import TimingFile, forget_result, read_results, read_timing, write_result
+from autograder.results import TimingFile, forget_result, read_result, read_results, read_timing, write_result
 
 SIDE_FOLDER = "regrade"
 _CLOSE = 1e-9
@@ -66,20 +68,22 @@ def side_folder(results: Path) -> Path:
     return results / SIDE_FOLDER
 
 
-def regrade(request: GradeRequest, *, quiet: bool = False) -> Comparison:
+def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     """Grade into the side folder, and compare with the results that count, which stay as they are.
 
     Raises:
         KitError: as `grade_command`.
     """
     side = side_folder(request.results)
-    summary = grade_command(dataclasses.replace(request, results=side), quiet=quiet)
+    summary = grade_command(dataclasses.replace(request, results=side), watcher)
     name = request.assignment.name
     students = {result.student for result in summary.results} | {problem.student for problem in summary.problems}
     untried = tuple(problem.student for problem in summary.problems if problem.untried)
     problems = {entry.student: entry.problem for entry in read_timing(side, name) if entry.problem}
-    before = {result.student: result for result in read_results(request.results, name) if result.student in students}
-    after = {result.student: result for result in summary.results}
+    before, after = (
+        {result.student: result for result in read_results(folder, name) if result.student in students}
+        for folder in (request.results, side)
+    )
     moves = []
     for student in sorted(students - set(untried)):
         reasons = why(before.get(student), after.get(student), problems.get(student, ""))
@@ -94,17 +98,15 @@ def regrade(request: GradeRequest, *, quiet: bool = False) -> Comparison:
 def take_over(request: GradeRequest) -> None:
     """Make the results of the side folder those that count; what they replace goes to the history."""
     side, name = side_folder(request.results), request.assignment.name
-    results = {result.student: result for result in read_results(side, name)}
-    graded = [
-        Graded(one.student, Path(), results.get(one.student), one.problem, one.seconds, speeds=one.speeds)
-        for one in read_timing(side, name)
-    ]
-    for one in graded:
-        if one.result is not None:
-            write_result(request.results, one.result)
-        elif one.problem:  # without one it is of a run that was killed
-            forget_result(request.results, name, one.student)
-    TimingFile(request.results, name).note(graded)
+    entries = read_timing(side, name)
+    for entry in entries:
+        result = read_result(side, name, entry.student)
+        if result is not None:
+            write_result(request.results, result)
+        elif entry.problem:  # without one it is of a run that was killed
+            forget_result(request.results, name, entry.student)
+    scored = [Scored(one.student, problem=one.problem, seconds=one.seconds, speeds=one.speeds) for one in entries]
+    TimingFile(request.results, name).note(scored)
     shutil.rmtree(side / name, ignore_errors=True)
     (side / f"{name}.timing.json").unlink(missing_ok=True)
 

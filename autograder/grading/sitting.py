@@ -21,11 +21,11 @@ from autograder.errors import (
     SuiteFault,
 )
 from autograder.grading.outcomes import Verdict, judge, on_the_device
-from autograder.grading.suite_session import SuiteSession
+from autograder.grading.session import PytestSession
 from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
-from autograder.sandbox.device import DeviceBench
+from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.on_device import OnDevice
 from autograder.sandbox.stand_ins import StandIns
@@ -114,7 +114,7 @@ class Sitting:
 
     Args:
         client: gives workers.
-        suite: the collected suite; its bench is set for every test.
+        session: the collected suite; its fixtures are set for every test.
         submission: what was handed in.
         device: where a test that launched kernels and passed runs once more, in workers of its own.
     """
@@ -123,18 +123,18 @@ class Sitting:
         self,
         client: HostClient,
         limits: Limits,
-        suite: SuiteSession,
+        session: PytestSession,
         submission: Submission,
-        device: DeviceBench | None = None,
+        device: DeviceHost | None = None,
     ) -> None:
-        self._client, self._limits, self._suite = client, limits, suite
+        self._client, self._limits, self._session = client, limits, session
         self._submission = submission
         self._deadline = time.monotonic() + limits.submission_seconds
         self._outcomes: dict[str, CellOutcome] = {}
         self._left_out: set[str] = set()
         self._worker: Worker | None = None
         self.watch = Stopwatch()
-        self._on_device = Sitting(device.client, device.limits, suite, submission) if device else None
+        self._on_device = Sitting(device.client, device.limits, session, submission) if device else None
         if self._on_device is not None:
             self._on_device.watch = self.watch
 
@@ -238,10 +238,10 @@ class Sitting:
         Raises:
             HostFailed: the machine failed, and not the student.
         """
-        self._suite.bench.student = lambda: student
+        self._session.fixtures.student = student
         bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
         with self.watch.stage("tests"), bounds[0], bounds[1]:
-            raised = self._suite.run(question.name, test.name)
+            raised = self._session.run(question.name, test.name)
         if (fault := self._fault) is not None:
             raise fault
         return raised, current_log()
@@ -261,7 +261,7 @@ class Sitting:
             tuple(log.distances),
             frozenset(_function(call) for call in own if call.refused),
             frozenset(_function(call) for call in own if call.fault is None),
-            self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
+            self._session.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
         )
 
     def open_worker(self) -> Worker:
@@ -319,7 +319,8 @@ class Sitting:
 
     def _stand_ins(self, names: tuple[str, ...]) -> dict[str, Any]:
         """What a worker may ask of the answer key: these functions, and not the one that it is graded for."""
-        return {name: self._suite.bench.reference[name] for name in names if name in self._suite.bench.reference}
+        reference = self._session.fixtures.reference
+        return {name: reference[name] for name in names if name in reference}
 
     def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:
         """Run the cells in order. False where one killed the worker: it is left out from now on.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from autograder.model import Speed
-from autograder.sandbox.device import DeviceBench
+from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.student import Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.speed import BASELINE, SpeedCase, SpeedTest
@@ -21,7 +21,7 @@ LONG_ENOUGH, MOST_REPEATS, ROUNDS = 0.2, 4096, 3
 class SpeedMeter:
     """Times a submission's function against the baseline. The baseline is timed once, by the first submission."""
 
-    def __init__(self, bench: DeviceBench, test: SpeedTest) -> None:
+    def __init__(self, bench: DeviceHost, test: SpeedTest) -> None:
         self._bench, self.test = bench, test
         self._baseline: list[tuple[SpeedCase, Tensor, float]] = []
 

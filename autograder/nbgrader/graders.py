@@ -14,7 +14,7 @@ from autograder.fingerprint import suite_sha256
 from autograder.model import FoundSubmission, Graded
 
 if TYPE_CHECKING:
-    from autograder.grading.batch import Grader
+    from autograder.grading.bench import Bench
 
 IDLE_SECONDS = 30.0
 """How long a grader waits for the next submission: the formgrader's server lives on after a batch."""
@@ -53,14 +53,14 @@ class _Warm:
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         self._key: _Key | None = None
-        self._grader: Grader | None = None
+        self._bench: Bench | None = None
         self._timer: threading.Timer | None = None
 
     def grade(self, course: Course, assignment: Assignment, found: FoundSubmission) -> Graded:
         with self._lock:
-            grader = self._started(course, assignment)
+            bench = self._started(course, assignment)
             try:
-                return grader.grade(found)
+                return bench.grade(found)
             except BaseException:
                 self._close()
                 raise
@@ -76,21 +76,21 @@ class _Warm:
         with self._lock:
             self._close()
 
-    def _started(self, course: Course, assignment: Assignment) -> Grader:
+    def _started(self, course: Course, assignment: Assignment) -> Bench:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         key = _Key(course, assignment.name, suite_sha256(assignment.suite), _stamp(assignment.solution))
-        if self._grader is None or key != self._key:
-            from autograder.grading.batch import Grader  # imports torch and the suite's world
+        if self._bench is None or key != self._key:
+            from autograder.grading.bench import bench_for_any
 
             self._close()
-            self._grader = self._stack.enter_context(Grader(course, assignment, isolation="auto"))
+            self._bench = self._stack.enter_context(bench_for_any(course, assignment))
             self._key = key
-        return self._grader
+        return self._bench
 
     def _wait(self) -> None:
-        if self._grader is not None:
+        if self._bench is not None:
             self._timer = threading.Timer(IDLE_SECONDS, self.close)
             self._timer.daemon = True
             self._timer.start()
@@ -99,7 +99,7 @@ class _Warm:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._grader = self._key = None
+        self._bench = self._key = None
         self._stack.close()
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, UnreadableSubmission
-from autograder.fingerprint import suite_sha256
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
 from autograder.model import Result
-from autograder.results import inputs_sha256
+from autograder.results import course_sha256
 
 OTHER_SUITE = "the suite, the answer key or the limits have changed since"
 HANDED_IN = "another notebook has been handed in since"
@@ -28,7 +27,7 @@ def stale(
     reasons = {}
     handed_in = _handed_in(course, assignment) if own_submissions else {}
     if assignment.release.is_file() and assignment.solution.is_file():
-        now = inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
+        now = course_sha256(course, assignment)
         reasons = {result.student: OTHER_SUITE for result in results if result.suite_sha256 != now}
     for result in results:
         if handed_in.get(result.student, result.submission_sha256) != result.submission_sha256:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from autograder.model import QuestionResult, Result
 from autograder.points import is_full, shown
@@ -28,27 +28,41 @@ def mark(question: QuestionResult) -> str:
     return "~" if question.score > 0 else "✗"
 
 
-def terminal_table(results: Sequence[Result]) -> RenderableType:
+Row = TypeVar("Row")
+
+
+def ends(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
+    """The rows of a class that the table shows, and how many are left out in their middle."""
+    half = LONGEST_TABLE // 2
+    left_out = len(rows) - LONGEST_TABLE
+    return ([*rows[:half], *rows[-half:]], left_out) if left_out > 0 else (rows, 0)
+
+
+def terminal_table(results: Sequence[Result], left_out: int = 0, unwalled: int = 0) -> RenderableType:
     """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
 
     Every text is a rich Text, so that no name is read as markup.
+
+    Args:
+        results: those to be shown, by student (`ends`).
+        left_out: how many more there are in the middle.
+        unwalled: how many of the class were graded without walls.
     """
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = []
     if results:
-        parts.append(_table(sorted(results, key=lambda result: result.student)))
+        parts.append(_table(results, left_out))
         parts.append(Text(MARKS, style="dim"))
         names = enumerate(map(one_line, _question_names(results)), 1)
         parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
-    unwalled = sum(result.walls == "none" for result in results)
     if unwalled:
         parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
     return Group(*parts)
 
 
-def _table(results: Sequence[Result]) -> Table:
+def _table(results: Sequence[Result], left_out: int) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -62,12 +76,9 @@ def _table(results: Sequence[Result]) -> Table:
     table.add_column("of", justify="right", no_wrap=True)
     table.add_column(Text(numbers), no_wrap=True)
     table.add_column("diagnosis", overflow="fold")
-    for i in _shown_rows(len(results)):
-        if i is None:
-            left_out = len(results) - 2 * (LONGEST_TABLE // 2)
+    for i, result in enumerate(results):
+        if left_out and i == LONGEST_TABLE // 2:
             table.add_row(Text(f"… {left_out} more …", style="dim"), "", "", "", "")
-            continue
-        result = results[i]
         marks = {question.name: mark(question) for question in result.questions}
         table.add_row(
             Text(one_line(result.student)),
@@ -81,11 +92,3 @@ def _table(results: Sequence[Result]) -> Table:
 
 def _question_names(results: Sequence[Result]) -> list[str]:
     return list(dict.fromkeys(question.name for result in results for question in result.questions))
-
-
-def _shown_rows(count: int) -> list[int | None]:
-    """Indices of the rows to show; None where the middle is left out."""
-    if count <= LONGEST_TABLE:
-        return list(range(count))
-    half = LONGEST_TABLE // 2
-    return [*range(half), None, *range(count - half, count)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autograder.errors import HostFailed, KitError
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Named
 from autograder.grading.pool import Pool
@@ -74,7 +74,7 @@ class Alone:
 
 def samples_of(bench: Bench) -> list[KnownAnswer]:
     """The answers of the suite's `samples.py`; none where there is no such file."""
-    return bench.suite.known_answers(FILE)
+    return bench.grader.key.known_answers(FILE)
 
 
 def unfit_samples(samples: Iterable[KnownAnswer], mistakes: Iterable[KnownAnswer]) -> Iterator[str]:
@@ -91,8 +91,8 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
     is the answer key's."""
 
     def tell(client: HostClient, sample: KnownAnswer) -> Any:
-        grader = bench.suite
-        sitting = Sitting(client, grader.course.limits, grader.suite, grader.with_answer(sample))
+        grader = bench.grader
+        sitting = Sitting(client, grader.course.limits, grader.session, grader.key.with_answer(sample))
         with contextlib.closing(sitting):
             runs = sitting.run(grader.questions[sample.question])
         worth = {test.name: test.points for test in grader.questions[sample.question].tests}
@@ -135,12 +135,12 @@ def shares(told: Iterable[Told]) -> tuple[float, float]:
 def grade_alone(bench: Bench, mistakes: Sequence[KnownAnswer]) -> tuple[list[Alone], list[str]]:
     """Each known mistake as a submission that is right otherwise, and what went wrong. Graded are its own question and
     those that build on it: the others are the answer key's and cannot change."""
-    uses = {name: question.uses for name, question in bench.suite.questions.items()}
+    uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
     def grade(client: HostClient, mistake: KnownAnswer) -> Any:
-        grader = bench.suite
+        grader = bench.grader
         touched = [name for name in uses if name == mistake.question or mistake.question in prerequisites(name, uses)]
-        result, _ = grader.grade_submission(client, bench.isolation, grader.with_answer(mistake), touched)
+        result, _ = grader.grade_submission(client, grader.key.with_answer(mistake), touched)
         own = next(q for q in result.questions if q.name == mistake.question)
         others = [q for q in result.questions if q is not own]
         return {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autograder.errors import HostFailed, KitError, SuiteFault
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.grading.charges import charged
 from autograder.grading.pool import Ended, Pool
 from autograder.grading.sitting import Sitting, TestRun
@@ -117,12 +117,12 @@ class Proctor:
         return json.dumps(dataclasses.asdict(dataclasses.replace(tried, trial=None))).encode()  # type: ignore[arg-type]
 
     def _try(self, client: HostClient, trial: Trial) -> Tried:
-        grader = self._bench.suite
+        grader = self._bench.grader
         question = grader.questions[trial.question]
         hasty = trial.kind == "mutant" or trial.draw > 0
         limits = self._hasty_limits(question) if trial.kind == "mutant" else grader.course.limits
-        sitting = Sitting(client, limits, grader.suite, self._submission(trial))
-        grader.suite.bench.draw = trial.draw
+        sitting = Sitting(client, limits, grader.session, self._submission(trial))
+        grader.session.fixtures.draw = trial.draw
         runs = list(self._runs(sitting, question, trial, hasty))
         for run, _ in runs:
             if trial.kind == "key" and run.suspect is not None:
@@ -137,7 +137,7 @@ class Proctor:
         )
         observed: Sequence[Observed] = ()
         if trial.kind == "key":
-            names = CallLog(grader.suite.bench.reference).parameter_names
+            names = CallLog(grader.reference).parameter_names
             observed = observe((call for run, _ in runs for call in run.calls), names)
         return Tried(trial, tests, tuple(observed))
 
@@ -168,21 +168,21 @@ class Proctor:
         return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest)))
 
     def _submission(self, trial: Trial) -> Submission:
-        grader = self._bench.suite
+        grader = self._bench.grader
         if trial.kind == "key":
-            return grader.key()
+            return grader.key.submission
         if trial.kind == "release":
             if self._release is None:
                 found = FoundSubmission("release", grader.assignment.release)
                 self._release = read_submission(found, grader.release, grader.course.limits)
             return self._release
         if trial.kind in ("mistake", "alternate"):
-            return grader.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
+            return grader.key.with_answer(KnownAnswer(trial.question, trial.name, "", trial.cell))
         cells = tuple(
             dataclasses.replace(cell, source=trial.cell) if cell.id == trial.question else cell
-            for cell in grader.key().cells
+            for cell in grader.key.submission.cells
         )
-        return dataclasses.replace(grader.key(), student=trial.name, cells=cells)
+        return dataclasses.replace(grader.key.submission, student=trial.name, cells=cells)
 
 
 def _tried(ended: Ended[Trial]) -> Tried:

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from autograder.authoring.suite_checks import suite_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
-from autograder.grading.batch import Bench, extras_for
+from autograder.grading.bench import Bench
+from autograder.grading.extras import extras_for
 from autograder.proof.costs import cost_problems, load_costs
 from autograder.proof.diagnosed import (
     Alone,
@@ -137,7 +138,7 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
     """Prove one assignment's suite, as far as it holds."""
     extras = extras_for(assignment, (), course.limits)
     with Bench(course, assignment, "auto", wanted.workers or os.cpu_count() or 1, extras) as bench:
-        answers = [*bench.suite.mistakes, *bench.suite.known_answers("alternates.py")]
+        answers = [*bench.grader.mistakes, *bench.grader.key.known_answers("alternates.py")]
         problems = [*_unfit(bench), *_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
         tried: list[Tried] = []
         mutants: list[Judged] = []
@@ -148,14 +149,14 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
             mutants, problems = _try_mutants(bench, wanted, keys)
             tried += _try_trivial(bench, wanted, keys)
         said = load_costs(assignment.suite)
-        figures = question_figures(bench.suite.suite.questions, tried, mutants, said or {})
-        problems += [*cost_problems(figures, said, bench.suite.questions), *flaky(tried)]
+        figures = question_figures(bench.grader.session.questions, tried, mutants, said or {})
+        problems += [*cost_problems(figures, said, bench.grader.questions), *flaky(tried)]
         told, misnamed = _diagnosed(bench, wanted)
         alone, elsewhere = _alone(bench, wanted)
         return Proof(
             assignment.name,
             bench.isolation,
-            bench.suite.suite.max_score,
+            bench.grader.session.max_score,
             _cells(bench),
             tuple(figures),
             tuple(sorted([*problems, *misnamed, *elsewhere])),
@@ -166,7 +167,7 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
 
 def _diagnosed(bench: Bench, wanted: Wanted) -> tuple[list[Told], list[str]]:
     samples = samples_of(bench)
-    if unfit := list(unfit_samples(samples, bench.suite.mistakes)):
+    if unfit := list(unfit_samples(samples, bench.grader.mistakes)):
         return [], unfit
     chosen = sample(
         [one for one in samples if wanted.question in ("", one.question)], wanted.samples, bench.assignment.name
@@ -175,14 +176,14 @@ def _diagnosed(bench: Bench, wanted: Wanted) -> tuple[list[Told], list[str]]:
 
 
 def _alone(bench: Bench, wanted: Wanted) -> tuple[list[Alone], list[str]]:
-    mistakes = [one for one in bench.suite.mistakes if wanted.question in ("", one.question)]
+    mistakes = [one for one in bench.grader.mistakes if wanted.question in ("", one.question)]
     chosen = sample(mistakes, wanted.alone, bench.assignment.name)
     return grade_alone(bench, chosen) if chosen else ([], [])
 
 
 def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:
     """The answer key, the release and all known answers; with further draws, the first and the last."""
-    trials = [Trial(kind, name, kind) for name in bench.suite.questions for kind in ("key", "release")]
+    trials = [Trial(kind, name, kind) for name in bench.grader.questions for kind in ("key", "release")]
     trials += [known_trial(answer) for answer in answers]
     trials = [trial for trial in trials if wanted.question in ("", trial.question)]
     tried = list(Proctor(bench, {}).run(trials))
@@ -234,7 +235,7 @@ def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tr
 
 def _cells(bench: Bench) -> dict[str, str]:
     """The answer key's cell of each question."""
-    return {cell.id: cell.source for cell in bench.suite.key().cells if cell.id in bench.suite.questions}
+    return {name: cell for name, cell in bench.grader.key.cells.items() if name in bench.grader.questions}
 
 
 def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
@@ -244,7 +245,7 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
     if tried.problem:
         yield f"{trial.kind} {name}: {tried.problem}"
         return
-    worth = {test.name: test.points for test in bench.suite.questions[trial.question].tests}
+    worth = {test.name: test.points for test in bench.grader.questions[trial.question].tests}
     for test in tried.tests:
         if trial.kind == "key" and test.outcome != "passed":
             yield f"the answer key fails {name}: {test.name}: {test.message}"
@@ -258,14 +259,13 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
 
 def _unfit(bench: Bench) -> list[str]:
     """Names in the suite that are not there."""
-    cells = {cell.id: cell.source for cell in bench.suite.key().cells if cell.role == "question"}
-    return suite_problems(bench.assignment.suite, list(bench.suite.questions.values()), cells)
+    return suite_problems(bench.assignment.suite, bench.grader.session.questions, bench.grader.key.cells)
 
 
 def _undeclared(bench: Bench) -> Iterable[str]:
     """Calls between questions of the answer key that the suite does not declare with `uses`."""
-    calls = {cell.id: _names_in(cell.source) for cell in bench.suite.key().cells if cell.role == "question"}
-    questions = bench.suite.questions
+    calls = {name: _names_in(cell) for name, cell in bench.grader.key.cells.items()}
+    questions = bench.grader.questions
     for name, names in calls.items():
         if name not in questions:
             continue
@@ -279,14 +279,14 @@ def _names_in(source: str) -> set[str]:
 
 def _unknown(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:
     for answer in answers:
-        if answer.question not in bench.suite.questions:
+        if answer.question not in bench.grader.questions:
             yield f"{answer.name} answers {answer.question!r}, which is no question"
-        if answer.name in bench.suite.suite.bench.reference:
+        if answer.name in bench.grader.reference:
             yield f"known answer {answer.name} is named like something in the notebook"
 
 
 def _too_few(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:
-    for name in bench.suite.questions:
+    for name in bench.grader.questions:
         if not any(answer.question == name for answer in answers if answer.is_mistake):
             yield f"{name} has no mistake in mistakes.py"
         count = sum(answer.question == name for answer in answers if not answer.is_mistake)

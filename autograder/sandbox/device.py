@@ -23,7 +23,7 @@ from typing import Any
 from autograder.course import Course, Limits
 from autograder.errors import DeviceUnavailable, HostFailed, IsolationUnavailable, StudentFault
 from autograder.sandbox.host import HostClient, HostProcess
-from autograder.sandbox.tiers import isolation_name, probe
+from autograder.sandbox.tiers import probe
 
 _COMPILED_MB = 256
 """Files of a submission's compiled kernels: half a megabyte for each kernel and each kind of arguments."""
@@ -64,7 +64,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceBench:
+class DeviceHost:
     """A proven host of workers with a device: one client, one submission at a time.
 
     Attributes:
@@ -179,14 +179,14 @@ def device_tier(isolation: str) -> str:
     )
 
 
-def open_device(course: Course, isolation: str, device: Device) -> DeviceBench:
+def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     """Start a host whose workers may use the device, prove its walls, and that the device works behind them.
 
     Raises:
         DeviceUnavailable: the walls do not stand, or the device does not work behind them.
     """
     tier = device_tier(isolation)
-    bench = DeviceBench(
+    bench = DeviceHost(
         device, HostProcess(course, tier, extras=("triton on a device",), device=device), device_limits(course.limits)
     )
     try:
@@ -207,7 +207,7 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceBench:
     return bench
 
 
-def _run_a_kernel(bench: DeviceBench) -> None:
+def _run_a_kernel(bench: DeviceHost) -> None:
     """One small kernel in a worker, before any student's.
 
     Raises:
@@ -230,12 +230,6 @@ def _run_a_kernel(bench: DeviceBench) -> None:
         raise DeviceUnavailable(f"{bench.device.what} does not work behind the walls: {fault}") from fault
     finally:
         worker.kill()
-
-
-def graded_behind(tier: str, device: Device | None) -> str:
-    """How a result names what it was graded with: the walls, and the device where there was one."""
-    walls = isolation_name(tier)
-    return f"{walls}+{device.name}" if device else walls
 
 
 def about_gpu() -> str:

@@ -51,12 +51,14 @@ class HostClient:
     """One connection to the host. Each grader process has its own.
 
     Attributes:
+        tier: the walls that its workers are behind.
         fault: what the machine did wrong here, from the first time on. A suite that catches exceptions can swallow the
             one that told of it; whoever runs a test asks for it afterwards.
     """
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, tier: str) -> None:
         self._control = control
+        self.tier = tier
         self.fault: HostFailed | None = None
         self.readable: tuple[str, ...] = ()  # what workers can read of the machine's files, once the host is ready
 
@@ -175,7 +177,7 @@ class HostProcess:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         self.tier = tier
         self.extras = extras
-        self.clients = [HostClient(ours) for ours, _ in pairs]
+        self.clients = [HostClient(ours, tier) for ours, _ in pairs]
         theirs = [their for _, their in pairs]
         self._warm_up = ScratchFolder()
         # without walls a worker has no scratch folder of its own, and what is compiled must lie somewhere

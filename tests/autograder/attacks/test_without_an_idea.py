@@ -7,7 +7,7 @@ from pathlib import Path
 from without_an_idea import KINDS, without_an_idea
 
 from autograder.course import load_course
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.proof.trials import Proctor, Trial
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -18,12 +18,12 @@ def test_they_earn_nothing_in_any_question_of_a2() -> None:
     with Bench(course, course.assignment("a2_attention"), "auto", clients=2) as bench:
         trials = [
             Trial("trivial", cell.id, kind, without_an_idea(kind, cell.source))
-            for cell in bench.suite.key().cells
-            if cell.id in bench.suite.questions
+            for cell in bench.grader.key.submission.cells
+            if cell.id in bench.grader.questions
             for kind in KINDS
         ]
         tried = list(Proctor(bench, {}).run(trials))
-        worth = {(q.name, t.name): t.points for q in bench.suite.questions.values() for t in q.tests}
+        worth = {(q.name, t.name): t.points for q in bench.grader.questions.values() for t in q.tests}
     assert len(tried) == 11 * len(KINDS)
     assert [one.problem for one in tried if one.problem] == []
     earned = [

@@ -23,7 +23,8 @@ from attacks_runner import ATTACKS as RUNNER
 from without_an_idea import ATTACKS as WITHOUT_AN_IDEA
 
 from autograder.course import Course
-from autograder.grading.batch import Bench, _from_wire, _to_wire
+from autograder.grading.batch import graded_bytes, taken
+from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended, Pool
 from autograder.intake.names import safe_student
 from autograder.model import FoundSubmission, Graded, Result
@@ -101,14 +102,14 @@ class Yard:
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
 
             def grade(client: HostClient, found: FoundSubmission) -> bytes:
-                return _to_wire(bench.suite.grade(client, bench.isolation, found))
+                return graded_bytes(bench, client, found)
 
             alone = {}
             for kind, neighbour in _NEIGHBOURS.items():
-                result = bench.suite.grade(bench.clients[0], bench.isolation, self._hand_in(neighbour, folder)).result
+                result = bench.grader.grade(bench.clients[0], self._hand_in(neighbour, folder)).result
                 assert result is not None
                 alone[kind] = result
-            done = {ended.job.student: _unpacked(ended) for ended in Pool(bench, jobs, grade).run()}
+            done = {ended.job.student: _unpacked(ended, bench) for ended in Pool(bench, jobs, grade).run()}
         names = {safe_student(attack.name): attack.name for attack in attacks}
         beside = [
             (kind, done[s].result) for s in done if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
@@ -220,7 +221,7 @@ def stay_behind(before: set[str]) -> set[str]:
     return left
 
 
-def _unpacked(ended: Ended[FoundSubmission]) -> Graded:
-    if ended.answer is None:
-        return Graded("", Path(), None, ended.fault, untried=True)
-    return _from_wire(ended.job, ended.answer)
+def _unpacked(ended: Ended[FoundSubmission], bench: Bench) -> Graded:
+    scored, content = taken(ended, bench.course.limits)
+    result = Result.from_json(content.decode()) if content else None
+    return Graded(scored.student, ended.job.path, result, scored.problem, scored.seconds, scored.untried)

@@ -10,7 +10,7 @@ from courses import built_course, handed_in
 from small_course import ANSWERS, write_course
 
 from autograder.course import Course
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.model import FoundSubmission, Graded, Result
 
 
@@ -33,7 +33,7 @@ def hand_in(bench: Bench, tmp_path: Path) -> Callable[..., Graded]:
         answers = {name: source for name, source in {**ANSWERS, **cells}.items() if source is not None}
         path = tmp_path / "student-001.ipynb"
         path.write_text(handed_in(answers, extra), encoding="utf-8")
-        return bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
+        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
 
     return grade
 

@@ -15,10 +15,11 @@ from small_course import ANSWERS
 
 from autograder.course import Course
 from autograder.errors import HostFailed
-from autograder.grading.batch import Bench, Grader
-from autograder.grading.grader import SuiteGrader
+from autograder.grading.bench import Bench, bench_for_any
+from autograder.grading.grader import AssignmentGrader
 from autograder.grading.pool import Ended, Pool
-from autograder.grading.run import GradeRequest, grade_command
+from autograder.grading.request import GradeRequest
+from autograder.grading.run import grade_command
 from autograder.model import FoundSubmission, Graded
 from autograder.results import read_timing
 
@@ -47,10 +48,10 @@ def files(tmp_path: Path) -> dict[str, bytes]:
 def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
     course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_command(request(course, folder, tmp_path, workers=1), quiet=True)
+    grade_command(request(course, folder, tmp_path, workers=1))
     one = files(tmp_path)
-    monkeypatch.setattr("autograder.grading.batch.GRADERS_A_HOST", 1)
-    summary = grade_command(request(course, folder, tmp_path, workers=2, force=True), quiet=True)
+    monkeypatch.setattr("autograder.grading.bench.GRADERS_A_HOST", 1)
+    summary = grade_command(request(course, folder, tmp_path, workers=2, force=True))
     assert files(tmp_path) == one
     assert sorted(one) == ["student-001.json", "student-002.json"]
     assert [(result.student, result.score) for result in summary.results] == [
@@ -61,38 +62,38 @@ def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
 
 
 def test_only_what_changed_is_graded_again(course: Course, folder: Path, tmp_path: Path) -> None:
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     (tmp_path / "results" / "small" / "student-001.json").unlink()
     (folder / "student-003.ipynb").unlink()
-    again = grade_command(request(course, folder, tmp_path), quiet=True)
+    again = grade_command(request(course, folder, tmp_path))
     assert (again.graded, len(again.results)) == (1, 2)
-    assert grade_command(request(course, folder, tmp_path), quiet=True).graded == 0
+    assert grade_command(request(course, folder, tmp_path)).graded == 0
     (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
-    changed = grade_command(request(course, folder, tmp_path), quiet=True)
+    changed = grade_command(request(course, folder, tmp_path))
     assert [result.score for result in changed.results] == [11.0, 11.0]
 
 
 def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
     course: Course, folder: Path, tmp_path: Path
 ) -> None:
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     (folder / "student-002.ipynb").write_text("[]", encoding="utf-8")
-    again = grade_command(request(course, folder, tmp_path), quiet=True)
+    again = grade_command(request(course, folder, tmp_path))
     assert [result.student for result in again.results] == ["student-001"]
     assert sorted(files(tmp_path)) == ["student-001.json"]
 
 
 def test_times_are_kept_apart_from_results(course: Course, folder: Path, tmp_path: Path) -> None:
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
     assert [entry["student"] for entry in timing["submissions"]] == ["student-001", "student-002", "student-003"]
     assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
 
 
 def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> None:
-    with Grader(course, course.assignment("small")) as grader:
+    with bench_for_any(course, course.assignment("small")) as bench:
         scores = [
-            grader.grade(FoundSubmission(name, folder / f"{name}.ipynb")).result
+            bench.grade(FoundSubmission(name, folder / f"{name}.ipynb")).result
             for name in ("student-001", "student-002")
         ]
     assert [result.score for result in scores if result] == [11.0, 7.0]
@@ -102,44 +103,44 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     course: Course, folder: Path, tmp_path: Path
 ) -> None:
     (folder / "student-003.ipynb").unlink()
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     before = files(tmp_path)
     (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (folder / "student-004.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
-    short = grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path), quiet=True)
+    short = grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path))
     assert [one.student for one in short.problems] == ["student-002", "student-004"]
     assert "run_minutes = 1e-06" in short.problems[0].problem
     assert files(tmp_path) == before, "another limit for the run makes no result stale, and none was thrown away"
-    rest = grade_command(request(course, folder, tmp_path), quiet=True)
+    rest = grade_command(request(course, folder, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
     assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
 
 
 def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, folder: Path, tmp_path: Path) -> None:
     (folder / "student-003.ipynb").unlink()
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
-    grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path, force=True), quiet=True)
+    grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path, force=True))
     assert all(entry.older and not entry.problem for entry in read_timing(tmp_path / "results", "small"))
-    rest = grade_command(request(course, folder, tmp_path), quiet=True)
+    rest = grade_command(request(course, folder, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
     assert not any(entry.older for entry in read_timing(tmp_path / "results", "small"))
-    assert grade_command(request(course, folder, tmp_path), quiet=True).graded == 0
+    assert grade_command(request(course, folder, tmp_path)).graded == 0
 
 
 def test_a_host_that_dies_costs_no_older_result(
     course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_command(request(course, folder, tmp_path), quiet=True)
+    grade_command(request(course, folder, tmp_path))
     before = files(tmp_path)
 
     def gone(*_: object) -> Graded:
         raise HostFailed("the sandbox host does not answer")
 
-    monkeypatch.setattr(SuiteGrader, "grade", gone)
+    monkeypatch.setattr(AssignmentGrader, "grade", gone)
     monkeypatch.setattr(Bench, "renew", lambda self: None)
-    summary = grade_command(request(course, folder, tmp_path, force=True), quiet=True)
+    summary = grade_command(request(course, folder, tmp_path, force=True))
     assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
     assert files(tmp_path) == before
 

@@ -12,7 +12,8 @@ from small_course import ANSWERS, SUITE, write_course
 
 from autograder.course import Course
 from autograder.errors import SuiteFault
-from autograder.grading.batch import Bench, grade_batch
+from autograder.grading.batch import grade_batch
+from autograder.grading.bench import Bench
 from autograder.grading.charges import charged
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
@@ -194,4 +195,4 @@ def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(bench: Bench
     result = grade(counter=ANSWERS["counter"].replace("= start", "= str(start)").replace("+= n", "+= str(n)"))
     assert question(result, "counter").tests[0].outcome == "failed"
     with pytest.raises(SuiteFault):
-        raise bench.suite.suite.fault("test_x", ValueError("said"))
+        raise bench.grader.session.fault("test_x", ValueError("said"))

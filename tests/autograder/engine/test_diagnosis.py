@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -16,9 +18,11 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.suite.calls import Call, Cost
+from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, both
 
 RIGHT, INVERTED, SHIFTED = (torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5]))
+QUESTION = SuiteQuestion("f", (), (), ())
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
 Answers = dict[str, Tensor | str | Call]
 """What an answer gives to each test; a text is the type of the error that it raises."""
@@ -55,7 +59,7 @@ def runs_of(answers: Answers) -> dict[str, TestRun]:
 
 
 def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
-    def ran(_: str, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
+    def ran(_: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
         runs = runs_of(mistakes[answer.name]) if answer else {test: run(test, KEY[test], passed=True) for test in KEY}
         return {test: runs[test] for test in tests}
 
@@ -64,7 +68,9 @@ def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
         for mistake in mistakes
         if " and " not in mistake
     ]
-    return Diagnostician(known, {"f": KEY_CELL}, ran, NothingKept()).name("f", runs_of(student), POINTS)  # type: ignore[arg-type]
+    sitting: Any = SimpleNamespace(run=ran)
+    kept: Any = NothingKept()
+    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs_of(student), POINTS)
 
 
 MISTAKES: dict[str, Answers] = {

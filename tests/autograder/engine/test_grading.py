@@ -382,7 +382,7 @@ def test_what_is_no_notebook_is_named_and_graded_not(hand_in: Callable[..., obje
 
     path = tmp_path / "student-009.ipynb"
     path.write_text("this is not JSON", encoding="utf-8")
-    graded = bench.suite.grade(bench.host.clients[0], "strict", FoundSubmission("student-009", path))
+    graded = bench.grader.grade(bench.clients[0], FoundSubmission("student-009", path))
     assert graded.result is None
     assert "student-009.ipynb" in graded.problem
 

@@ -17,10 +17,11 @@ from small_course import ANSWERS
 
 from autograder.course import Course
 from autograder.errors import HostFailed, StudentCrashed, WorkerKilled
-from autograder.grading.batch import Bench, Grader, _from_wire, _to_wire, _untried
+from autograder.grading.batch import graded_bytes, taken
+from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended, Pool
-from autograder.grading.suite_session import SuiteSession
-from autograder.model import FoundSubmission, Graded
+from autograder.grading.session import PytestSession
+from autograder.model import FoundSubmission, Scored
 from autograder.sandbox import worker as worker_module
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.worker import Worker
@@ -60,19 +61,13 @@ def class_of_two(tmp_path: Path) -> list[FoundSubmission]:
     return found
 
 
-def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, Graded]:
+def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Scored, bytes]]:
     """As `grade_batch`, on a bench that stands."""
 
     def grade(client: HostClient, one: FoundSubmission) -> bytes:
-        return _to_wire(bench.suite.grade(client, bench.isolation, one))
+        return graded_bytes(bench, client, one)
 
-    done = Pool(bench, found, grade).run()
-    return {
-        ended.job.student: _untried(ended.job, ended.fault)
-        if ended.answer is None
-        else _from_wire(ended.job, ended.answer)
-        for ended in done
-    }
+    return {ended.job.student: taken(ended, bench.course.limits) for ended in Pool(bench, found, grade).run()}
 
 
 @pytest.fixture
@@ -114,7 +109,7 @@ def test_where_there_are_several_hosts_the_death_of_one_changes_no_result_either
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     undisturbed = graded(bench, class_of_two)
-    monkeypatch.setattr("autograder.grading.batch.GRADERS_A_HOST", 1)
+    monkeypatch.setattr("autograder.grading.bench.GRADERS_A_HOST", 1)
     with Bench(bench.course, bench.assignment, clients=2) as two:
         assert [len(host.clients) for host in two.hosts] == [1, 1]
         strike("host", times=1)
@@ -134,15 +129,15 @@ def test_who_is_killed_twice_is_named_and_the_others_go_on(
 ) -> None:
     first, second = class_of_two
     strike(victim, times=2)
-    lost = graded(bench, [first])[first.student]
-    assert (lost.result, lost.untried) == (None, True)
+    lost, content = graded(bench, [first])[first.student]
+    assert (lost.score, lost.untried, content) == (None, True, b"")
     assert said in lost.problem
     assert "once more" in lost.problem
-    assert graded(bench, [second])[second.student].result is not None
+    assert graded(bench, [second])[second.student][0].score is not None
 
 
-def results(done: dict[str, Graded]) -> dict[str, str]:
-    return {student: one.result.to_json() if one.result else one.problem for student, one in done.items()}
+def results(done: dict[str, tuple[Scored, bytes]]) -> dict[str, bytes | str]:
+    return {student: content or scored.problem for student, (scored, content) in done.items()}
 
 
 def test_a_worker_that_is_killed_while_stand_ins_answer_costs_no_carried_point(
@@ -169,23 +164,21 @@ def test_a_worker_that_is_killed_while_stand_ins_answer_costs_no_carried_point(
 def test_a_suite_that_catches_everything_does_not_hide_a_fault(
     bench: Bench, class_of_two: list[FoundSubmission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def swallows(self: SuiteSession, question: str, test: str) -> None:
+    def swallows(self: PytestSession, question: str, test: str) -> None:
         bench.clients[0].failed("the sandbox host does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(SuiteSession, "run", swallows)
+        patched.setattr(PytestSession, "run", swallows)
         with pytest.raises(HostFailed):
-            bench.suite.grade(bench.clients[0], bench.isolation, class_of_two[0])
+            bench.grader.grade(bench.clients[0], class_of_two[0])
     bench.clients[0].fault = None
 
 
 def test_the_one_grader_of_a_batch_of_nbgraders_tries_once_more_too(
     bench: Bench, class_of_two: list[FoundSubmission], strike: Callable[..., None]
 ) -> None:
-    grader = Grader(bench.course, bench.assignment)
-    grader._bench = bench  # entering it would start another
     strike("host", times=1)
-    result = grader.grade(class_of_two[0]).result
+    result = bench.grade(class_of_two[0]).result
     assert result is not None
     assert result.score == result.max_score
 
@@ -253,7 +246,7 @@ def test_an_answer_for_a_grader_that_died_is_nobody_elses(bench: Bench) -> None:
 
 
 def test_the_workers_of_a_grader_that_died_end(bench: Bench) -> None:
-    client = HostClient(bench.clients[0]._control)
+    client = HostClient(bench.clients[0]._control, bench.host.tier)
     worker = Worker(client, bench.course.limits)
     client.end_workers()
     with pytest.raises(WorkerKilled):

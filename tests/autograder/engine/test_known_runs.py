@@ -12,7 +12,8 @@ import torch
 from autograder.course import Course
 from autograder.errors import StudentError, StudentMissing, StudentTimeout
 from autograder.grading.agreement import agree
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
+from autograder.grading.diagnosis import Diagnostician
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
@@ -98,13 +99,14 @@ def test_the_second_time_no_mistake_is_run(
     bench: Bench, grade: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = grade(softmax=OVER_THE_ROWS)
-    grader = bench.suite
-    monkeypatch.setattr(grader, "_diagnosticians", {})  # as a new process, which remembers nothing
+    grader = bench.grader
+    forgetful = Diagnostician(grader._known, grader.mistakes, grader.key.cells, grader.known_runs)
+    monkeypatch.setattr(grader, "diagnostician", forgetful)  # as a new process, which remembers nothing
 
     def refuse(*_: object) -> None:
         raise AssertionError("a mistake was run again")
 
-    monkeypatch.setattr(grader._mistakes, "run", refuse)
+    monkeypatch.setattr(grader._known, "run", refuse)
     second = grade(softmax=OVER_THE_ROWS)
     assert second == first
     assert [q.diagnosis.mistake for q in second.questions if q.diagnosis] == ["over_the_rows"]

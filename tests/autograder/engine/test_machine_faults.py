@@ -20,9 +20,8 @@ from small_course import ANSWERS
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.explain import explained
-from autograder.grading.run import course_sha256
 from autograder.model import Result as Graded
-from autograder.results import write_result
+from autograder.results import course_sha256, write_result
 from autograder.whole_files import write_whole
 
 Refuse = Callable[..., str]

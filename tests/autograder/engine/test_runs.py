@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import os
@@ -18,15 +19,17 @@ from small_course import ANSWERS
 from autograder.course import Course
 from autograder.errors import OutOfReach, ResultsInUse
 from autograder.grading import batch
-from autograder.grading.batch import Bench
-from autograder.grading.run import GradeRequest, GradeSummary, course_sha256, grade_command
+from autograder.grading.bench import Bench
+from autograder.grading.request import GradeRequest, GradeSummary
+from autograder.grading.run import grade_command
 from autograder.handed_in import read_handed_in
-from autograder.model import FoundSubmission, Graded, Result
-from autograder.results import only_writer, read_timing
+from autograder.model import FoundSubmission, Result, Scored
+from autograder.results import course_sha256, only_writer, read_timing, result_bytes
 from autograder.sandbox.leftovers import ScratchFolder, hold
 from autograder.whole_files import write_whole
 
 Meanwhile = Callable[[str], None]
+Batch = Iterator[tuple[Scored, bytes]]
 SECONDS = {"run": 1.5}
 
 
@@ -38,17 +41,19 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         write_whole(tmp_path / "handed-in" / f"{student}.ipynb", handed_in(ANSWERS))
 
     def run(*, after: Meanwhile = lambda student: None, force: bool = False) -> GradeSummary:
-        def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Iterator[Graded]:
+        def made(
+            course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
+        ) -> Iterator[tuple[Scored, bytes]]:
             for one in todo:
                 sha256 = hashlib.sha256(one.path.read_bytes()).hexdigest()
                 suite = course_sha256(course, assignment)
                 result = Result("small", one.student, sha256, suite, "strict", 1.0, 1.0, (), ())
-                yield Graded(one.student, one.path, result, seconds=SECONDS)
+                yield dataclasses.replace(Scored.of(result), seconds=SECONDS), result_bytes(result)
                 after(one.student)
 
         monkeypatch.setattr(batch, "grade_batch", made)
         request = GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results", force=force)
-        return grade_command(request, quiet=True)
+        return grade_command(request)
 
     return run
 
@@ -133,7 +138,7 @@ def test_a_file_that_the_system_does_not_let_be_read_costs_no_older_result(
 ) -> None:
     found = FoundSubmission("ada", tmp_path / "ada.ipynb")
     found.path.touch()
-    assert not bench.suite.grade(bench.clients[0], bench.isolation, found).untried, "it is empty: the student's doing"
+    assert not bench.grader.grade(bench.clients[0], found).untried, "it is empty: the student's doing"
 
     def fails(*_: object) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
@@ -141,7 +146,7 @@ def test_a_file_that_the_system_does_not_let_be_read_costs_no_older_result(
     monkeypatch.setattr(os, "read", fails)
     with pytest.raises(OutOfReach, match=r"ada.ipynb: cannot be read \(Input/output error\)"):
         read_handed_in(found.path, 100)
-    assert bench.suite.grade(bench.clients[0], bench.isolation, found).untried
+    assert bench.grader.grade(bench.clients[0], found).untried
 
 
 def test_a_temporary_folder_of_a_dead_run_is_removed_and_a_living_ones_is_not(

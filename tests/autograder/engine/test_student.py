@@ -12,7 +12,7 @@ import torch
 
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.sandbox.handles import Handle
 from autograder.sandbox.stand_ins import StandIns
 from autograder.sandbox.student import Student

@@ -13,7 +13,9 @@ from kernel_course import ON_DEVICE, answer, notebook
 from autograder.course import Course, load_course
 from autograder.errors import DeviceUnavailable, StudentError
 from autograder.grading import speed
-from autograder.grading.batch import Bench, _from_wire, _to_wire
+from autograder.grading.batch import packed, taken
+from autograder.grading.bench import Bench
+from autograder.grading.pool import Ended
 from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
 from autograder.sandbox.device import Device
@@ -41,7 +43,7 @@ def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     def run(double: str) -> Graded:
         path = tmp_path / "student-001.ipynb"
         path.write_text(notebook(double), encoding="utf-8")
-        return bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
+        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
 
     return run
 
@@ -61,8 +63,10 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Gr
     assert (measured.case, measured.problem) == ("n = 50", "")
     assert measured.ratio > 0
     assert "speed" in graded.seconds
-    back = _from_wire(FoundSubmission(graded.student, graded.path), _to_wire(graded))
-    assert back == graded
+    scored, content = taken(Ended(FoundSubmission(graded.student, graded.path), packed(graded)), bench.course.limits)
+    assert content.decode() == graded.result.to_json()
+    assert (scored.score, scored.max_score, scored.walls) == (5.0, 5.0, graded.result.walls)
+    assert (scored.seconds, scored.speeds) == (graded.seconds, graded.speeds)
 
 
 def test_an_answer_that_is_wrong_on_the_device_alone_fails_there(grade: Callable[[str], Graded]) -> None:

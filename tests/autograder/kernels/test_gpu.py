@@ -11,7 +11,7 @@ import pytest
 
 from autograder.course import load_course
 from autograder.errors import DeviceUnavailable
-from autograder.grading.batch import Bench
+from autograder.grading.bench import Bench
 from autograder.grading.sitting import Sitting
 from autograder.model import FoundSubmission, Graded, QuestionResult
 from autograder.sandbox.device import cuda_problem, find_device
@@ -44,7 +44,7 @@ def grade(bench: Bench, tmp_path: Path) -> Callable[[str, str], Graded]:
             cell["source"] = "".join(cell["source"]).replace(old, new) if old else cell["source"]
         path = tmp_path / "student-001.ipynb"
         path.write_text(json.dumps(notebook), encoding="utf-8")
-        return bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
+        return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
 
     return run
 

@@ -21,10 +21,11 @@ from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
 from autograder.grading import speed
 from autograder.grading.speed import SpeedMeter
+from autograder.grading.staleness import holds
 from autograder.model import Graded, QuestionResult, Result, Speed
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.results import TimingFile, inputs_sha256, is_current, read_timing, timing_path, write_result
+from autograder.results import TimingFile, inputs_sha256, read_result, read_timing, timing_path, write_result
 from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -131,8 +132,10 @@ def test_speeds_stand_in_the_timing_file_and_never_in_the_result(tmp_path: Path)
 
 def test_a_result_of_a_gpu_is_none_of_a_cpu(tmp_path: Path) -> None:
     write_result(tmp_path, result("student-001"))
-    assert is_current(tmp_path, "kernels", "student-001", "a", "b", "strict+cuda")
-    assert not is_current(tmp_path, "kernels", "student-001", "a", "b", "strict")
+    stored = read_result(tmp_path, "kernels", "student-001")
+    assert stored is not None
+    assert holds(stored, "a", "b", {"strict+cuda"})
+    assert not holds(stored, "a", "b", {"strict"})
     assert (result("x").walls, result("x", "none+cuda").walls, result("x", "uid").walls) == ("strict", "none", "uid")
 
 

@@ -11,7 +11,8 @@ from courses import HIDDEN_INI
 from nbgrader_course import HALF_ANSWERED, TinyCourse, notebook, release_cells, write
 
 from autograder.commands import ExportRequest, export_command
-from autograder.grading.run import GradeRequest, grade_command
+from autograder.grading.request import GradeRequest
+from autograder.grading.run import grade_command
 from autograder.intake.find import find_submissions
 from autograder.model import Graded
 from autograder.nbgrader import graders
@@ -66,7 +67,7 @@ def test_they_agree_on_every_awkward_notebook(
 ) -> None:
     """One grading for both: it depends on nothing but the file, which must be the same one."""
     course, assignment, results = handed_in.course, handed_in.course.assignment("tiny"), handed_in.root / "results"
-    graded = grade_command(GradeRequest(course, assignment, results=results), quiet=True)
+    graded = grade_command(GradeRequest(course, assignment, results=results))
     assert [result.score for result in graded.results] == [1.0] * len(STUDENTS)
     assert list(export_command(ExportRequest(course, assignment, results, "gradebook")))
     exported = _rows(handed_in)

@@ -16,19 +16,19 @@ from autograder.model import FoundSubmission, Graded
 from autograder.nbgrader import graders
 
 
-class FakeGrader:
+class FakeBench:
     opened = 0
     closed = 0
 
-    def __init__(self, course: Any, assignment: Any, isolation: str = "auto") -> None:
+    def __init__(self, course: Any, assignment: Any) -> None:
         pass
 
-    def __enter__(self) -> FakeGrader:
-        FakeGrader.opened += 1
+    def __enter__(self) -> FakeBench:
+        FakeBench.opened += 1
         return self
 
     def __exit__(self, *error: Any) -> None:
-        FakeGrader.closed += 1
+        FakeBench.closed += 1
 
     def grade(self, found: FoundSubmission) -> Graded:
         if found.student == "dead host":
@@ -38,10 +38,10 @@ class FakeGrader:
 
 @pytest.fixture
 def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    FakeGrader.opened = FakeGrader.closed = 0
-    module = types.ModuleType("autograder.grading.batch")
-    module.Grader = FakeGrader  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "autograder.grading.batch", module)
+    FakeBench.opened = FakeBench.closed = 0
+    module = types.ModuleType("autograder.grading.bench")
+    module.bench_for_any = FakeBench  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "autograder.grading.bench", module)
     fresh = graders._Warm()
     monkeypatch.setattr(graders, "_warm", fresh)
     yield fresh
@@ -53,27 +53,27 @@ def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, war
     graders.warm_up(course, assignment)
     for student in ("ada", "ben"):
         assert graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student == student
-    assert (FakeGrader.opened, FakeGrader.closed) == (1, 0)
+    assert (FakeBench.opened, FakeBench.closed) == (1, 0)
 
     (assignment.suite / "test_half.py").write_text("# corrected\n", encoding="utf-8")
     graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
-    assert (FakeGrader.opened, FakeGrader.closed) == (2, 1)
+    assert (FakeBench.opened, FakeBench.closed) == (2, 1)
 
     warm.close()
-    assert (FakeGrader.opened, FakeGrader.closed) == (2, 2)
+    assert (FakeBench.opened, FakeBench.closed) == (2, 2)
 
 
 def test_a_grader_that_failed_is_not_used_again(tiny: TinyCourse, warm: Any) -> None:
     course, assignment = tiny.course, tiny.course.assignment("tiny")
     with pytest.raises(HostFailed):
         graders.grade(course, assignment, FoundSubmission("dead host", Path("x")))
-    assert (FakeGrader.opened, FakeGrader.closed) == (1, 1)
+    assert (FakeBench.opened, FakeBench.closed) == (1, 1)
     graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
-    assert (FakeGrader.opened, FakeGrader.closed) == (2, 1)
+    assert (FakeBench.opened, FakeBench.closed) == (2, 1)
 
 
 def test_a_grader_that_nobody_needs_is_closed(tiny: TinyCourse, warm: Any) -> None:
     graders.warm_up(tiny.course, tiny.course.assignment("tiny"))
     assert warm._timer.interval == graders.IDLE_SECONDS
     warm._timer.function()  # as when the time is up
-    assert (FakeGrader.opened, FakeGrader.closed) == (1, 1)
+    assert (FakeBench.opened, FakeBench.closed) == (1, 1)

@@ -141,7 +141,7 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
     """Messages, class names and source lines of a submission that was really graded."""
     from small_course import ANSWERS, write_course
 
-    from autograder.grading.batch import Bench
+    from autograder.grading.bench import Bench
 
     course = built_course(tmp_path / "course", write_course)
     name = next(iter(ANSWERS))
@@ -158,7 +158,7 @@ def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
             for student, text in (("hostile", every), ("harmless", "a word")):
                 path = tmp_path / f"{student}.ipynb"
                 path.write_text(submission(text), encoding="utf-8")
-                graded = bench.suite.grade(bench.host.clients[0], bench.isolation, FoundSubmission("student-001", path))
+                graded = bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))
                 assert graded.result is not None, graded.problem
                 results.append(graded.result)
     except IsolationUnavailable as error:

@@ -6,6 +6,7 @@ import pytest
 
 from autograder import results
 from autograder.course import Assignment, Grading, Limits
+from autograder.grading.staleness import holds
 from autograder.model import Graded, Result
 
 
@@ -90,7 +91,8 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
     results.write_result(tmp_path, plain)
 
     def current(student="ada", submission="sha-ada", suite="suite-1", isolation="strict"):
-        return results.is_current(tmp_path, "attention", student, submission, suite, isolation)
+        result = results.read_result(tmp_path, "attention", student)
+        return result is not None and holds(result, submission, suite, {isolation})
 
     assert current()
     assert not current(student="student-002")

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.cli import not_graded
 from autograder.model import QuestionResult
-from autograder.outputs.terminal import mark, terminal_table
+from autograder.outputs.terminal import ends, mark, terminal_table
 
 
 def printed(results, width=100, color=False):
@@ -14,7 +14,7 @@ def printed(results, width=100, color=False):
 
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None).print(
-        terminal_table(results)
+        terminal_table(*ends(results), sum(result.walls == "none" for result in results))
     )
     return out.getvalue()
 

@@ -12,7 +12,7 @@ from courses import HIDDEN_INI
 
 from autograder.course import Assignment
 from autograder.grading.plain_tests import call_plainly
-from autograder.grading.suite_session import SuiteSession
+from autograder.grading.session import PytestSession
 
 SUITE = """\
 import pytest
@@ -68,13 +68,13 @@ class TestInAClass:
 
 
 @contextlib.contextmanager
-def session(root: Path, text: str, **others: str) -> Iterator[SuiteSession]:
+def session(root: Path, text: str, **others: str) -> Iterator[PytestSession]:
     assignment = Assignment("tiny", root)
     assignment.suite.mkdir(parents=True)
     (assignment.suite.parent / "pytest.ini").write_text(HIDDEN_INI.read_text(encoding="utf-8"), encoding="utf-8")
     for name, content in {"test_question": text, **others}.items():
         (assignment.suite / f"{name}.py").write_text(content, encoding="utf-8")
-    with SuiteSession(assignment, {"n": 1}, ["question"]) as made:
+    with PytestSession(assignment, {"n": 1}, ["question"]) as made:
         yield made
 
 
@@ -90,9 +90,9 @@ def test_what_pytest_has_no_say_in_is_called(tmp_path: Path) -> None:
 def test_it_ends_and_draws_as_with_the_protocol(tmp_path: Path) -> None:
     student = SimpleNamespace(n=1, drawn=[])
     with session(tmp_path, SUITE) as made:
-        made.bench.student = lambda: student
+        made.fixtures.student = student
         plain = [item for item in made._items.values() if item in made._plain]
-        called = [call_plainly(item, made.bench) for item in plain]
+        called = [call_plainly(item, made.fixtures) for item in plain]
         by_protocol = [made._run_by_protocol(item) for item in plain]
     assert [type(raised) for raised in called] == [type(None), type(None), AssertionError]
     assert [type(raised) for raised in by_protocol] == [type(None), type(None), AssertionError]

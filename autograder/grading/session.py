@@ -24,10 +24,10 @@ from autograder.suite.collect import (
     pytest_arguments,
     question_of,
 )
-from autograder.suite.plugin import Bench, bench_key
+from autograder.suite.plugin import Fixtures, fixtures_key
 
 
-class SuiteSession:
+class PytestSession:
     """A collected suite. A context manager: leaving it ends the pytest session.
 
     Args:
@@ -36,7 +36,7 @@ class SuiteSession:
 
     Attributes:
         questions: what the suite holds, in the order of the notebook.
-        bench: says what `student` and `reference` are for the tests run next.
+        fixtures: says what `student` and `reference` are for the tests run next.
     """
 
     def __init__(self, assignment: Assignment, reference: dict[str, Any], order: Sequence[str]) -> None:
@@ -51,8 +51,8 @@ class SuiteSession:
         except BaseException:
             self.close()
             raise
-        self.bench: Bench = self._config.stash[bench_key]
-        self.bench.reference = reference
+        self.fixtures: Fixtures = self._config.stash[fixtures_key]
+        self.fixtures.reference = reference
         unknown = [question.name for question in questions if question.name not in order]
         if unknown:
             self.close()
@@ -90,7 +90,7 @@ class SuiteSession:
             KitError: what is not the student's: the machine's fault, or the suite's own (SuiteFault).
         """
         item = self._items[question, test]
-        raised = call_plainly(item, self.bench) if item in self._plain else self._run_by_protocol(item)
+        raised = call_plainly(item, self.fixtures) if item in self._plain else self._run_by_protocol(item)
         if isinstance(raised, KitError):
             raise raised
         if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
@@ -124,7 +124,7 @@ class SuiteSession:
             self._session = None
         self._config._ensure_unconfigure()
 
-    def __enter__(self) -> SuiteSession:
+    def __enter__(self) -> PytestSession:
         return self
 
     def __exit__(

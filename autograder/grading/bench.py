@@ -1,0 +1,145 @@
+"""What grading needs, started once: proven hosts, and an assignment's grader, loaded while the hosts load."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from autograder.course import Assignment, Course
+from autograder.errors import HostFailed
+from autograder.grading.extras import extras_for
+from autograder.grading.pool import interrupts_put_off
+from autograder.model import FoundSubmission, Graded
+from autograder.sandbox.device import Device, DeviceHost, open_device
+from autograder.sandbox.host import HostClient, HostProcess
+from autograder.sandbox.tiers import launch_host, prove_host
+
+if TYPE_CHECKING:
+    from autograder.grading.grader import AssignmentGrader
+
+GRADERS_A_HOST = 8
+"""A host forks one worker after the other; so many graders it serves without letting them wait for each other."""
+
+
+class Bench:
+    """Proven hosts and an assignment's grader.
+
+    A context manager. `clients` is how many processes will ask for workers. With a `device`, kernels run there too, in
+    workers of a host of its own.
+
+    Raises:
+        KitError: the suite, the answer key or this machine cannot grade.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        assignment: Assignment,
+        isolation: str = "auto",
+        clients: int = 1,
+        extras: tuple[str, ...] = (),
+        device: Device | None = None,
+    ) -> None:
+        self.device: DeviceHost | None = None
+        self.course, self.assignment = course, assignment
+        self.hosts = self._launch(isolation, clients, extras)
+        try:
+            gc.disable()  # nothing that is imported is ever freed
+            with interrupts_put_off():  # torch swallows one while it loads
+                import torch
+
+                from autograder.grading.grader import AssignmentGrader
+
+            torch.set_num_threads(1)  # where somebody loaded torch before us
+            self.grader: AssignmentGrader = AssignmentGrader(course, assignment)
+            gc.enable()
+            gc.freeze()
+            self._prove(isolation)
+            if device is not None:
+                self.device = open_device(course, isolation, device)
+                self.grader.use_device(self.device)
+        except BaseException:
+            self._close_hosts()
+            raise
+
+    @property
+    def host(self) -> HostProcess:
+        """The first of them: what is true of its walls is true of all."""
+        return self.hosts[0]
+
+    @property
+    def isolation(self) -> str:
+        """How results name what was graded behind."""
+        return self.grader.behind(self.clients[0])
+
+    @property
+    def clients(self) -> Sequence[HostClient]:
+        """The connections to the hosts, one for each grader."""
+        return [client for host in self.hosts for client in host.clients]
+
+    def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
+        count = math.ceil(clients / GRADERS_A_HOST)
+        shares = [clients // count + (number < clients % count) for number in range(count)]
+        return [launch_host(self.course, isolation, share, extras) for share in shares]
+
+    def _prove(self, isolation: str) -> None:
+        """The first host takes the best walls that stand, and the others take the same."""
+        for number, host in enumerate(self.hosts):
+            asked = self.host.tier if number else isolation
+            if number and host.tier != asked:
+                host.close()
+            self.hosts[number] = prove_host(self.course, asked, host)
+
+    def grade(self, found: FoundSubmission) -> Graded:
+        """Grade one submission in this process; where the machine fails, once more from its start, with fresh hosts.
+
+        Raises:
+            HostFailed: it failed again; no submission is to blame.
+        """
+        try:
+            return self.grader.grade(self.clients[0], found)
+        except HostFailed:
+            self.renew()
+            return self.grader.grade(self.clients[0], found)
+
+    def renew(self) -> None:
+        """Start the hosts anew behind the same walls: one has failed.
+
+        Raises:
+            KitError: that cannot be done; nothing can be graded any more.
+        """
+        self._close_hosts()
+        tier, extras = self.host.tier, self.host.extras
+        self.hosts = self._launch(tier, len(self.clients), extras)
+        self._prove(tier)
+        if self.device is not None:
+            self.device = open_device(self.course, tier, self.device.device)
+            self.grader.use_device(self.device)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.grader.close()
+        self._close_hosts()
+
+    def _close_hosts(self) -> None:
+        for host in self.hosts:
+            host.close()
+        if self.device is not None:
+            self.device.host.close()
+
+
+def bench_for_any(course: Course, assignment: Assignment) -> Bench:
+    """A bench for submissions that are not known yet: it is ready for plots and optimizers.
+
+    Raises:
+        KitError: the suite, the answer key or this machine cannot grade.
+    """
+    extras = {*extras_for(assignment, (), course.limits), "matplotlib", "dynamo"}
+    return Bench(course, assignment, extras=tuple(sorted(extras)))
