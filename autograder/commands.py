@@ -260,7 +260,7 @@ def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
     from autograder.suite.collect import collect_suite  # brings torch in
 
     try:
-        return {question.name: question.uses for question in collect_suite(assignment.suite)}
+        return {question.name: question.uses for question in collect_suite(assignment.suite).questions}
     except BadSuite as error:
         print(f"pages do not say which question carried points come from: {error}", file=sys.stderr)
         return {}

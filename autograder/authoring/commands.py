@@ -48,7 +48,7 @@ def questions_asked(assignment: Assignment) -> dict[str, Asked]:
     """What the hidden suite says of each question that students are told."""
     from autograder.suite.collect import collect_suite  # imports torch, through the suite's tests
 
-    return {each.name: Asked(each.points, each.forbidden) for each in collect_suite(assignment.suite)}
+    return {each.name: Asked(each.points, each.forbidden) for each in collect_suite(assignment.suite).questions}
 
 
 def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | KitError]:
@@ -73,7 +73,7 @@ def _fitting(assignment: Assignment) -> dict[str, Asked]:
     from autograder.suite.collect import collect_suite
 
     cells = {cell.name: cell.source for cell in read_source(assignment).of_kind("question")}
-    if problems := suite_problems(assignment.suite, collect_suite(assignment.suite), cells):
+    if problems := suite_problems(assignment.suite, collect_suite(assignment.suite).questions, cells):
         raise BadSuite("\n".join(problems))
     return questions_asked(assignment)
 

@@ -125,7 +125,6 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.grader.close()
         self._close_hosts()
 
     def _close_hosts(self) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
@@ -15,9 +14,9 @@ from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
+from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import unfit
 from autograder.grading.reference import load_reference
-from autograder.grading.session import PytestSession
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.grading.speed import SpeedMeter
 from autograder.intake.notebook import read_submission
@@ -46,12 +45,10 @@ from autograder.suite.speed import load_speed_test
 class AssignmentGrader:
     """Everything about an assignment that is loaded once: suite, answer key, release, known mistakes.
 
-    A context manager, because the pytest session inside must be ended.
-
     Attributes:
         reference: the answer key's names, as tests call them.
         key: the answer key as a submission.
-        session: the collected suite.
+        suite: the collected suite.
         diagnostician: names mistakes.
     """
 
@@ -59,15 +56,15 @@ class AssignmentGrader:
         self.course, self.assignment = course, assignment
         self.release = load_release(assignment)
         self.reference = load_reference(assignment)
-        self.session = PytestSession(assignment, self.reference, _questions_in_order(self.release))
+        self.suite = LoadedSuite(assignment, self.reference, _questions_in_order(self.release))
         self.sha256 = course_sha256(course, assignment)
         self.key = AnswerKey(assignment, self.release, course.limits)
         self.mistakes = self.key.known_answers("mistakes.py")
         self.known_runs = KnownRuns(course, assignment, self.sha256)
-        self._known = KnownSitting(self.key, self.session, course.limits)
+        self._known = KnownSitting(self.key, self.suite, course.limits)
         self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
-        self._uses = {question.name: question.uses for question in self.session.questions}
+        self._uses = {question.name: question.uses for question in self.suite.questions}
         self._device: DeviceHost | None = None
         self._speed: SpeedMeter | None = None
 
@@ -91,7 +88,7 @@ class AssignmentGrader:
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
         """The suite's questions by name."""
-        return {question.name: question for question in self.session.questions}
+        return {question.name: question for question in self.suite.questions}
 
     def grade(self, client: HostClient, found: FoundSubmission) -> Graded:
         """Grade one submission. What is wrong with it ends up in the answer; only the machine's faults are raised.
@@ -120,7 +117,7 @@ class AssignmentGrader:
             return ()
         try:
             with contextlib.closing(
-                Sitting(self._device.client, self._device.limits, self.session, submission)
+                Sitting(self._device.client, self._device.limits, self.suite, submission)
             ) as sitting:
                 speeds = self._speed.measure(sitting.open_worker())
         except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
@@ -139,9 +136,9 @@ class AssignmentGrader:
         Raises:
             HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
         """
-        sitting = Sitting(client, self.course.limits, self.session, submission, self._device)
+        sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
         with contextlib.closing(sitting):
-            asked = [question for question in self.session.questions if not only or question.name in only]
+            asked = [question for question in self.suite.questions if not only or question.name in only]
             return self._result(client, submission, sitting, asked), sitting.watch.seconds
 
     def _result(
@@ -255,18 +252,6 @@ class AssignmentGrader:
         passed = [{test for test, run in its.items() if run.verdict.outcome == "passed"} for its in (runs, again)]
         won = (points[test] for test in again if test in passed[1] - passed[0])
         return total(its * self.course.grading.carry_credit for its in won)
-
-    def close(self) -> None:
-        """End the suite's pytest session."""
-        self.session.close()
-
-    def __enter__(self) -> AssignmentGrader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _questions_in_order(release: Release) -> list[str]:

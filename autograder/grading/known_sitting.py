@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from autograder.course import Limits
 from autograder.grading.answer_key import AnswerKey
-from autograder.grading.session import PytestSession
+from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.matching import cell_of
 from autograder.sandbox.host import HostClient
@@ -22,8 +22,8 @@ from autograder.suite.known import KnownAnswer
 class KnownSitting:
     """Runs tests on the answer key, and on the answer key with one known answer in it."""
 
-    def __init__(self, key: AnswerKey, session: PytestSession, limits: Limits) -> None:
-        self._key, self._session, self._limits = key, session, limits
+    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits) -> None:
+        self._key, self._suite, self._limits = key, suite, limits
         self._client: HostClient | None = None
         self._question = ""
         self._sitting: Sitting | None = None
@@ -44,7 +44,7 @@ class KnownSitting:
         submission = self._key.with_answer(answer) if answer else self._key.submission
         if self._sitting is None or self._question != question.name:
             self._close()
-            self._sitting = Sitting(self._client, self._limits, self._session, submission)
+            self._sitting = Sitting(self._client, self._limits, self._suite, submission)
             self._question = question.name
         else:
             # the key's own answer first: the known answer before may have bound other names than this one

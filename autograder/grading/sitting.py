@@ -20,8 +20,8 @@ from autograder.errors import (
     StudentTimeout,
     SuiteFault,
 )
+from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import Verdict, judge, on_the_device
-from autograder.grading.session import PytestSession
 from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
@@ -114,7 +114,7 @@ class Sitting:
 
     Args:
         client: gives workers.
-        session: the collected suite; its fixtures are set for every test.
+        suite: the collected suite; its fixtures are set for every test.
         submission: what was handed in.
         device: where a test that launched kernels and passed runs once more, in workers of its own.
     """
@@ -123,18 +123,18 @@ class Sitting:
         self,
         client: HostClient,
         limits: Limits,
-        session: PytestSession,
+        suite: LoadedSuite,
         submission: Submission,
         device: DeviceHost | None = None,
     ) -> None:
-        self._client, self._limits, self._session = client, limits, session
+        self._client, self._limits, self._suite = client, limits, suite
         self._submission = submission
         self._deadline = time.monotonic() + limits.submission_seconds
         self._outcomes: dict[str, CellOutcome] = {}
         self._left_out: set[str] = set()
         self._worker: Worker | None = None
         self.watch = Stopwatch()
-        self._on_device = Sitting(device.client, device.limits, session, submission) if device else None
+        self._on_device = Sitting(device.client, device.limits, suite, submission) if device else None
         if self._on_device is not None:
             self._on_device.watch = self.watch
 
@@ -238,10 +238,10 @@ class Sitting:
         Raises:
             HostFailed: the machine failed, and not the student.
         """
-        self._session.fixtures.student = student
+        self._suite.fixtures.student = student
         bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
         with self.watch.stage("tests"), bounds[0], bounds[1]:
-            raised = self._session.run(question.name, test.name)
+            raised = self._suite.run(question.name, test.name)
         if (fault := self._fault) is not None:
             raise fault
         return raised, current_log()
@@ -261,7 +261,7 @@ class Sitting:
             tuple(log.distances),
             frozenset(_function(call) for call in own if call.refused),
             frozenset(_function(call) for call in own if call.fault is None),
-            self._session.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
+            self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
         )
 
     def open_worker(self) -> Worker:
@@ -319,7 +319,7 @@ class Sitting:
 
     def _stand_ins(self, names: tuple[str, ...]) -> dict[str, Any]:
         """What a worker may ask of the answer key: these functions, and not the one that it is graded for."""
-        reference = self._session.fixtures.reference
+        reference = self._suite.fixtures.reference
         return {name: reference[name] for name in names if name in reference}
 
     def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:

@@ -92,7 +92,7 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
 
     def tell(client: HostClient, sample: KnownAnswer) -> Any:
         grader = bench.grader
-        sitting = Sitting(client, grader.course.limits, grader.session, grader.key.with_answer(sample))
+        sitting = Sitting(client, grader.course.limits, grader.suite, grader.key.with_answer(sample))
         with contextlib.closing(sitting):
             runs = sitting.run(grader.questions[sample.question])
         worth = {test.name: test.points for test in grader.questions[sample.question].tests}

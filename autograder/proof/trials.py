@@ -121,8 +121,8 @@ class Proctor:
         question = grader.questions[trial.question]
         hasty = trial.kind == "mutant" or trial.draw > 0
         limits = self._hasty_limits(question) if trial.kind == "mutant" else grader.course.limits
-        sitting = Sitting(client, limits, grader.session, self._submission(trial))
-        grader.session.fixtures.draw = trial.draw
+        sitting = Sitting(client, limits, grader.suite, self._submission(trial))
+        grader.suite.fixtures.draw = trial.draw
         runs = list(self._runs(sitting, question, trial, hasty))
         for run, _ in runs:
             if trial.kind == "key" and run.suspect is not None:

@@ -149,14 +149,14 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
             mutants, problems = _try_mutants(bench, wanted, keys)
             tried += _try_trivial(bench, wanted, keys)
         said = load_costs(assignment.suite)
-        figures = question_figures(bench.grader.session.questions, tried, mutants, said or {})
+        figures = question_figures(bench.grader.suite.questions, tried, mutants, said or {})
         problems += [*cost_problems(figures, said, bench.grader.questions), *flaky(tried)]
         told, misnamed = _diagnosed(bench, wanted)
         alone, elsewhere = _alone(bench, wanted)
         return Proof(
             assignment.name,
             bench.isolation,
-            bench.grader.session.max_score,
+            bench.grader.suite.max_score,
             _cells(bench),
             tuple(figures),
             tuple(sorted([*problems, *misnamed, *elsewhere])),
@@ -259,7 +259,7 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
 
 def _unfit(bench: Bench) -> list[str]:
     """Names in the suite that are not there."""
-    return suite_problems(bench.assignment.suite, bench.grader.session.questions, bench.grader.key.cells)
+    return suite_problems(bench.assignment.suite, bench.grader.suite.questions, bench.grader.key.cells)
 
 
 def _undeclared(bench: Bench) -> Iterable[str]:

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from _pytest.fixtures import FixtureLookupError
+import pytest
 
 from autograder.errors import StudentFault, SuiteFault
 from autograder.suite.calls import CallLog
@@ -20,7 +20,7 @@ def is_suites_own(raised: BaseException, log: CallLog, suite: Path) -> bool:
     """Whether no answer of a student's can have caused it: nothing was asked yet, or the suite's text is unsound."""
     if isinstance(raised, StudentFault):
         return False
-    if not log.asked or isinstance(raised, FixtureLookupError):
+    if not log.asked or isinstance(raised, pytest.FixtureLookupError):
         return True
     if not isinstance(raised, _UNSOUND):
         return False

@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,21 +41,45 @@ class SuiteQuestion:
         return sum(test.points for test in self.tests)
 
 
-def question_of(item: pytest.Item) -> str:
-    """The question that a collected test belongs to: its file's stem without `test_`."""
-    return item.path.stem.removeprefix("test_")
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A suite as pytest collected it.
+
+    Attributes:
+        questions: in the order of their files.
+        items: pytest's own, by question and test.
+    """
+
+    questions: tuple[SuiteQuestion, ...]
+    items: Mapping[tuple[str, str], pytest.Item]
 
 
-def describe_items(items: list[pytest.Item]) -> tuple[SuiteQuestion, ...]:
-    """The questions of the collected tests, in the order of their files.
+def collect_suite(folder: Path) -> Collected:
+    """Collect the suite in `folder` by pytest's own rules; imports its tests, runs none.
 
     Raises:
-        BadSuite: a test has no points.
+        BadSuite: no such folder, no tests, a test without points, or a file that does not import.
     """
+    if not folder.is_dir():
+        raise BadSuite(f"{folder}: there is no hidden suite for this assignment")
+    _forget_modules(folder)
+    collector = _Collector(folder)
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector])
+    if collector.problems:
+        raise BadSuite(collector.problems[0])
+    if not collector.items:
+        raise BadSuite(f"{folder}: no tests found; a suite has one file test_<question>.py for each question")
     by_question: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        by_question.setdefault(question_of(item), []).append(item)
-    return tuple(_question(name, its_items) for name, its_items in by_question.items())
+    for item in collector.items:
+        by_question.setdefault(_question_of(item), []).append(item)
+    questions = tuple(_question(name, its_items) for name, its_items in by_question.items())
+    return Collected(questions, {(_question_of(item), item.name): item for item in collector.items})
+
+
+def _question_of(item: pytest.Item) -> str:
+    """The question that a collected test belongs to: its file's stem without `test_`."""
+    return item.path.stem.removeprefix("test_")
 
 
 def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
@@ -82,17 +107,17 @@ _IDLE_PLUGINS = (
 """Plugins of pytest that write reports, or watch for what a suite does not do: they cost more than a test."""
 
 
-def pytest_arguments(folder: Path) -> list[str]:
-    """How every pytest session of the kit is started: nothing outside the suite's folder has a say in it."""
+def pytest_arguments(folder: Path, file: Path | None = None) -> list[str]:
+    """How pytest is started on a suite's folder, or on a file in it: nothing outside the folder has a say in it."""
     course = folder.parent
     without = [argument for plugin in _IDLE_PLUGINS for argument in ("-p", f"no:{plugin}")]
     return [
-        str(folder), "--assert=plain", "--import-mode=importlib", "--capture=no", "--disable-plugin-autoload",
+        str(file or folder), "--assert=plain", "--import-mode=importlib", "--capture=no", "--disable-plugin-autoload",
         "-c", str(course / "pytest.ini"), "--rootdir", str(course), *without, "-p", "autograder.suite.plugin",
     ]  # fmt: skip
 
 
-def forget_modules(folder: Path) -> None:
+def _forget_modules(folder: Path) -> None:
     """Make pytest import the suite's files anew.
 
     A long-lived process must see what was changed since, and a suite of the same name in another course is another.
@@ -104,36 +129,20 @@ def forget_modules(folder: Path) -> None:
             del sys.modules[name]
 
 
-def collect_suite(folder: Path) -> tuple[SuiteQuestion, ...]:
-    """Collect the suite in `folder` by pytest's own rules; imports its tests, runs none.
-
-    Raises:
-        BadSuite: no such folder, no tests, a test without points, or a file that does not import.
-    """
-    if not folder.is_dir():
-        raise BadSuite(f"{folder}: there is no hidden suite for this assignment")
-    forget_modules(folder)
-    collector, problems = _Collector(), ImportProblems(folder)
-    with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main([*pytest_arguments(folder), "--collect-only"], plugins=[collector, problems])
-    if problems.found:
-        raise BadSuite(problems.found[0])
-    if not collector.items:
-        raise BadSuite(f"{folder}: no tests found; a suite has one file test_<question>.py for each question")
-    return describe_items(collector.items)
-
-
-class ImportProblems:
-    """A plugin of a pytest session that notes what keeps a file of the suite from being imported, one line each."""
+class _Collector:
+    """A plugin that notes what was collected, and what keeps a file of the suite from being imported, one line each."""
 
     def __init__(self, folder: Path) -> None:
-        self.found: list[str] = []
+        self.items: list[pytest.Item] = []
+        self.problems: list[str] = []
         self._folder = folder
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.items = list(session.items)
 
     def pytest_exception_interact(
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: pytest.CollectReport
     ) -> None:
-        """A hook of pytest: called for each file that does not import."""
         if call.excinfo is None:
             return
         error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps what an import raises
@@ -142,12 +151,4 @@ class ImportProblems:
         line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
         place = f"{node.path}, line {line}" if line else str(node.path)
         said = error.msg if isinstance(error, SyntaxError) else str(error).strip().rpartition("\n")[2]
-        self.found.append(f"{place}: it does not import: {type(error).__name__}: {said}")
-
-
-class _Collector:
-    def __init__(self) -> None:
-        self.items: list[pytest.Item] = []
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.items = list(session.items)
+        self.problems.append(f"{place}: it does not import: {type(error).__name__}: {said}")

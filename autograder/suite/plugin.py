@@ -18,6 +18,9 @@ import torch
 
 from autograder.suite.calls import start_log
 
+GIVEN = frozenset(("student", "reference"))
+"""The fixtures that every suite has."""
+
 
 @dataclass(slots=True)
 class Fixtures:
@@ -63,12 +66,16 @@ def seed(name: str, draw: int = 0) -> None:
     random.seed(number)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A hook of pytest: each test has its own draws and its own log of calls."""
-    fixtures = item.config.stash[fixtures_key]
+def begin(item: pytest.Item, fixtures: Fixtures) -> None:
+    """Before each test: it has its own draws and its own log of calls."""
     seed(f"{item.path.stem}::{item.name}", fixtures.draw)
     start_log(fixtures.reference)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A hook of pytest."""
+    begin(item, item.config.stash[fixtures_key])
 
 
 @pytest.fixture

@@ -195,4 +195,4 @@ def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(bench: Bench
     result = grade(counter=ANSWERS["counter"].replace("= start", "= str(start)").replace("+= n", "+= str(n)"))
     assert question(result, "counter").tests[0].outcome == "failed"
     with pytest.raises(SuiteFault):
-        raise bench.grader.session.fault("test_x", ValueError("said"))
+        raise bench.grader.suite.fault("test_x", ValueError("said"))

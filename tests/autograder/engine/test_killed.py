@@ -19,8 +19,8 @@ from autograder.course import Course
 from autograder.errors import HostFailed, StudentCrashed, WorkerKilled
 from autograder.grading.batch import graded_bytes, taken
 from autograder.grading.bench import Bench
+from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.pool import Ended, Pool
-from autograder.grading.session import PytestSession
 from autograder.model import FoundSubmission, Scored
 from autograder.sandbox import worker as worker_module
 from autograder.sandbox.host import HostClient
@@ -164,11 +164,11 @@ def test_a_worker_that_is_killed_while_stand_ins_answer_costs_no_carried_point(
 def test_a_suite_that_catches_everything_does_not_hide_a_fault(
     bench: Bench, class_of_two: list[FoundSubmission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def swallows(self: PytestSession, question: str, test: str) -> None:
+    def swallows(self: LoadedSuite, question: str, test: str) -> None:
         bench.clients[0].failed("the sandbox host does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(PytestSession, "run", swallows)
+        patched.setattr(LoadedSuite, "run", swallows)
         with pytest.raises(HostFailed):
             bench.grader.grade(bench.clients[0], class_of_two[0])
     bench.clients[0].fault = None

@@ -52,7 +52,7 @@ def sit(bench: Bench, tmp_path: Path) -> Iterator[Callable[..., Sitting]]:
             path.write_text(handed_in({**ANSWERS, **cells}), encoding="utf-8")
             limits = bench.course.limits
             submission = read_submission(FoundSubmission("student-001", path), bench.grader.release, limits)
-            sitting = Sitting(bench.clients[0], limits, bench.grader.session, submission)
+            sitting = Sitting(bench.clients[0], limits, bench.grader.suite, submission)
             return stack.enter_context(contextlib.closing(sitting))
 
         yield opened
@@ -66,7 +66,7 @@ ALL_PASS = [["passed"] * 2, ["passed"] * 3, ["passed"]]
 
 
 def test_right_answers_need_one_worker(bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]) -> None:
-    assert outcomes(sit(), bench.grader.session.questions) == ALL_PASS
+    assert outcomes(sit(), bench.grader.suite.questions) == ALL_PASS
     assert len(forks) == 1
 
 
@@ -74,7 +74,7 @@ def test_a_wrong_answer_needs_a_fresh_one_and_the_next_goes_on_there(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
     wrong = "def attention(q, k, v):\n    return v\n"
-    assert outcomes(sit(attention=wrong), bench.grader.session.questions) == [
+    assert outcomes(sit(attention=wrong), bench.grader.suite.questions) == [
         ["passed", "passed"],
         ["failed", "failed", "failed"],
         ["passed"],
@@ -87,7 +87,7 @@ def test_what_one_question_does_to_its_process_costs_no_other(
 ) -> None:
     sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
     deadline = sitting._deadline
-    assert outcomes(sitting, bench.grader.session.questions) == ALL_PASS
+    assert outcomes(sitting, bench.grader.suite.questions) == ALL_PASS
     assert len(forks) == 2
     assert sitting._deadline > deadline  # the attempt that does not count takes no time of the submission's
 
@@ -95,7 +95,7 @@ def test_what_one_question_does_to_its_process_costs_no_other(
 def test_what_one_question_forbids_another_may_call(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
-    softmax, attention, _ = bench.grader.session.questions
+    softmax, attention, _ = bench.grader.suite.questions
     assert outcomes(sit(**BY_TORCH), [softmax, attention]) == [["forbidden"] * 2, ["passed"] * 3]
     assert len(forks) == 1
 
@@ -103,14 +103,14 @@ def test_what_one_question_forbids_another_may_call(
 def test_what_a_later_question_forbids_is_forbidden_in_a_worker_that_served_others(
     bench: Bench, sit: Callable[..., Sitting]
 ) -> None:
-    softmax, attention, _ = bench.grader.session.questions
+    softmax, attention, _ = bench.grader.suite.questions
     assert outcomes(sit(**BY_TORCH), [attention, softmax]) == [["passed"] * 3, ["forbidden"] * 2]
 
 
 def test_a_function_outside_torch_is_forbidden_before_the_cells_run(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
-    softmax, attention, counter = bench.grader.session.questions
+    softmax, attention, counter = bench.grader.suite.questions
     strict = dataclasses.replace(attention, forbidden=("math.sqrt",))
     taken = "from math import sqrt as root\n" + ANSWERS["attention"].replace("math.sqrt", "root")
     # the third test is over before a root is taken

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from autograder.grading.batch import EXTRAS
+from autograder.grading.extras import EXTRAS
 from autograder.grading.sitting import Stopwatch
 from autograder.wire.frames import _pack
 

@@ -36,11 +36,11 @@ def suite(folder: Path, name: str, claim: str) -> Path:
 
 
 def claims(folder: Path) -> list[str]:
-    return [test.name for question in collect_suite(folder) for test in question.tests]
+    return [test.name for question in collect_suite(folder).questions for test in question.tests]
 
 
 def test_a_question_is_described(tmp_path: Path) -> None:
-    (question,) = collect_suite(suite(tmp_path, "small", "holds"))
+    (question,) = collect_suite(suite(tmp_path, "small", "holds")).questions
     assert (question.name, question.points, question.uses, question.forbidden) == (
         "question", 1.5, ("other",), ("torch.softmax",)
     )  # fmt: skip
