@@ -9,7 +9,7 @@ import pytest
 from courses import built_course, handed_in, write_assignment
 from small_course import ANSWERS
 
-from autograder.grading.batch import Grader
+from autograder.grading.bench import bench_for_any
 from autograder.model import FoundSubmission, QuestionResult, Result
 
 Grade = Callable[..., Result]
@@ -129,13 +129,13 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
     folder = tmp_path_factory.mktemp("halves")
     course = built_course(folder, write)
-    with Grader(course, course.assignment("halves")) as grader:
+    with bench_for_any(course, course.assignment("halves")) as bench:
 
         def result(half: str) -> Result:
             notebook = folder / "student-001.ipynb"
             cells = {"half": half, "quarter": "def quarter(x):\n    return half(half(x))\n"}
             notebook.write_text(handed_in(cells), encoding="utf-8")
-            graded = grader.grade(FoundSubmission("student-001", notebook)).result
+            graded = bench.grade(FoundSubmission("student-001", notebook)).result
             assert graded is not None
             return graded
 

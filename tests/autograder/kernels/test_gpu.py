@@ -66,12 +66,12 @@ def test_the_answer_key_gets_full_marks_and_a_speed_in_every_case(grade: Callabl
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_other_right_answers_pass_there_too(bench: Bench, name: str) -> None:
-    suite, course = bench.suite, bench.course
-    for answer in suite.known_answers("alternates.py"):
+    grader, course = bench.grader, bench.course
+    for answer in grader.key.known_answers("alternates.py"):
         if answer.question == name:
-            submission = suite.with_answer(answer)
-            sitting = Sitting(bench.host.clients[0], course.limits, suite.suite, submission, bench.device)
-            runs = sitting.run(suite.questions[name])
+            submission = grader.key.with_answer(answer)
+            sitting = Sitting(bench.clients[0], course.limits, grader.suite, submission, bench.device)
+            runs = sitting.run(grader.questions[name])
             assert {run.name: run.verdict.message for run in runs.values() if run.verdict.outcome != "passed"} == {}
 
 

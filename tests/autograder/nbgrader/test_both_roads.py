@@ -17,6 +17,7 @@ from autograder.intake.find import find_submissions
 from autograder.model import Graded
 from autograder.nbgrader import graders
 from autograder.nbgrader.gradebook import open_gradebook
+from autograder.results import read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -74,8 +75,9 @@ def test_they_agree_on_every_awkward_notebook(
 
     shutil.copy(empty_gradebook, handed_in.root / "gradebook.db")
     shutil.rmtree(handed_in.root / "autograded")
+    stored = read_results(results, assignment.name)
     made = {one: Graded(one.student, one.path, result)
-            for one, result in zip(find_submissions(course, assignment, ()), graded.results, strict=True)}  # fmt: skip
+            for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)}  # fmt: skip
     monkeypatch.setattr(graders, "grade", lambda course, assignment, found: made[found])
     monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)
     handed_in.autograde()
