@@ -60,6 +60,9 @@ from autograder.authoring.expect import expect
 # %% [markdown]
 # The softmax of assignment 1 is yours to use here: it subtracts the largest entry first, so that large scores
 # neither overflow nor become NaN, and it keeps the dtype.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"

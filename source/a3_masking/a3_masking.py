@@ -56,6 +56,9 @@
 #
 # Under each function stands a visible check with numbers that you can follow on paper. The graded tests use other
 # numbers, other shapes and nastier cases; the docstring says everything that they rely on.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 # %% given="library"
 import math

@@ -62,6 +62,9 @@ from autograder.authoring.expect import expect
 # Masks, the softmax that knows them, and scaled dot-product attention are given. They work on the last two axes and
 # treat everything in front as batch, so `masked_attention` on `[B, H, N, d]` is $B\cdot H$ attentions at once. Read
 # them once: they know nothing of heads, and broadcast the mask plainly against scores `[..., N_q, N_k]`.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"

@@ -62,6 +62,9 @@ from autograder.authoring.expect import expect
 # %% [markdown]
 # From the earlier assignments you have masked multi-head attention. `random_block` makes the weights of one block; look
 # at its names and shapes, they are the `params` of questions 8 and 9.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"

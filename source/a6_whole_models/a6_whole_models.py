@@ -67,6 +67,9 @@ from autograder.authoring.expect import expect
 # `multi_head_attention` treats masks of two and of three axes, and what `x_kv` does. `ModelConfig` lists everything
 # that a `config` can say. `check_ids` refuses ids outside a table. `list_tensors` and `with_tensors` walk through
 # nested parameters, for training.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"

@@ -74,6 +74,9 @@ from autograder.authoring.expect import expect
 # the library are worth a second look. `causal_mask` takes $N_q$ and $N_k$, because with a cache there are fewer
 # queries than keys. And `grouped_attention` does not copy the keys out to all query heads: it lays the query
 # heads of a group under each other, as if they were more queries of the same key head.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"

@@ -70,6 +70,9 @@ from autograder.authoring.expect import expect
 # Read three of these closely. `split_words` cuts text into the pieces inside which tokens are made. `causal_attention`
 # takes any number of queries and keys, so that it works with a cache. And `KVCache` is the contract of assignment 8:
 # `append` once for each layer, then `advance` once.
+#
+# Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
+# far makes them a module, and prints the line that goes into a cell below.
 
 
 # %% given="library"
