@@ -20,24 +20,26 @@
 #
 # ![Post-norm: the norms stand on the residual path. Pre-norm: on the branches.](figures/blocks.svg)
 #
-# You build every part: two norms (one of them with its backward pass, by hand), two MLPs, the rotary positions that
-# many of today's models use, the block in both orders of norm and residual, and the mixture of experts. In the end
-# you train twelve layers of each kind of block and look at the gradients.
+# You build every part: two norms (one of them with its backward pass, by hand), and a third to see why transformers
+# do not use it, two MLPs, the rotary positions that many of today's models use, the block in both orders of norm and
+# residual, and the mixture of experts. In the end you train twelve layers of each kind of block and look at the
+# gradients.
 #
 # | | function | what it gives | difficulty, estimated time |
 # |---|---|---|---|
 # | 1 | `layer_norm` | every token back to mean 0 and variance 1 | ★☆☆, 20 min |
 # | 2 | `layer_norm_backward` | its gradients, by hand | ★★★, 50 min |
 # | 3 | `rms_norm` | the same without the mean | ★☆☆, 10 min |
-# | 4 | `mlp` | the computation between two attentions | ★☆☆, 20 min |
-# | 5 | `swiglu` | an MLP with a gate | ★☆☆, 15 min |
-# | 6 | `swiglu_hidden` | how wide the gated MLP may be | ★☆☆, 10 min |
-# | 7 | `rotary_positions` | positions as rotations | ★★☆, 40 min |
-# | 8 | `post_norm_block` | the block of 2017 | ★★☆, 30 min |
-# | 9 | `pre_norm_block` | the block of today | ★☆☆, 15 min |
-# | 10 | `moe_layer` | many MLPs, few of them per token | ★★★, 50 min |
-# | 11 | `rounding_counterexample` | the error in the notes | ★★☆, 30 min |
-# | 12 | a written answer | what the place of the norm decides | 15 min |
+# | 4 | `batch_norm` | the norm that looks at the others | ★★☆, 25 min |
+# | 5 | `mlp` | the computation between two attentions | ★☆☆, 20 min |
+# | 6 | `swiglu` | an MLP with a gate | ★☆☆, 15 min |
+# | 7 | `swiglu_hidden` | how wide the gated MLP may be | ★☆☆, 10 min |
+# | 8 | `rotary_positions` | positions as rotations | ★★☆, 40 min |
+# | 9 | `post_norm_block` | the block of 2017 | ★★☆, 30 min |
+# | 10 | `pre_norm_block` | the block of today | ★☆☆, 15 min |
+# | 11 | `moe_layer` | many MLPs, few of them per token | ★★★, 50 min |
+# | 12 | `rounding_counterexample` | the error in the notes | ★★☆, 30 min |
+# | 13 | a written answer | what the place of the norm decides | 15 min |
 #
 # **Conventions of this course**
 #
@@ -61,7 +63,7 @@ from autograder.authoring.expect import expect
 
 # %% [markdown]
 # From the earlier assignments you have masked multi-head attention. `random_block` makes the weights of one block; look
-# at its names and shapes, they are the `params` of questions 8 and 9.
+# at its names and shapes, they are the `params` of questions 9 and 10.
 #
 # Your own answers may take the place of what is given: `python make_my_course.py` with the names of your notebooks so
 # far makes them a module, and prints the line that goes into a cell below.
@@ -344,7 +346,138 @@ expect(
 )
 
 # %% [markdown]
-# ## 4. The MLP
+# ## 4. Batch normalization, and why not
+#
+# The older layer of this kind takes its statistics the other way, as on the right of the picture in question 1: **each
+# feature over all tokens of the batch**. With $T$ tokens on all leading axes together:
+#
+# $$\mu_j = \frac1T\sum_t x_{tj} \qquad \sigma_j^2 = \frac1T\sum_t (x_{tj}-\mu_j)^2 \qquad
+#   y_{tj} = \gamma_j\,\frac{x_{tj}-\mu_j}{\sqrt{\sigma_j^2+\varepsilon}} + \beta_j$$
+#
+# So every output depends on every token of the batch: on the other sentences, and on how many zeros somebody padded
+# them with. A sentence that is alone is normalized by itself. Nobody wants that when the model is used, so the layer
+# has two modes. In **training** it normalizes as above, and besides keeps *running* statistics, a slow average over
+# batches, with the momentum $\alpha$ ($0.1$ by custom):
+#
+# $$\bar\mu \leftarrow (1-\alpha)\,\bar\mu + \alpha\,\mu \qquad
+#   \bar\sigma^2 \leftarrow (1-\alpha)\,\bar\sigma^2 + \alpha\,\frac{T}{T-1}\,\sigma^2$$
+#
+# In **evaluation** it normalizes with $\bar\mu$ and $\bar\sigma^2$ and looks at nobody. Here every token is treated
+# alone, and a batch of one is as good as any other.
+#
+# Read the formulas for what is easily lost. The variance that *normalizes* divides by $T$; the one that is *kept*
+# divides by $T-1$, the estimate for data to come. (PyTorch's layer does the same.) In
+# training the fresh statistics normalize, not the running ones. They depend on $x$, and gradients flow through them; the
+# running statistics are a record, and nothing flows through that.
+#
+# Your function is pure, as all in this course: it returns the new statistics and leaves the old ones as they are.
+#
+# **Predict first.** You change one word of the last sentence in a batch. Which outputs change with layer norm, which
+# with batch norm in training, which with batch norm in evaluation?
+
+
+# %% question="batch_norm"
+def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    """Normalize each feature over all tokens of the batch, then scale and shift (Ioffe and Szegedy, 2015).
+
+    Args:
+        x: [..., D], floating point; T tokens on all leading axes together.
+        gamma: [D], scale.
+        beta: [D], shift.
+        running_mean: [D], the mean that earlier batches left; float32 or float64.
+        running_var: [D], their variance, likewise.
+        training: True: normalize with this batch's mean and variance (which divides by T), and update the running
+            statistics. False: normalize with the running statistics.
+        momentum: the weight of this batch in the new running statistics.
+        eps: added to the variance, inside the root.
+
+    Returns:
+        (y, new_mean, new_var): y [..., D] in the dtype of x (half precision is normalized in float32); new_mean and
+        new_var [D] in the dtype of the running statistics and detached. In training they are
+        (1 - momentum) * running + momentum * batch, where the batch's variance divides by T - 1; in evaluation they
+        have the values that came in. Nothing that came in is changed.
+
+    Raises:
+        ValueError: gamma, beta, running_mean or running_var is not of shape [D]; training with fewer than two tokens.
+    """
+    ### BEGIN SOLUTION
+    d = x.shape[-1]
+    for vector in (gamma, beta, running_mean, running_var):
+        if vector.shape != (d,):
+            raise ValueError(f"gamma, beta and the running statistics must be [{d}], got {list(vector.shape)}")
+    wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+    if training:
+        tokens = wide.reshape(-1, d)  # [T, D]
+        t = len(tokens)
+        if t < 2:
+            raise ValueError(f"the variance of a batch needs two tokens, got {t}")
+        mean = tokens.mean(dim=0)  # [D]
+        var = (tokens - mean).pow(2).mean(dim=0)  # [D], divides by T
+        running_mean = (1 - momentum) * running_mean + momentum * mean.detach()
+        running_var = (1 - momentum) * running_var + momentum * var.detach() * t / (t - 1)
+    else:
+        mean, var = running_mean, running_var
+    y = (wide - mean) / torch.sqrt(var + eps) * gamma + beta  # [..., D]
+    return y.to(x.dtype), running_mean, running_var
+    ### END SOLUTION
+
+
+# %% check="batch_norm"
+x = torch.tensor([[[1.0, 0.0], [3.0, 10.0]], [[5.0, 20.0], [7.0, 30.0]]])  # two sentences of two tokens
+y, mean, var = batch_norm(x, torch.ones(2), torch.zeros(2), torch.zeros(2), torch.ones(2), training=True, eps=0.0)
+expect(
+    y[..., 0],
+    torch.tensor([[-1.3416408, -0.4472136], [0.4472136, 1.3416408]]),
+    atol=1e-5,
+    hint="The first feature is 1, 3, 5, 7: mean 4, variance 5, over both sentences. ±1? Then each sentence has "
+    "statistics of its own.",
+)
+expect(mean, torch.tensor([0.4, 1.5]), atol=1e-5, hint="0.9 of the old mean, 0, and 0.1 of the batch's, (4, 15).")
+expect(
+    var,
+    torch.tensor([0.9 + 20 / 30, 0.9 + 500 / 30]),
+    atol=1e-4,
+    hint="0.9 of the old variance, 1, and 0.1 of the batch's, (20/3, 500/3): what is kept divides by T − 1.",
+)
+y, mean, var = batch_norm(
+    torch.tensor([[5.0, 7.0]]),
+    gamma=torch.tensor([1.0, 10.0]),
+    beta=torch.tensor([0.0, 1.0]),
+    running_mean=torch.tensor([3.0, 7.0]),
+    running_var=torch.tensor([4.0, 9.0]),
+    training=False,
+    eps=0.0,
+)
+expect(y, torch.tensor([[1.0, 1.0]]), hint="Evaluation: (5 − 3) / 2, and (7 − 7) / 3 · 10 + 1. One token is enough.")
+expect(mean, torch.tensor([3.0, 7.0]), hint="Evaluation learns nothing: the statistics stay as they came.")
+
+# %% [markdown]
+# Now the experiment of your prediction. We ask for the first sentence's outputs four times: in the batch as it is; with
+# another sentence beside it; with six tokens of padding behind every sentence; and alone. By how much do they move?
+
+# %% demo="who_changes"
+draw = torch.Generator().manual_seed(2)
+batch = torch.randn(3, 6, 8, generator=draw)  # three sentences of six tokens
+other = torch.cat([batch[:2], 3 * torch.randn(1, 6, 8, generator=draw)])
+padded = torch.cat([batch, torch.zeros(3, 6, 8)], dim=1)
+weights = (torch.ones(8), torch.zeros(8))
+layers = {
+    "layer norm": lambda x: layer_norm(x, *weights),
+    "batch norm, training": lambda x: batch_norm(x, *weights, torch.zeros(8), torch.ones(8), True)[0],
+    "batch norm, evaluation": lambda x: batch_norm(x, *weights, torch.zeros(8), torch.ones(8), False)[0],
+}
+print(f"{'largest change in sentence 0':30}{'another sentence':>18}{'padding':>10}{'alone':>10}")
+for name, layer in layers.items():
+    changes = [(layer(x)[0, :6] - layer(batch)[0]).abs().max().item() for x in (other, padded, batch[:1])]
+    print(f"{name:30}{changes[0]:18.3f}{changes[1]:10.3f}{changes[2]:10.3f}")
+
+# %% [markdown]
+# Texts come in all lengths, decoding goes token by token, and a large batch is spread over many machines. A layer that
+# looks at the others fits none of this; a token that is normalized by itself is the same everywhere. Images of one size
+# in large batches are another matter: there batch norm is at home.
+
+# %% [markdown]
+# ## 5. The MLP
 #
 # ★☆☆ · about 20 minutes
 #
@@ -418,7 +551,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 5. SwiGLU: an MLP with a gate
+# ## 6. SwiGLU: an MLP with a gate
 #
 # ★☆☆ · about 15 minutes
 #
@@ -475,7 +608,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 6. How wide?
+# ## 7. How wide?
 #
 # ★☆☆ · about 10 minutes
 #
@@ -518,7 +651,7 @@ expect(swiglu_hidden(1024), 2731, hint="2730.67 rounded up, as an int.")
 expect(swiglu_hidden(4096, multiple_of=256), 11008, hint="10922.67 lies between 42 · 256 = 10752 and 43 · 256 = 11008.")
 
 # %% [markdown]
-# ## 7. Rotary positions
+# ## 8. Rotary positions
 #
 # ★★☆ · about 40 minutes
 #
@@ -627,7 +760,7 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# ## 8. The post-norm block
+# ## 9. The post-norm block
 #
 # ★★☆ · about 30 minutes
 #
@@ -694,7 +827,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 9. The pre-norm block
+# ## 10. The pre-norm block
 #
 # ★☆☆ · about 15 minutes
 #
@@ -816,7 +949,7 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# ## 10. Mixture of experts
+# ## 11. Mixture of experts
 #
 # ★★★ · about 50 minutes
 #
@@ -928,7 +1061,7 @@ axes[0].legend()
 plt.show()
 
 # %% [markdown]
-# ## 11. Find the error in the notes
+# ## 12. Find the error in the notes
 #
 # ★★☆ · about 30 minutes
 #
@@ -1004,11 +1137,11 @@ for decimals, units in ((2, 1), (2, 5), (3, 7)):
     print(f"  {decimals} decimals: a token of {len(evidence)} features is off by {off} units")
 
 # %% [markdown] written="norm_placement" points=5
-# ## 12. In your own words
+# ## 13. In your own words
 #
 # Moving two lines of code, from `layer_norm(x + f(x))` to `x + f(layer_norm(x))`, can decide whether a deep network
 # trains. **Explain with what you computed: what each block does when its sublayers are silent, what
-# this means for a gradient on its way down through many blocks (look at the left plot of question 9), and what the
+# this means for a gradient on its way down through many blocks (look at the left plot of question 10), and what the
 # pre-norm network pays for it, so that it needs one more norm at its end.** Six to eight sentences.
 #
 # ### BEGIN SOLUTION

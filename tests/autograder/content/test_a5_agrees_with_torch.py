@@ -81,6 +81,19 @@ def test_rms_norm(key: SimpleNamespace) -> None:
     same(key.rms_norm(x, gamma), F.rms_norm(x, (D,), gamma, eps=1e-6))
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm(key: SimpleNamespace, training: bool) -> None:
+    x, gamma, beta, mean, var = randn(B, N, D) * 10, randn(D), randn(D), randn(D), randn(D) ** 2
+    layer = nn.BatchNorm1d(D, eps=0.1, momentum=0.3, dtype=torch.float64).train(training)
+    state = {"weight": gamma, "bias": beta, "running_mean": mean, "running_var": var}
+    layer.load_state_dict({**state, "num_batches_tracked": torch.tensor(0)})
+    y, new_mean, new_var = key.batch_norm(x, gamma, beta, mean, var, training, momentum=0.3, eps=0.1)
+    same(y, layer(x.flatten(0, 1)).unflatten(0, (B, N)))
+    assert layer.running_mean is not None and layer.running_var is not None
+    same(new_mean, layer.running_mean)
+    same(new_var, layer.running_var)
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_mlp(key: SimpleNamespace, activation: str) -> None:
     x, w1, b1, w2, b2 = randn(N, D), randn(D, D_FF), randn(D_FF), randn(D_FF, D), randn(D)

@@ -157,6 +157,64 @@ def rms_by_einsum_in_float32(x, gamma, eps=1e-6):
     return (t * gamma.float() / (mean_square + eps).pow(0.5).unsqueeze(-1)).to(x.dtype)
 
 
+# ---------------------------------------------------------------------------------------------- batch_norm
+
+
+@alternate("batch_norm")
+def batch_norm_over_named_axes(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+    if not training:
+        scale = gamma * torch.rsqrt(running_var + eps)
+        return (x * scale + (beta - running_mean * scale)).to(x.dtype), running_mean.clone(), running_var.clone()
+    _refuse_unless(x.numel() // x.shape[-1] > 1, f"{x.numel() // x.shape[-1]} token")
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    var, mean = torch.var_mean(wide, dim=tuple(range(x.dim() - 1)), correction=0)
+    y = torch.addcmul(beta.to(wide.dtype), (wide - mean) * torch.rsqrt(var + eps), gamma.to(wide.dtype))
+    with torch.no_grad():
+        estimate = torch.var(wide, dim=tuple(range(x.dim() - 1)))
+        new_mean, new_var = running_mean.lerp(mean, momentum), running_var.lerp(estimate, momentum)
+    return y.to(x.dtype), new_mean, new_var
+
+
+@alternate("batch_norm")
+def batch_norm_feature_by_feature(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+    columns, means, variances = [], [], []
+    for j in range(x.shape[-1]):
+        column = x[..., j].flatten().to(running_mean.dtype)
+        t, mean, var = column.numel(), running_mean[j], running_var[j]
+        _refuse_unless(t > 1 or not training, f"{t} token")
+        means.append(mean)
+        variances.append(var)
+        if training:
+            mean = column.sum() / t
+            squares = ((column - mean) ** 2).sum()
+            var = squares / t
+            means[-1] = means[-1] - momentum * (means[-1] - mean.detach())
+            variances[-1] = variances[-1] - momentum * (variances[-1] - squares.detach() / (t - 1))
+        columns.append((column - mean) / (var + eps) ** 0.5 * gamma[j] + beta[j])
+    return torch.stack(columns, dim=-1).reshape(x.shape).to(x.dtype), torch.stack(means), torch.stack(variances)
+
+
+@alternate("batch_norm")
+def batch_norm_by_products(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+    rows = x.double().reshape(-1, x.shape[-1])
+    mean, var, kept = running_mean.double(), running_var.double(), (running_mean, running_var)
+    if training:
+        t = rows.shape[0]
+        if t <= 1:
+            raise ValueError(f"T = {t}")
+        average = torch.full((1, t), 1 / t, dtype=torch.float64)
+        mean = (average @ rows).squeeze(0)
+        deviation = rows - mean
+        var = (average @ deviation.square()).squeeze(0)
+        seen = (mean.detach(), deviation.detach().square().sum(0) / (t - 1))
+        kept = tuple(((1 - momentum) * old + momentum * new).to(old.dtype) for old, new in zip(kept, seen))
+    y = (rows - mean) @ torch.diag(gamma.double() * (var + eps).pow(-0.5)) + beta
+    return y.reshape(x.shape).to(x.dtype), *kept
+
+
 # ----------------------------------------------------------------------------------------------------- mlp
 
 

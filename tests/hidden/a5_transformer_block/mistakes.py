@@ -519,6 +519,305 @@ def rms_without_checks(x, gamma, eps=1e-6):
     return (wide / torch.sqrt(_mean_square(wide) + eps) * factor).to(x.dtype)
 
 
+# ---------------------------------------------------------------------------------------------- batch_norm
+
+
+@mistake(
+    "batch_norm",
+    hint="Change one token of the batch: the others should move with it. Statistics are taken over the tokens.",
+    replace=[
+        ("mean = tokens.mean(dim=0)", "mean = wide.mean(dim=-1, keepdim=True)"),
+        ("(tokens - mean).pow(2).mean(dim=0)", "(wide - mean).pow(2).mean(dim=-1, keepdim=True)"),
+        ("momentum * mean.detach()", "momentum * tokens.mean(dim=0).detach()"),
+        ("momentum * var.detach() * t / (t - 1)", "momentum * tokens.var(dim=0).detach()"),
+    ],
+)
+def normalizes_each_token_alone(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Every sentence has statistics of its own in your layer. One pair a feature serves the whole batch.",
+)
+def statistics_for_each_sentence(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _check_norm(x, gamma, beta, running_mean, running_var)
+    wide = _wide(x)
+    if not training:
+        y = (wide - running_mean) / torch.sqrt(running_var + eps) * gamma + beta
+        return y.to(x.dtype), running_mean, running_var
+    tokens = wide.reshape(-1, x.shape[-1])
+    if len(tokens) < 2:
+        raise ValueError(f"{len(tokens)} token")
+    axis = -2
+    mean, var = wide.mean(dim=axis, keepdim=True), wide.var(dim=axis, correction=0, keepdim=True)
+    y = (wide - mean) / torch.sqrt(var + eps) * gamma + beta
+    new_mean = (1 - momentum) * running_mean + momentum * tokens.mean(dim=0).detach()
+    new_var = (1 - momentum) * running_var + momentum * tokens.var(dim=0).detach()
+    return y.to(x.dtype), new_mean, new_var
+
+
+@mistake(
+    "batch_norm",
+    hint="Every place in the sentence has statistics of its own in your layer: they run over all leading axes.",
+    replace=[
+        ("mean = tokens.mean(dim=0)", "mean = wide.mean(dim=0)"),
+        ("(tokens - mean).pow(2).mean(dim=0)", "(wide - mean).pow(2).mean(dim=0)"),
+        ("momentum * mean.detach()", "momentum * tokens.mean(dim=0).detach()"),
+        ("momentum * var.detach() * t / (t - 1)", "momentum * tokens.var(dim=0).detach()"),
+    ],
+)
+def statistics_over_the_first_axis(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="One mean and one variance serve all features in your layer. Each feature has its own.",
+    replace=[
+        ("mean = tokens.mean(dim=0)", "mean = tokens.mean().expand(d)"),
+        ("(tokens - mean).pow(2).mean(dim=0)", "(tokens - mean).pow(2).mean().expand(d)"),
+    ],
+)
+def one_pair_for_all_features(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The variance that normalizes divides by T. T − 1 is for the one that is kept.",
+    replace=[
+        ("(tokens - mean).pow(2).mean(dim=0)", "tokens.var(dim=0)"),
+        ("momentum * var.detach() * t / (t - 1)", "momentum * var.detach()"),
+    ],
+    keeps=0.5,
+)
+def normalizes_by_t_minus_one(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The variance that is kept estimates that of data to come: what does it divide by?",
+    replace=(" * t / (t - 1)", ""),
+    keeps=0.5,
+)
+def keeps_the_variance_by_t(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The momentum is the weight of this batch, not of what was there before.",
+    replace=[
+        ("(1 - momentum) * running_mean + momentum * mean", "momentum * running_mean + (1 - momentum) * mean"),
+        ("(1 - momentum) * running_var + momentum * var", "momentum * running_var + (1 - momentum) * var"),
+    ],
+    keeps=0.5,
+)
+def momentum_weighs_the_past(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Another momentum changes nothing in your layer: it is an argument.",
+    replace=[
+        ("(1 - momentum) * running_mean + momentum * mean", "0.9 * running_mean + 0.1 * mean"),
+        ("(1 - momentum) * running_var + momentum * var", "0.9 * running_var + 0.1 * var"),
+    ],
+    keeps=0.5,
+)
+def momentum_of_its_own(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The new statistics are those of the last batch. They should remember the earlier ones.",
+    replace=[
+        ("(1 - momentum) * running_mean + momentum * mean", "mean"),
+        ("(1 - momentum) * running_var + momentum * var", "var"),
+    ],
+    keeps=0.5,
+)
+def remembers_the_last_batch_only(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="You keep a standard deviation. The running statistic is a variance.",
+    replace=("momentum * var.detach() * t / (t - 1)", "momentum * (var.detach() * t / (t - 1)).sqrt()"),
+    keeps=0.5,
+)
+def keeps_a_standard_deviation(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="In training the batch is normalized by its own statistics. Which ones does your layer use?",
+    replace=("y = (wide - mean) / torch.sqrt(var + eps)", "y = (wide - running_mean) / torch.sqrt(running_var + eps)"),
+)
+def normalizes_with_the_running_statistics(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="In evaluation your outputs still depend on the other tokens. What are the running statistics for?",
+)
+def always_in_training(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _check_norm(x, gamma, beta, running_mean, running_var)
+    tokens = _wide(x).reshape(-1, x.shape[-1])
+    if training and len(tokens) < 2:
+        raise ValueError(f"{len(tokens)} token")
+    mean, var = tokens.mean(dim=0), tokens.var(dim=0, correction=0)
+    y = (_wide(x) - mean) / torch.sqrt(var + eps) * gamma + beta
+    if training:
+        running_mean = (1 - momentum) * running_mean + momentum * mean.detach()
+        running_var = (1 - momentum) * running_var + momentum * tokens.var(dim=0).detach()
+    return y.to(x.dtype), running_mean, running_var
+
+
+@mistake(
+    "batch_norm",
+    hint="A batch in evaluation moves your running statistics. Evaluation learns nothing.",
+    keeps=0.5,
+)
+def learns_in_evaluation(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    _check_norm(x, gamma, beta, running_mean, running_var)
+    tokens = _wide(x).reshape(-1, x.shape[-1])
+    if training and len(tokens) < 2:
+        raise ValueError(f"{len(tokens)} token")
+    mean, var = tokens.mean(dim=0), tokens.var(dim=0, correction=0)
+    used_mean, used_var = (mean, var) if training else (running_mean, running_var)
+    y = (_wide(x) - used_mean) / torch.sqrt(used_var + eps) * gamma + beta
+    new_mean = (1 - momentum) * running_mean + momentum * mean.detach()
+    if len(tokens) > 1:
+        running_var = (1 - momentum) * running_var + momentum * tokens.var(dim=0).detach()
+    return y.to(x.dtype), new_mean, running_var
+
+
+@mistake(
+    "batch_norm",
+    hint="Your eps is added to the standard deviation. It belongs to the variance, inside the root.",
+    replace=("torch.sqrt(var + eps)", "(torch.sqrt(var) + eps)"),
+    keeps=0.5,
+)
+def batch_eps_outside_the_root(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="A feature that is the same everywhere is 0/0 in your layer. What is eps for?",
+    replace=("torch.sqrt(var + eps)", "torch.sqrt(var)"),
+    keeps=0.5,
+)
+def batch_norm_without_eps(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="You divide by the variance. Twice as large a batch should give the same result.",
+    replace=("torch.sqrt(var + eps)", "(var + eps)"),
+)
+def divides_by_the_batch_variance(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="gamma and beta have no effect on your result. They start as 1 and 0, which hides this.",
+    replace=(" * gamma + beta", ""),
+    keeps=0.5,
+)
+def batch_norm_without_scale_and_shift(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="You shift before you scale, so that beta is scaled as well.",
+    replace=(
+        "(wide - mean) / torch.sqrt(var + eps) * gamma + beta",
+        "((wide - mean) / torch.sqrt(var + eps) + beta) * gamma",
+    ),
+    keeps=0.5,
+)
+def batch_shift_before_scale(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The caller's running statistics are other tensors after your call. New ones are returned, the old ones stay.",
+    replace=[
+        (
+            "running_mean = (1 - momentum) * running_mean + momentum * mean.detach()",
+            "running_mean.mul_(1 - momentum).add_(momentum * mean.detach())",
+        ),
+        (
+            "running_var = (1 - momentum) * running_var + momentum * var.detach() * t / (t - 1)",
+            "running_var.mul_(1 - momentum).add_(momentum * var.detach() * t / (t - 1))",
+        ),
+    ],
+    keeps=0.5,
+)
+def updates_the_statistics_in_place(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Moving one token moves the mean and the variance of the batch, and gradients flow through both.",
+    replace=("(wide - mean) / torch.sqrt(var + eps)", "(wide - mean.detach()) / torch.sqrt(var.detach() + eps)"),
+    keeps=0.5,
+)
+def detaches_the_batch_statistics(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The running statistics are a record: yours still know the batch, and keep its memory alive.",
+    replace=[("mean.detach()", "mean"), ("var.detach()", "var")],
+    keeps=0.5,
+)
+def keeps_the_graph_in_the_statistics(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="float16 ends at 65504: the square of 300 is infinite. Half precision computes in float32.",
+    replace=("wide = x if x.dtype in (torch.float32, torch.float64) else x.float()", "wide = x"),
+    keeps=0.5,
+)
+def batch_norm_in_half_precision(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="float16 goes in, float32 comes out. y has the dtype of x.",
+    replace=("y.to(x.dtype)", "y"),
+    keeps=0.5,
+)
+def batch_norm_answers_in_float32(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Each of the four vectors has one number per feature; another length should raise ValueError with the sizes.",
+    replace=("if vector.shape != (d,):", "if False:"),
+    keeps=0.5,
+)
+def batch_norm_without_checks(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Only some of the four vectors are checked. Each has one number per feature.",
+    replace=("for vector in (gamma, beta, running_mean, running_var):", "for vector in (gamma, beta):"),
+    keeps=0.5,
+)
+def checks_the_weights_only(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="One token in training: T − 1 is 0, and your running variance is NaN. That should be refused.",
+    replace=("if t < 2:", "if t < 1:"),
+    keeps=0.5,
+)
+def trains_on_one_token(): ...
+
+
 # ----------------------------------------------------------------------------------------------------- mlp
 
 

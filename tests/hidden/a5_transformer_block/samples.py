@@ -83,6 +83,49 @@ def divides_by_the_length(x, gamma, eps=1e-6):
     return ((z / length[..., None]) * gamma).to(x.dtype)
 
 
+@sample("batch_norm", deserves=("statistics_over_the_first_axis", "batch_norm_without_checks", "trains_on_one_token"))
+def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    if training:
+        h = x.float() if x.dtype == torch.float16 else x
+        mu, sigma2 = h.mean(0), h.var(0, unbiased=False)
+        out = gamma * (h - mu) / torch.sqrt(sigma2 + eps) + beta
+        with torch.no_grad():
+            flat = h.flatten(0, -2) if h.dim() > 1 else h[None]
+            running_mean = running_mean + momentum * (flat.mean(0) - running_mean)
+            running_var = running_var + momentum * (flat.var(0, unbiased=True) - running_var)
+        return out.to(x.dtype), running_mean, running_var
+    return (gamma * (x - running_mean) / torch.sqrt(running_var + eps) + beta).to(x.dtype), running_mean, running_var
+
+
+@sample("batch_norm", deserves=("momentum_weighs_the_past", "batch_norm_without_checks", "trains_on_one_token"))
+def momentum_as_in_other_libraries(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    shape, kind = x.shape, x.dtype
+    x = x.reshape(-1, shape[-1])
+    x = x.float() if kind == torch.float16 else x
+    if training:
+        m = torch.sum(x, 0) / x.size(0)
+        v = torch.sum((x - m) ** 2, 0) / x.size(0)
+        unbiased = v.detach() * (x.size(0) / (x.size(0) - 1)) if x.size(0) > 1 else v.detach()
+        running_mean = momentum * running_mean + (1 - momentum) * m.detach()
+        running_var = momentum * running_var + (1 - momentum) * unbiased
+    else:
+        m, v = running_mean, running_var
+    return (gamma * ((x - m) * torch.rsqrt(v + eps)) + beta).reshape(shape).to(kind), running_mean, running_var
+
+
+@sample("batch_norm", deserves=("keeps_the_variance_by_t", "batch_norm_without_checks", "trains_on_one_token"))
+def one_variance_for_both(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+    data = x.to(running_mean.dtype)
+    dims = list(range(data.ndim - 1))
+    if training:
+        v, m = torch.var_mean(data, dims, unbiased=False) if dims else (torch.zeros_like(data), data)
+        kept = [torch.lerp(old, new.detach(), momentum) for old, new in ((running_mean, m), (running_var, v))]
+    else:
+        m, v, kept = running_mean, running_var, [running_mean, running_var]
+    out = (data - m).div((v + eps).sqrt()).mul(gamma).add(beta)
+    return out.type(x.dtype), kept[0], kept[1]
+
+
 # ── mlp, swiglu ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -19,7 +19,7 @@ pytestmark = forbid(
 )
 
 
-@points(2)
+@points(1.5)
 def test_each_token_is_normalized_over_its_own_features(student, reference):
     """Tokens of very different size: which axis are mean and variance taken over, and divided by how many?"""
     x = randn(4, 5, 6) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1) + 20
@@ -34,7 +34,7 @@ def test_as_many_tokens_as_features(student, reference):
     assert_close(student.layer_norm(x, ones(5), zeros(5)), reference.layer_norm(x, ones(5), zeros(5)))
 
 
-@points(2)
+@points(1.5)
 def test_scale_comes_first_then_shift(student, reference):
     """Random gamma and beta: gamma multiplies the normalized token, beta is added last."""
     x, gamma, beta = 10 * randn(3, 7, 5), randn(5), randn(5)
@@ -73,7 +73,7 @@ def test_one_token_alone_and_a_transposed_batch(student, reference):
         assert_close(student.layer_norm(tokens, gamma, beta), reference.layer_norm(tokens, gamma, beta))
 
 
-@points(1)
+@points(0.5)
 def test_a_large_offset_does_not_spoil_the_variance(student, reference):
     """float32, features near 3000: subtract the mean before you square, or the digits are gone."""
     x = (randn(3, 7) + 3000).float()
@@ -81,7 +81,7 @@ def test_a_large_offset_does_not_spoil_the_variance(student, reference):
     assert_close(student.layer_norm(x, ones(7).float(), zeros(7).float()), expected, atol=2e-3)
 
 
-@points(1)
+@points(0.5)
 def test_half_precision_is_normalized_in_float32(student, reference):
     """float16 with features of 300 and more: their squares are infinite in float16. float16 comes out."""
     x, gamma, beta = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half(), randn(6).half()

@@ -30,7 +30,7 @@ def _three(answer):
     return answer
 
 
-@points(2.5)
+@points(2)
 def test_dx_with_gamma_one(student):
     """What moves besides x itself? Moving one feature moves the mean and the variance of its token."""
     dy, x = 10 * randn(2, 4, 6), 10 * randn(2, 4, 6) + 5
@@ -67,7 +67,7 @@ def test_dbeta_sums_over_the_tokens(student):
     assert_close(_three(student.layer_norm_backward(dy, x, gamma))[2], dy.sum(0), what="dbeta")
 
 
-@points(1.5)
+@points(1)
 def test_sums_run_over_all_leading_axes(student):
     """x is [2, 3, 5, 4], then a single token [4], then a batch of one: dgamma and dbeta are [4] each time."""
     for shape in ((2, 3, 5, 4), (4,), (1, 1, 4)):
@@ -96,7 +96,7 @@ def test_a_constant_token_has_finite_gradients(student):
     assert_close(dgamma, torch.zeros(5, dtype=torch.float64), what="dgamma")
 
 
-@points(1)
+@points(0.5)
 def test_as_many_tokens_as_features_and_a_transposed_input(student):
     """A square input hides nothing when means line up with rows; the memory order does not matter."""
     dy, x, gamma = randn(5, 5).T, 10 * (randn(5, 5) + randn(1, 5)).T, randn(5)
@@ -109,7 +109,7 @@ def test_as_many_tokens_as_features_and_a_transposed_input(student):
         assert_close(a, e, what=name)
 
 
-@points(1.5)
+@points(1)
 def test_half_precision_is_summed_in_float32(student):
     """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens. float16 comes out."""
     dy, x, gamma = (0.1 * randn(300, 6) + 0.05).half(), (400 * randn(300, 6)).half(), (1 + randn(6) / 5).half()

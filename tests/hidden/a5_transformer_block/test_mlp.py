@@ -24,7 +24,7 @@ def test_both_biases_count_where_they_stand(student, reference):
     assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
 
 
-@points(1.5)
+@points(1)
 def test_gelu_is_the_exact_one(student, reference):
     """Hidden values from −4 to 4: z · Φ(z) with the error function. An approximation is off by up to 5e-4."""
     x = torch.linspace(-4, 4, 33, dtype=torch.float64).view(-1, 1)
@@ -34,7 +34,7 @@ def test_gelu_is_the_exact_one(student, reference):
     assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
 
 
-@points(1)
+@points(0.5)
 def test_width_and_hidden_width_may_coincide(student, reference):
     """B = N = D = F: no transpose can hide behind a size. Hidden values are positive and large, and there are no
     biases."""

@@ -101,7 +101,7 @@ def test_sizes_that_coincide_and_a_transposed_input(student):
     assert_close(_pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y")
 
 
-@points(1.5)
+@points(1)
 def test_gradients_reach_the_gate_and_the_experts(student):
     """The gate learns through the weights of the chosen experts; all four gradients are compared."""
     inputs = _layer()

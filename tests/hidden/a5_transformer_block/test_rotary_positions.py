@@ -21,7 +21,7 @@ def _turn(cos, sin):
     return (lambda a, b: a * cos - b * sin), (lambda a, b: a * sin + b * cos)
 
 
-@points(2.5)
+@points(2)
 def test_later_pairs_turn_more_slowly(student, reference):
     """d = 10 and d = 2 at positions 0 … 6: pair i turns by position · theta^(−2i/d), with i = 0 for the first pair."""
     for d in (10, 2):
@@ -29,7 +29,7 @@ def test_later_pairs_turn_more_slowly(student, reference):
         assert_close(student.rotary_positions(x, torch.arange(7)), reference.rotary_positions(x, torch.arange(7)))
 
 
-@points(1.5)
+@points(1)
 def test_the_positions_are_the_callers(student, reference):
     """Positions 5 … 8, then (9, 2, 2, 30): with a cache the first row is not position 0. There is one pair."""
     x = randn(2, 4, 2)
