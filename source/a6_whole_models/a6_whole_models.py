@@ -29,16 +29,19 @@
 # | 2 | `decoder_lm` | token ids to logits | ★★☆, 30 min |
 # | 3 | `lm_loss` | how surprised the model is by the next token | ★★☆, 25 min |
 # | 4 | `train_step` | one step of gradient descent | ★★☆, 25 min |
-# | 5 | `filtered_probabilities` | temperature, top-k, top-p | ★★★, 35 min |
-# | 6 | `generate` | the model writes | ★★☆, 30 min |
-# | 7 | `encoder_decoder` | the model of 2017 | ★★★, 40 min |
-# | 8 | `shift_right` | what the decoder reads in training | ★☆☆, 10 min |
-# | 9 | `greedy_translate` | the model translates | ★★☆, 25 min |
-# | 10 | `patchify` | an image as a row of patches | ★★☆, 20 min |
-# | 11 | `patch_conv_weight` | the same thing as a convolution | ★☆☆, 15 min |
-# | 12 | `vit_logits` | the model looks | ★☆☆, 20 min |
-# | 13 | `explain_model_size` | the error in the notes | ★★☆, 25 min |
-# | 14 | a written answer | why training is parallel and writing is not | 15 min |
+# | 5 | `similarity_by_layer` | what a word means here, and in the table | ★★☆, 25 min |
+# | 6 | `filtered_probabilities` | temperature, top-k, top-p | ★★★, 35 min |
+# | 7 | `generate` | the model writes | ★★☆, 30 min |
+# | 8 | `encoder_decoder` | the model of 2017 | ★★★, 40 min |
+# | 9 | `shift_right` | what the decoder reads in training | ★☆☆, 10 min |
+# | 10 | `greedy_translate` | the model translates | ★★☆, 25 min |
+# | 11 | `patchify` | an image as a row of patches | ★★☆, 20 min |
+# | 12 | `patch_conv_weight` | the same thing as a convolution | ★☆☆, 15 min |
+# | 13 | `vit_logits` | the model looks | ★☆☆, 20 min |
+# | 14 | `attention_distance` | how far a head looks | ★★☆, 20 min |
+# | 15 | `fine_tune` | a trained model learns another task | ★★☆, 30 min |
+# | 16 | `explain_model_size` | the error in the notes | ★★☆, 25 min |
+# | 17 | a written answer | why training is parallel and writing is not | 15 min |
 #
 # **Conventions of this course**
 #
@@ -688,7 +691,129 @@ axis.set(xlabel="step", ylabel="loss (nats a token)", title="A language model le
 plt.show()
 
 # %% [markdown]
-# ## 5. From logits to a choice
+# ## 5. What a word means here
+#
+# ★★☆ · about 25 minutes
+#
+# A row of the table $E$ is a *static* embedding: "bank" has one vector, whether the text is about money or about a
+# river. The lecture's remedy is what the blocks do. After each block the vector at a word's place has collected
+# something from the words that it may look at: it is a *contextual* embedding, and the same word in two texts has two.
+#
+# So measure it. Take one word of one text and one word of another, and follow both through the model: first their rows
+# of the table, then the stream at their places after block 1, after block 2, and so on. At each depth, the cosine says
+# how alike the two are:
+#
+# $$\cos(u, v) = \frac{u\cdot v}{\lVert u\rVert\,\lVert v\rVert}$$
+#
+# Two things to mind. The first number is about the *table*: no position has been added yet, so one and the same word
+# gives exactly 1. Positions join at the input of block 1, as always. And the last number is about the stream after the
+# last block, without the final norm.
+#
+# **Predict first.** Two texts for a causal model, "the bank of the river" and "the bank of the town". At which depth do
+# the vectors of the two "bank" begin to differ?
+
+
+# %% question="similarity_by_layer"
+def similarity_by_layer(first, i, second, j, params, config):
+    """How alike a word of one text and a word of another are at each depth of a language model.
+
+    Args:
+        first, second: int64 [N] and [M], two texts; they may differ in length.
+        i, j: the places of the two words, from 0: word i of first, word j of second.
+        params, config: a decoder as in decoder_lm, with L blocks.
+
+    Returns:
+        [L + 1] in the dtype of the weights, cosines. Entry 0 compares the words' rows of embed (static, without
+        positions); entry l compares the stream at the two places after block l (causal, pre-norm, no final norm).
+        The cosine with a vector of zeros is 0.
+
+    Raises:
+        ValueError: i or j is not a place in its text (the place and the length in the message); and what decoder_lm
+            refuses: a text above context_length, an id outside 0 … V - 1.
+    """
+    ### BEGIN SOLUTION
+    def at_each_depth(ids, place):  # [L + 1, D]
+        n = len(ids)
+        if not 0 <= place < n:
+            raise ValueError(f"there is no place {place} in a text of {n}")
+        if n > config.context_length:
+            raise ValueError(f"{n} tokens do not fit into a context of {config.context_length}")
+        check_ids(ids, config.vocab_size)
+        rows = params["embed"][ids]  # [N, D], static
+        depths = [rows[place]]
+        x = (rows + params["positions"][:n]).unsqueeze(0)  # [1, N, D]
+        for block in params["blocks"]:
+            x = pre_norm_block(x, block, config.num_heads, causal_mask(n))
+            depths.append(x[0, place])
+        return torch.stack(depths)
+
+    return torch.nn.functional.cosine_similarity(at_each_depth(first, i), at_each_depth(second, j), dim=-1)
+    ### END SOLUTION
+
+
+# %% check="similarity_by_layer"
+narrow = ModelConfig(vocab_size=2, d_model=2, num_layers=1, num_heads=1, d_head=2, d_ff=2, context_length=3)
+still = random_lm(narrow)
+still["blocks"][0] |= {"w_o": torch.zeros(2, 2), "w2": torch.zeros(2, 2)}  # a block that adds nothing
+still |= {
+    "embed": torch.tensor([[3.0, 0.0], [4.0, 3.0]]),
+    "positions": torch.tensor([[0.0, 4.0], [4.0, 0.0], [0.0, 0.0]]),
+}
+# Word 0 at place 0 is (3, 4) in the stream, at place 1 it is (7, 0).
+expect(
+    similarity_by_layer(torch.tensor([0]), 0, torch.tensor([1, 0]), 1, still, narrow),
+    torch.tensor([1.0, 0.6]),
+    hint="The same word: 1 in the table. In the stream each has its position: 21 / (5 · 7).",
+)
+expect(
+    similarity_by_layer(torch.tensor([0, 1]), 1, torch.tensor([0, 1]), 0, still, narrow)[0],
+    torch.tensor(0.8),
+    hint="Word 1 and word 0 in the table: (4, 3) and (3, 0), 12 / (5 · 3). 12 is a dot product, not a cosine.",
+)
+small = ModelConfig(vocab_size=11, d_model=6, num_layers=2, num_heads=2, d_head=3, d_ff=10, context_length=9)
+params = random_lm(small)
+expect(
+    similarity_by_layer(torch.tensor([3, 1, 4]), 1, torch.tensor([3, 1, 5, 9]), 1, params, small),
+    torch.ones(3),
+    hint="Only later words differ, and a causal model has not read them yet: nothing may change.",
+)
+moved = similarity_by_layer(torch.tensor([3, 1]), 1, torch.tensor([7, 1]), 1, params, small)
+expect(bool((moved[1:] < 0.999).all()), True, hint="Another word comes before: after a block the two should differ.")
+
+# %% [markdown]
+# In the little grammar "the" has two jobs. At the start of a sentence it announces the subject, which decides the verb;
+# after "near" it announces a noun that decides nothing. One word, one row of the table. Does your trained model keep
+# the two apart?
+
+# %% demo="two_jobs_of_one_word"
+texts = text(40, 14)
+the, near, dot = (WORDS.index(word) for word in ("the", "near", "."))
+jobs = {"subject": [], "after near": []}
+for row in texts:
+    for place in range(4, 14):
+        if row[place] == the:
+            jobs["subject" if row[place - 1] == dot else "after near"].append((row, place))
+
+
+def mean_similarity(left, right):
+    """[L + 1], the mean over pairs of occurrences that stand in different texts."""
+    pairs = [(a, b) for a in left[:12] for b in right[:12] if a[0] is not b[0]]
+    return torch.stack([similarity_by_layer(*a, *b, grammar_params, grammar_config) for a, b in pairs]).mean(dim=0)
+
+
+figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
+for name, (left, right) in {
+    "the subject's, twice": ("subject", "subject"),
+    "after “near”, twice": ("after near", "after near"),
+    "one of each": ("subject", "after near"),
+}.items():
+    axis.plot(mean_similarity(jobs[left], jobs[right]), "o-", label=name)
+axis.set(xlabel="blocks", ylabel="cosine", xticks=range(3), title="“the” and “the”, by their place in the sentence")
+axis.legend()
+plt.show()
+
+# %% [markdown]
+# ## 6. From logits to a choice
 #
 # ★★★ · about 35 minutes
 #
@@ -799,7 +924,7 @@ axes[0].set_ylabel("probability")
 plt.show()
 
 # %% [markdown]
-# ## 6. The model writes
+# ## 7. The model writes
 #
 # ★★☆ · about 30 minutes
 #
@@ -895,7 +1020,7 @@ for temperature in (0.0, 0.8, 3.0):
         print("   ", " ".join(WORDS[token] for token in row[1:]))
 
 # %% [markdown]
-# ## 7. The encoder–decoder
+# ## 8. The encoder–decoder
 #
 # ★★★ · about 40 minutes
 #
@@ -999,7 +1124,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 8. What the decoder reads in training
+# ## 9. What the decoder reads in training
 #
 # ★☆☆ · about 10 minutes
 #
@@ -1047,7 +1172,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 9. The model translates
+# ## 10. The model translates
 #
 # ★★☆ · about 25 minutes
 #
@@ -1174,7 +1299,7 @@ figure.colorbar(shown)
 plt.show()
 
 # %% [markdown]
-# ## 10. An image as a row of patches
+# ## 11. An image as a row of patches
 #
 # ★★☆ · about 20 minutes
 #
@@ -1240,7 +1365,7 @@ expect(
 expect(list(patchify(torch.zeros(1, 3, 224, 224), 16).shape), [1, 196, 768], hint="The lecture's 196 patches of 768.")
 
 # %% [markdown]
-# ## 11. The same thing as a convolution
+# ## 12. The same thing as a convolution
 #
 # ★☆☆ · about 15 minutes
 #
@@ -1297,7 +1422,7 @@ expect(
 )
 
 # %% [markdown]
-# ## 12. The model looks
+# ## 13. The model looks
 #
 # ★☆☆ · about 20 minutes
 #
@@ -1424,7 +1549,253 @@ for axis, image, name in zip(axes[1:], images, seen.tolist(), strict=False):
 plt.show()
 
 # %% [markdown]
-# ## 13. Find the error in the notes
+# ## 14. How far a head looks
+#
+# ★★☆ · about 20 minutes
+#
+# A convolution knows what is near: its kernel touches neighbours and nothing else. A transformer has no such idea. To
+# it patch 0 and patch 1 are as far apart as patch 0 and patch 195, and in the row of tokens the patch *below* stands a
+# whole grid row later. All it has is one learned vector a position. Whether heads look near or far, and whether the
+# positions come to know that the image has two dimensions, is for training to decide.
+#
+# The paper of the vision transformer measures that, head by head: the **mean attention distance**. With $a_{nm}$ the
+# weight that patch $n$ gives to patch $m$, and $(r, s)$ a patch's row and column in the grid,
+#
+# $$\text{distance} = \frac1N\sum_n\sum_m a_{nm}\,\sqrt{(r_n-r_m)^2 + (s_n-s_m)^2}$$
+#
+# in patches (the paper multiplies by $P$ and has pixels). The patches are in the order of `patchify`: left to right,
+# then down, so patch $n$ of a grid with `columns` columns has a row and a column that you can work out from $n$.
+#
+# **Predict first.** A head that always looks at the patch itself: which distance? And on a grid of $2\times2$, one that
+# looks everywhere evenly?
+
+
+# %% question="attention_distance"
+def attention_distance(weights, columns):
+    """The mean distance, in patches, from which heads of a vision transformer collect (Dosovitskiy et al., 2020).
+
+    Args:
+        weights: [..., N, N], attention weights, each row sums to 1; patches left to right, then down.
+        columns: how many patches stand beside each other in the grid; N is a multiple of it.
+
+    Returns:
+        [...] in the dtype of weights: the Euclidean distance in the grid between the patch that looks and the patch
+        that is looked at, weighted by the attention, and averaged over the N patches that look.
+
+    Raises:
+        ValueError: the last two axes differ, or columns is below 1 or does not divide N; the sizes in the message.
+    """
+    ### BEGIN SOLUTION
+    n_q, n_k = weights.shape[-2:]
+    if n_q != n_k or columns < 1 or n_k % columns:
+        raise ValueError(f"weights of {n_q} x {n_k} patches do not belong to a grid with {columns} columns")
+    patch = torch.arange(n_k)
+    places = torch.stack([patch // columns, patch % columns], dim=-1).to(weights.dtype)  # [N, 2]: row, column
+    distances = (places[:, None] - places).pow(2).sum(dim=-1).sqrt()  # [N, N]
+    return (weights * distances).sum(dim=-1).mean(dim=-1)
+    ### END SOLUTION
+
+
+# %% check="attention_distance"
+at_the_first = torch.zeros(4, 4)
+at_the_first[:, 0] = 1.0  # every patch looks at patch 0
+expect(
+    attention_distance(at_the_first, 2),
+    torch.tensor((0 + 1 + 1 + math.sqrt(2)) / 4),
+    hint="The grid is 2 x 2: its corners are 0, 1, 1 and √2 away from patch 0. Four patches look.",
+)
+expect(
+    attention_distance(at_the_first, 4),
+    torch.tensor((0 + 1 + 2 + 3) / 4),
+    hint="The same weights on a grid of one row.",
+)
+expect(attention_distance(torch.eye(6).expand(2, 3, 6, 6), 3), torch.zeros(2, 3), hint="Nobody looks away: 0 a head.")
+expect(attention_distance(torch.full((4, 4), 0.25), 2), torch.tensor((0 + 1 + 1 + math.sqrt(2)) / 4), hint="Evenly.")
+
+# %% [markdown]
+# ### Positions discover the grid
+#
+# Can vectors that begin as random numbers find out that there are rows and columns? Here is an attention that sees
+# positions only: its weights are made of 49 learned vectors, one for each pixel of a $7\times7$ image. Its task is to
+# clean noisy images of soft spots, by a weighted mean of pixels. Nothing tells it which pixels are neighbours. On the
+# right, each little picture belongs to one place and shows how similar its position is to all others.
+
+# %% demo="positions_find_the_grid"
+import matplotlib.pyplot as plt
+
+g, side = torch.Generator().manual_seed(4), 7
+
+
+def spots(num_images):
+    """Clean and noisy images, [B, 49] each."""
+    coarse = torch.randn(num_images, 1, 4, 4, generator=g)
+    clean = torch.nn.functional.interpolate(coarse, size=(side, side), mode="bilinear", align_corners=True).flatten(1)
+    return clean, clean + 0.5 * torch.randn(clean.shape, generator=g)
+
+
+places = 0.1 * torch.randn(side * side, 16, generator=g)  # [N, D]
+ask, offer = torch.randn(16, 16, generator=g) / 4, torch.randn(16, 16, generator=g) / 4
+learned_grid = [tensor.requires_grad_() for tensor in (places, ask, offer)]
+optimizer, distances = torch.optim.Adam(learned_grid, lr=1e-2), []
+for _ in range(300):
+    clean, noisy = spots(64)
+    weights = torch.softmax((places @ ask) @ (places @ offer).T / 4, dim=-1)  # [N, N]
+    loss = (noisy @ weights.T - clean).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    distances.append(attention_distance(weights.detach(), side).item())
+print(f"mean distance {distances[0]:.2f} patches at the start, as if it looked evenly; {distances[-1]:.2f} at the end")
+direction = places.detach() / places.detach().norm(dim=-1, keepdim=True)
+alike = (direction @ direction.T).view(side, side, side, side)
+figure = plt.figure(figsize=(10, 4.2), layout="constrained")
+left, right = figure.subfigures(1, 2)
+axis = left.subplots()
+axis.plot(distances)
+axis.set(xlabel="step", ylabel="mean distance (patches)", title="It learns to look near", ylim=(0, None))
+for row, axes in enumerate(right.subplots(4, 4)):
+    for column, axis in enumerate(axes):
+        axis.imshow(alike[2 * row, 2 * column], cmap="viridis", vmin=-1, vmax=1)
+        axis.set(xticks=[], yticks=[])
+right.suptitle("Which positions are similar?")
+plt.show()
+
+# %% [markdown]
+# ## 15. A trained model learns another task
+#
+# ★★☆ · about 30 minutes
+#
+# **Pre-training** teaches a model something general on much data. **Fine-tuning** starts from those parameters, not
+# from random ones, and goes on with little data of the task that one cares about. For a classifier that takes three
+# decisions:
+#
+# 1. *What is new.* The old head answers another question, and has another number of classes. It is thrown away, and a
+#    head of zeros takes its place: `w_head` $[D, \text{classes}]$ and `b_head`. All else is carried over.
+# 2. *What is frozen.* Training the head alone is cheap (no gradient has to go down through the blocks) and cannot
+#    spoil what was learned. Frozen parameters come out exactly as they went in.
+# 3. *How far each part may move.* Where the body is trained too, it is good already and wants small steps, while the
+#    head begins at nothing. So each group of parameters has a step size of its own: a *learning rate group*.
+#
+# `rates` says 2 and 3 in one: a dict from names in `params` to step sizes, `{"w_head": 0.5, "b_head": 0.5}` for the
+# head alone. A name that is not there is frozen. A step is plain gradient descent on the mean cross-entropy of all the
+# images, as in question 4.
+#
+# **Predict first.** All groups are trained, and the head is zero. Which parameters does the *first* step change?
+
+
+# %% question="fine_tune"
+def fine_tune(params, images, labels, num_classes, config, rates, steps):
+    """Train a pre-trained vision transformer on another task, with a new head and a step size for each group.
+
+    Args:
+        params: pre-trained parameters of vit_logits, plain tensors. They, the dicts and the lists stay as they were.
+        images: [B, C, H, W].
+        labels: int64 [B], classes of the new task.
+        num_classes: how many classes it has.
+        config: as in vit_logits.
+        rates: dict from names in params ("positions", "blocks", "w_head", …), at least one, to the step size of all
+            tensors under that name. What has no entry is frozen: no gradient is computed for it, and its values stay
+            exactly as they were.
+        steps: how many steps of gradient descent on the mean cross-entropy of all images; 0 only puts the new head on.
+
+    Returns:
+        (losses, new_params): a list with the loss before each step, Python floats; and parameters with the names and
+        the nesting of params, detached, whose w_head [D, num_classes] and b_head [num_classes] began as zeros (also
+        where they are frozen).
+
+    Raises:
+        ValueError: rates has a name that params has not (the name in the message) or a step size below 0 (the size);
+            a label is outside 0 … num_classes - 1 (the label and num_classes).
+    """
+    ### BEGIN SOLUTION
+    for name, rate in rates.items():
+        if name not in params:
+            raise ValueError(f"there are no parameters called {name!r}")
+        if rate < 0:
+            raise ValueError(f"the step size of {name} must not be negative, got {rate}")
+    check_ids(labels, num_classes)
+    zeros = params["w_head"].new_zeros  # in the dtype of the old head
+    params = params | {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}
+    losses = []
+    for _ in range(steps):
+        leaves = {name: [w.clone().requires_grad_() for w in list_tensors(params[name])] for name in rates}
+        trained = {name: with_tensors(params[name], leaves[name]) for name in rates}
+        loss = torch.nn.functional.cross_entropy(vit_logits(images, params | trained, config), labels)
+        loss.backward()  # reaches the leaves, and nothing that is frozen
+        losses.append(loss.item())
+        for name, rate in rates.items():
+            stepped = [w.detach() - rate * w.grad for w in leaves[name]]
+            params = params | {name: with_tensors(params[name], stepped)}
+    return losses, params
+    ### END SOLUTION
+
+
+# %% check="fine_tune"
+plain = ModelConfig(1, 2, 0, 1, 2, 4, context_length=2, patch=1)
+trained_before = {
+    "w_patch": torch.tensor([[1.0, 0.0]]),
+    "b_patch": torch.zeros(2),
+    "positions": torch.tensor([[0.0, 0.0], [0.0, 9.0]]),
+    "blocks": [],
+    "lnf_gamma": torch.tensor([1.0, 3.0]),
+    "lnf_beta": torch.zeros(2),
+    "w_head": torch.ones(2, 3),
+    "b_head": torch.ones(3),
+}
+# The image becomes (1, -3), as in question 13. A head of zeros says (1/2, 1/2); the label is 0, so the gradient at
+# the logits is (-1/2, 1/2).
+one_image, one_label = torch.tensor([[[[4.0, 15.0]]]]), torch.tensor([0])
+losses, tuned = fine_tune(trained_before, one_image, one_label, 2, plain, {"w_head": 1.0, "b_head": 0.5}, steps=1)
+expect(len(losses), 1, hint="One step: a list with one loss.")
+expect(losses[0], math.log(2.0), hint="A head of zeros does not know anything: log 2, before the step.")
+expect(
+    tuned["w_head"],
+    torch.tensor([[0.5, -0.5], [-1.5, 1.5]]),
+    atol=1e-4,
+    hint="(1, −3) times (1/2, −1/2). 1.5 in the first place? Then the old head is still there.",
+)
+expect(tuned["b_head"], torch.tensor([0.25, -0.25]), hint="b_head has a step size of its own.")
+expect(tuned["lnf_gamma"], torch.tensor([1.0, 3.0]), hint="It has no entry in rates: frozen.")
+expect(trained_before["w_head"], torch.ones(2, 3), hint="The parameters that came in were changed.")
+
+# %% [markdown]
+# Your model of question 13 knows stripes and checks. The new task has two classes: horizontal stripes above vertical
+# ones, and vertical above horizontal. And there are **24** images to learn it from. Four ways, tested on 500 new
+# images. Compare what each has learned about the 24 with what it is worth.
+
+# %% demo="fine_tuning"
+g = torch.Generator().manual_seed(9)
+
+
+def halves(num_images):
+    """images [B, 1, 12, 12] whose upper third has other stripes than the rest, and their kinds [B]."""
+    kind = torch.randint(0, 2, (num_images,), generator=g)
+    phase = torch.randint(0, 4, (num_images, 2), generator=g)
+    rows = ((torch.arange(12) + phase[:, :1]) // 2 % 2)[:, :, None].expand(-1, 12, 12)
+    columns = ((torch.arange(12) + phase[:, 1:]) // 2 % 2)[:, None, :].expand(-1, 12, 12)
+    horizontal = (torch.arange(12) < 4)[:, None] ^ (kind == 1)[:, None, None]  # [B, 12, 1]
+    noise = 0.7 * torch.randn(num_images, 12, 12, generator=g)
+    return (2.0 * torch.where(horizontal, rows, columns) - 1 + noise)[:, None], kind
+
+
+few_images, few_kinds = halves(24)
+new_images, new_kinds = halves(500)
+head = {"w_head": 0.5, "b_head": 0.5}
+ways = {
+    "from random numbers": (random_vit(eyes, 1, 9, 3, seed=1), dict.fromkeys(seeing, 0.1)),
+    "the head alone": (seeing, head),
+    "all of it, the body in small steps": (seeing, dict.fromkeys(seeing, 0.03) | head),
+    "all of it in large steps": (seeing, dict.fromkeys(seeing, 0.5)),
+}
+print(f"{'':36}{'numbers trained':>16}{'loss on the 24':>16}{'right of 500':>14}")
+for name, (start, rates) in ways.items():
+    losses, tuned = fine_tune(start, few_images, few_kinds, 2, eyes, rates, steps=80)
+    right = (vit_logits(new_images, tuned, eyes).argmax(dim=-1) == new_kinds).float().mean()
+    trained = sum(tensor.numel() for group in rates for tensor in list_tensors(tuned[group]))
+    print(f"{name:36}{trained:16}{losses[-1]:16.3f}{right:14.0%}")
+
+# %% [markdown]
+# ## 16. Find the error in the notes
 #
 # ★★☆ · about 25 minutes
 #
@@ -1489,7 +1860,7 @@ for claim in (213, 214, 189):
     print(f"{claim}M with 12 blocks:", explain_model_size(claim, 12, 1024, 35_500, 37_500))
 
 # %% [markdown] written="parallel_and_sequential" points=5
-# ## 14. In your own words
+# ## 17. In your own words
 #
 # Your `decoder_lm` is the same function in `train_step` and in `generate`. In training one call scores all $N$
 # positions; in writing, $N$ tokens take $N$ calls. (a) What makes it legitimate that one call trains all positions,

@@ -89,7 +89,8 @@ def test_batch_norm(key: SimpleNamespace, training: bool) -> None:
     layer.load_state_dict({**state, "num_batches_tracked": torch.tensor(0)})
     y, new_mean, new_var = key.batch_norm(x, gamma, beta, mean, var, training, momentum=0.3, eps=0.1)
     same(y, layer(x.flatten(0, 1)).unflatten(0, (B, N)))
-    assert layer.running_mean is not None and layer.running_var is not None
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
     same(new_mean, layer.running_mean)
     same(new_var, layer.running_var)
 

@@ -273,6 +273,79 @@ def walks_through_the_nest_itself(params, ids, config, lr):
     return loss.item(), new
 
 
+# ── similarity_by_layer ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _stream(ids, place, params, config):
+    """The rows [L + 1, D] of one word, from a text that ends with it: a causal model reads no further."""
+    if place < 0 or place >= ids.shape[0]:
+        raise ValueError(f"place {place}, {ids.shape[0]} words")
+    if ids.shape[0] > config.context_length:
+        raise ValueError(f"{ids.shape[0]} > {config.context_length}")
+    check_ids(ids, config.vocab_size)
+    read = ids[: place + 1]
+    x = params["embed"][read]
+    seen = [x[-1]]
+    x = (x + params["positions"][: place + 1])[None]
+    for block in params["blocks"]:
+        x = pre_norm_block(x, block, config.num_heads, torch.ones(place + 1, place + 1, dtype=torch.bool).tril())
+        seen.append(x[0, -1])
+    return seen
+
+
+@alternate("similarity_by_layer")
+def reads_no_further_than_the_word(first, i, second, j, params, config):
+    answer = []
+    for u, v in zip(_stream(first, i, params, config), _stream(second, j, params, config), strict=True):
+        length = torch.sqrt(u @ u) * torch.sqrt(v @ v)
+        answer.append(torch.dot(u, v) / length if length > 0 else torch.zeros_like(length))
+    return torch.stack(answer)
+
+
+@alternate("similarity_by_layer")
+def pads_both_texts_into_one_batch(first, i, second, j, params, config):
+    longest = max(len(first), len(second))
+    for ids, place in ((first, i), (second, j)):
+        if place not in range(len(ids)):
+            raise ValueError(f"no place {place} among {len(ids)}")
+        check_ids(ids, config.vocab_size)
+    if longest > config.context_length:
+        raise ValueError(f"{longest} words, context {config.context_length}")
+    batch = torch.zeros(2, longest, dtype=torch.int64)
+    batch[0, : len(first)], batch[1, : len(second)] = first, second
+    here = (torch.arange(2), torch.tensor([i, j]))
+    x = torch.nn.functional.embedding(batch, params["embed"])
+    pairs = [x[here]]
+    x = x + params["positions"][torch.arange(longest)]
+    for block in params["blocks"]:
+        x = pre_norm_block(x, block, config.num_heads, causal_mask(longest))
+        pairs.append(x[here])
+    pairs = torch.nn.functional.normalize(torch.stack(pairs), dim=-1)
+    return (pairs[:, 0] * pairs[:, 1]).sum(-1)
+
+
+@alternate("similarity_by_layer")
+def cuts_the_model_after_each_block(first, i, second, j, params, config):
+    def vector(ids, place, depth):
+        decoder_lm(ids[None], {**params, "blocks": []}, config)  # refuses what does not fit
+        if not -1 < place < len(ids):
+            raise ValueError(f"{place} in {len(ids)}")
+        if depth == 0:
+            return params["embed"][ids[place]]
+        x = (params["embed"][ids] + params["positions"][: len(ids)]).unsqueeze(0)
+        for block in params["blocks"][:depth]:
+            normed = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
+            x = x + self_attention_of(normed, block, config.num_heads, causal_mask(len(ids)))
+            x = x + mlp_of(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
+        return x[0][place]
+
+    rows = []
+    for depth in range(len(params["blocks"]) + 1):
+        u, v = vector(first, i, depth), vector(second, j, depth)
+        rows.append((u * v).sum() / torch.clamp(torch.linalg.norm(u) * torch.linalg.norm(v), min=1e-30))
+    return torch.stack(rows)
+
+
 # ── filtered_probabilities ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -696,6 +769,118 @@ def embeds_with_a_convolution(images, params, config):
         x = pre_norm_block(x, block, config.num_heads)
     x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
     return torch.nn.functional.linear(x.sum(dim=1) / x.shape[1], params["w_head"].T, params["b_head"])
+
+
+# ── attention_distance ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@alternate("attention_distance")
+def adds_pair_by_pair(weights, columns):
+    n, keys = weights.size(-2), weights.size(-1)
+    if n != keys or columns <= 0 or n % columns != 0:
+        raise ValueError(f"{n}, {keys}, {columns}")
+    total = torch.zeros_like(weights[..., 0, 0])
+    for a in range(n):
+        for b in range(n):
+            far = math.hypot(a // columns - b // columns, a % columns - b % columns)
+            total = total + far * weights[..., a, b]
+    return total / n
+
+
+@alternate("attention_distance")
+def distances_by_cdist(weights, columns):
+    n = weights.shape[-1]
+    if columns < 1 or weights.shape[-2] != n or n % columns:
+        raise ValueError(f"{tuple(weights.shape)} on {columns} columns")
+    grid = torch.cartesian_prod(torch.arange(n // columns), torch.arange(columns)).to(weights.dtype)
+    return torch.einsum("...nm,nm->...", weights, torch.cdist(grid, grid)) / n
+
+
+@alternate("attention_distance")
+def distances_as_complex_numbers(weights, columns):
+    *_, n, m = weights.shape
+    if n != m or columns < 1 or m % columns > 0:
+        raise ValueError(f"a grid with {columns} columns, and {n} x {m} weights")
+    down, right = torch.meshgrid(torch.arange(m // columns), torch.arange(columns), indexing="ij")
+    point = torch.complex(right.flatten().double(), down.flatten().double())
+    far = (point.unsqueeze(1) - point.unsqueeze(0)).abs().to(weights.dtype)
+    return (weights * far).flatten(-2).sum(-1) / m
+
+
+# ── fine_tune ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _start(params, labels, num_classes, rates):
+    """The parameters with a new head, once the arguments are looked through."""
+    strange = sorted(set(rates) - set(params))
+    if strange:
+        raise ValueError(f"unknown: {strange}")
+    if min(rates.values()) < 0:
+        raise ValueError(f"step sizes: {sorted(rates.values())}")
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(f"labels {labels.min().item()} … {labels.max().item()} for {num_classes} classes")
+    new = dict(params)
+    new["w_head"] = torch.zeros(params["w_head"].shape[0], num_classes, dtype=params["w_head"].dtype)
+    new["b_head"] = torch.zeros(num_classes, dtype=params["w_head"].dtype)
+    return new
+
+
+@alternate("fine_tune")
+def asks_for_the_gradients_it_needs(params, images, labels, num_classes, config, rates, steps):
+    new, losses = _start(params, labels, num_classes, rates), []
+    rate_of = [rates[name] for name in rates for _ in list_tensors(new[name])]
+    for _ in range(steps):
+        group = {name: new[name] for name in rates}
+        leaves = [w.detach().clone().requires_grad_(True) for w in list_tensors(group)]
+        logits = vit_logits(images, {**new, **with_tensors(group, leaves)}, config)
+        loss = -torch.log_softmax(logits, dim=-1)[torch.arange(len(labels)), labels].mean()
+        gradients = torch.autograd.grad(loss, leaves)
+        with torch.no_grad():
+            stepped = [w - r * g for w, r, g in zip(leaves, rate_of, gradients, strict=True)]
+        new = {**new, **with_tensors(group, stepped)}
+        losses.append(float(loss))
+    return losses, {name: with_tensors(node, [w.detach() for w in list_tensors(node)]) for name, node in new.items()}
+
+
+@alternate("fine_tune")
+def lets_an_optimizer_keep_the_groups(params, images, labels, num_classes, config, rates, steps):
+    new, losses = _start(params, labels, num_classes, rates), []
+    copies = {name: with_tensors(node, [w.detach().clone() for w in list_tensors(node)]) for name, node in new.items()}
+    groups = []
+    for name, rate in rates.items():
+        tensors = list_tensors(copies[name])
+        for w in tensors:
+            w.requires_grad_()
+        groups.append({"params": tensors, "lr": float(rate)})
+    optimizer = torch.optim.SGD([group for group in groups if group["params"]], lr=0.0)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(vit_logits(images, copies, config), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    for node in copies.values():
+        for w in list_tensors(node):
+            w.requires_grad_(False)
+    return losses, copies
+
+
+@alternate("fine_tune")
+def steps_in_a_loop_of_its_own(params, images, labels, num_classes, config, rates, steps):
+    new, losses = _start(params, labels, num_classes, rates), []
+    while len(losses) < steps:
+        asked = {name: rates.get(name, 0) for name in new}
+        leaves = {name: list_tensors(new[name]) for name in new}
+        for name in rates:
+            leaves[name] = [w.clone().detach().requires_grad_() for w in leaves[name]]
+        full = {name: with_tensors(new[name], leaves[name]) for name in new}
+        logits = vit_logits(images, full, config)
+        loss = (logits.logsumexp(-1) - logits.gather(1, labels[:, None])[:, 0]).mean()
+        loss.backward()
+        losses.append(loss.detach().item())
+        for name in rates:
+            new[name] = with_tensors(new[name], [w.detach() - asked[name] * w.grad for w in leaves[name]])
+    return losses, new
 
 
 # ── explain_model_size ───────────────────────────────────────────────────────────────────────────────────────

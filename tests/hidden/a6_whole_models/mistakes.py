@@ -678,6 +678,213 @@ def takes_any_step_size(params, ids, config, lr):
     return loss.item(), _stepped(params, leaves, gradients, lr)
 
 
+# ── similarity_by_layer ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Entry 0 is about the table. One word at two places has one row there: no position yet.",
+    replace=("depths = [rows[place]]", 'depths = [rows[place] + params["positions"][place]]'),
+    keeps=0.5,
+)
+def adds_positions_to_the_table(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The stream that enters the first block has positions: a word at another place is not the same there.",
+    replace=('(rows + params["positions"][:n]).unsqueeze(0)', "rows.unsqueeze(0)"),
+)
+def compares_without_positions(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Words behind the place change your answer. Which words may a block of this model look at?",
+    replace=(
+        "pre_norm_block(x, block, config.num_heads, causal_mask(n))",
+        "pre_norm_block(x, block, config.num_heads)",
+    ),
+)
+def reads_what_comes_later(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The blocks of this model are pre-norm: yours normalize the stream itself.",
+    replace=("pre_norm_block(", "post_norm_block("),
+)
+def follows_post_norm_blocks(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The stream is compared as it leaves a block. Yours has gone through the final norm.",
+    replace=(
+        "depths.append(x[0, place])",
+        'depths.append(layer_norm(x, params["lnf_gamma"], params["lnf_beta"])[0, place])',
+    ),
+)
+def normalizes_before_comparing(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The last entry is about the stream after the last block, before the final norm.",
+    replace=(
+        "return torch.stack(depths)",
+        """
+if len(depths) > 1:
+    depths[-1] = layer_norm(depths[-1], params["lnf_gamma"], params["lnf_beta"])
+return torch.stack(depths)
+""",
+    ),
+    keeps=0.5,
+)
+def normalizes_the_last_depth(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Your numbers grow with the vectors: a dot product. A cosine divides by both lengths.",
+    replace=(
+        "torch.nn.functional.cosine_similarity(at_each_depth(first, i), at_each_depth(second, j), dim=-1)",
+        "(at_each_depth(first, i) * at_each_depth(second, j)).sum(dim=-1)",
+    ),
+)
+def multiplies_without_dividing(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="A vector of zeros has length 0, and 0/0 is NaN. Its cosine is 0 here.",
+    replace=(
+        "return torch.nn.functional.cosine_similarity(at_each_depth(first, i), at_each_depth(second, j), dim=-1)",
+        """
+u, v = at_each_depth(first, i), at_each_depth(second, j)
+return (u * v).sum(dim=-1) / (u.norm(dim=-1) * v.norm(dim=-1))
+""",
+    ),
+    keeps=0.5,
+)
+def divides_zero_by_zero(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="A distance is small where two words are alike. A similarity is asked for: 1 for equal vectors.",
+    replace=("return torch.nn.functional", "return 1 - torch.nn.functional"),
+)
+def returns_a_distance_of_words(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Both words are taken at the same place. The second stands at j in its own text.",
+    replace=(
+        "at_each_depth(second, j)",
+        "at_each_depth(second, i if 0 <= i < len(second) and 0 <= j < len(second) else j)",
+    ),
+)
+def looks_at_one_place_in_both(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The last word of each text is compared, wherever i and j point.",
+    replace=[("rows[place]", "rows[-1]"), ("x[0, place]", "x[0, -1]")],
+)
+def compares_the_last_words(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Your vectors are means over the whole text. The vector at the word's place is meant.",
+    replace=[("rows[place]", "rows.mean(dim=0)"), ("x[0, place]", "x[0].mean(dim=0)")],
+)
+def compares_whole_texts(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Your entries are what goes into each block. Entry l is what comes out of block l.",
+    replace=[
+        ("depths.append(x[0, place])", "pass"),
+        (
+            "x = pre_norm_block(x, block, config.num_heads, causal_mask(n))",
+            """
+depths.append(x[0, place])
+x = pre_norm_block(x, block, config.num_heads, causal_mask(n))
+""",
+        ),
+    ],
+)
+def looks_in_front_of_each_block(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="The static entry is missing: L blocks have L + 1 depths, and the table is the first.",
+    replace=("at_each_depth(second, j), dim=-1)", "at_each_depth(second, j), dim=-1)[min(1, len(params['blocks'])) :]"),
+    keeps=0.5,
+)
+def leaves_the_table_out(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Only the two ends are there. The stream is compared after every block.",
+    replace=(
+        "return torch.stack(depths)",
+        "return torch.stack([depths[0], depths[-1]] if len(depths) > 1 else depths)",
+    ),
+    keeps=0.5,
+)
+def returns_both_ends_only(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="A place that the text does not have should be a ValueError. −1 fetches the last word.",
+    replace=(
+        "if not 0 <= place < n:",
+        """
+place = max(-n, min(place, n - 1))
+if False:
+""",
+    ),
+    keeps=0.5,
+)
+def takes_any_place(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="Places are checked at one end only. They begin at 0 and end at N − 1.",
+    replace=("if not 0 <= place < n:", "if place > n - 1:"),
+    keeps=0.5,
+)
+def takes_negative_places(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="A text above the context length should be a ValueError that names both lengths.",
+    replace=("if n > config.context_length:", "if False:"),
+    keeps=0.5,
+)
+def compares_texts_of_any_length(): ...
+
+
+@mistake(
+    "similarity_by_layer",
+    hint="An id outside the vocabulary should be a ValueError with the id.",
+    replace=("check_ids(ids, config.vocab_size)", 'ids = ids.clamp(0, len(params["embed"]) - 1)'),
+    keeps=0.5,
+)
+def compares_any_ids(): ...
+
+
 # ── filtered_probabilities ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -1906,6 +2113,464 @@ def takes_images_of_any_size(images, params, config):
     patches = patches[:, :n, :width]
     x = patches @ params["w_patch"][: patches.shape[2]] + params["b_patch"] + params["positions"][: patches.shape[1]]
     return _head(_last_norm(_see(x, params, config), params).mean(dim=1), params)
+
+
+# ── attention_distance ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@mistake(
+    "attention_distance",
+    hint="Your distance counts steps along rows and columns. The straight way across a square is √2 long.",
+    replace=(".pow(2).sum(dim=-1).sqrt()", ".abs().sum(dim=-1)"),
+    keeps=0.5,
+)
+def walks_around_the_corner(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The larger of the two differences is not the distance: across a square it is √2, not 1.",
+    replace=(".pow(2).sum(dim=-1).sqrt()", ".abs().amax(dim=-1)"),
+    keeps=0.5,
+)
+def takes_the_larger_difference(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The root is missing: a patch that is 3 away counts as 9.",
+    replace=(".sqrt()", ""),
+    keeps=0.5,
+)
+def averages_squared_distances(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The root stands outside the average. Distances are averaged, not their squares.",
+    replace=[(".sqrt()", ""), (".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).mean(dim=-1).sqrt()")],
+    keeps=0.5,
+)
+def takes_the_root_at_the_end(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="That is the distance in the row of tokens. The patch below is one patch away in the image.",
+    replace=("torch.stack([patch // columns, patch % columns], dim=-1)", "patch[:, None]"),
+)
+def measures_along_the_tokens(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="columns is how many patches stand beside each other. Your grid has that many rows.",
+    replace=(
+        "torch.stack([patch // columns, patch % columns], dim=-1)",
+        "torch.stack([patch // (n_k // columns), patch % (n_k // columns)], dim=-1)",
+    ),
+    keeps=0.5,
+)
+def takes_columns_for_rows(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Your grid is square whatever columns says.",
+    replace=(
+        "torch.stack([patch // columns, patch % columns], dim=-1)",
+        "torch.stack([patch // math.isqrt(n_k), patch % math.isqrt(n_k)], dim=-1)",
+    ),
+    keeps=0.5,
+)
+def assumes_a_square_grid(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Only the column counts in your distance. Rows are as far apart.",
+    replace=("torch.stack([patch // columns, patch % columns], dim=-1)", "torch.stack([patch % columns], dim=-1)"),
+    keeps=0.5,
+)
+def forgets_the_rows(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The distances of all patches that look are added up. Their mean is asked for.",
+    replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1).sum(dim=-1)"),
+    keeps=0.5,
+)
+def adds_up_all_queries(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The weights of a row sum to 1 already: over the patches that are looked at, add; do not average.",
+    replace=(".sum(dim=-1).mean(dim=-1)", ".mean(dim=-1).mean(dim=-1)"),
+    keeps=0.5,
+)
+def averages_over_the_keys_too(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="One number for all heads. Each head has a distance of its own.",
+    replace=(
+        "(weights * distances).sum(dim=-1).mean(dim=-1)",
+        "(weights * distances).sum(dim=-1).mean().expand(weights.shape[:-2])",
+    ),
+    keeps=0.5,
+)
+def averages_over_the_heads(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Your distance is one a patch. The mean over the patches that look is missing.",
+    replace=(".sum(dim=-1).mean(dim=-1)", ".sum(dim=-1)"),
+    keeps=0.5,
+)
+def keeps_one_distance_a_patch(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Only the patch with the largest weight counts in your answer. All are weighted by their attention.",
+    replace=("(weights * distances)", "(torch.nn.functional.one_hot(weights.argmax(dim=-1), n_k) * distances)"),
+)
+def follows_the_largest_weight(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The weights play no part: every head has the same distance in your answer.",
+    replace=("(weights * distances)", "(weights.mean(dim=-1, keepdim=True) * distances)"),
+)
+def distance_without_the_weights(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The weight on the patch itself counts too, at distance 0. Yours is left out, and the rest renormalized.",
+    replace=(
+        "return (weights * distances).sum(dim=-1).mean(dim=-1)",
+        """
+away = weights * (1 - torch.eye(n_k, dtype=weights.dtype))
+weights = away / away.sum(dim=-1, keepdim=True).clamp(min=1e-12)
+return (weights * distances).sum(dim=-1).mean(dim=-1)
+""",
+    ),
+    keeps=0.5,
+)
+def leaves_out_the_patch_itself(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="The distance is divided by the size of the grid. It is asked for in patches.",
+    replace=("(weights * distances)", "(weights * distances / distances.amax().clamp(min=1))"),
+)
+def measures_in_shares_of_the_image(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="float32 weights give a float64 distance: the dtype of weights should come out.",
+    replace=(".to(weights.dtype)", ".double()"),
+    keeps=0.5,
+)
+def measures_in_float64(): ...
+
+
+@mistake(
+    "attention_distance",
+    hint="Weights that do not belong to such a grid should be a ValueError with the sizes.",
+    replace=(
+        "if n_q != n_k or columns < 1 or n_k % columns:",
+        """
+columns, weights = max(columns, 1), weights[..., : min(n_q, n_k), : min(n_q, n_k)]
+n_k = weights.shape[-1]
+if False:
+""",
+    ),
+    keeps=0.5,
+)
+def measures_any_grid(): ...
+
+
+# ── fine_tune ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@mistake(
+    "fine_tune",
+    hint="The old head is still there: with the old classes, and what it said about them. The new one begins as zeros.",
+    replace=(
+        'params = params | {"w_head": zeros(len(params["w_head"]), num_classes), "b_head": zeros(num_classes)}',
+        """
+spare = zeros(len(params["w_head"]), num_classes)
+params = params | {
+    "w_head": torch.cat([params["w_head"], spare], dim=1)[:, :num_classes],
+    "b_head": torch.cat([params["b_head"], spare[0]])[:num_classes],
+}
+""",
+    ),
+)
+def keeps_the_old_head(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The new head is made of random numbers. It begins as zeros, so that the first loss is log C.",
+    replace=(
+        'zeros(len(params["w_head"]), num_classes)',
+        '(zeros(len(params["w_head"]), num_classes) + torch.linspace(-1, 1, num_classes))',
+    ),
+)
+def begins_with_another_head(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="b_head still has what it learned for the old classes.",
+    replace=(
+        '"b_head": zeros(num_classes)}',
+        '"b_head": torch.cat([params["b_head"], zeros(num_classes)])[:num_classes]}',
+    ),
+    keeps=0.5,
+)
+def keeps_the_old_bias(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="Parameters without an entry in rates move as well. Without an entry means frozen.",
+    replace=(
+        "losses = []",
+        """
+losses = []
+rates = dict.fromkeys(params, max(rates.values())) | rates
+""",
+    ),
+)
+def trains_what_is_frozen(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="rates plays no part in which parameters move: only the head is trained, whatever it says.",
+    replace=(
+        "losses = []",
+        """
+losses = []
+rates = {"w_head": 0.0, "b_head": 0.0} | {n: r for n, r in rates.items() if "head" in n}
+""",
+    ),
+)
+def trains_the_head_whatever_is_asked(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="One step size serves all groups. Each has its own.",
+    replace=("- rate * w.grad", "- next(iter(rates.values())) * w.grad"),
+    keeps=0.5,
+)
+def one_step_size_for_all(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The step goes with the gradient: uphill.",
+    replace=("w.detach() - rate * w.grad", "w.detach() + rate * w.grad"),
+)
+def fine_tunes_uphill(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="Gradients of earlier steps are added to those of this step. Each step has its own.",
+    replace=[
+        (
+            "losses = []",
+            """
+losses = []
+sums = {name: [0] * len(list_tensors(params[name])) for name in rates}
+""",
+        ),
+        (
+            "stepped = [w.detach() - rate * w.grad for w in leaves[name]]",
+            """
+sums[name] = [g + w.grad for g, w in zip(sums[name], leaves[name], strict=True)]
+stepped = [w.detach() - rate * g for w, g in zip(leaves[name], sums[name], strict=True)]
+""",
+        ),
+    ],
+    keeps=0.5,
+)
+def adds_up_the_gradients(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The loss is the sum over the images. Their mean is asked for.",
+    replace=("config), labels)", 'config), labels, reduction="sum")'),
+    keeps=0.5,
+)
+def adds_up_the_losses(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The images are taken one by one. A step is made on the mean loss of all of them.",
+    replace=(
+        "loss = torch.nn.functional.cross_entropy(vit_logits(images, params | trained, config), labels)",
+        """
+one = len(losses) % len(labels)
+logits = vit_logits(images[one : one + 1], params | trained, config)
+loss = torch.nn.functional.cross_entropy(logits, labels[one : one + 1])
+""",
+    ),
+)
+def learns_from_one_image_at_a_time(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="All your steps start from the same parameters. Each goes on from what the last one left.",
+    replace=[
+        ("losses = []", "losses, start = [], params"),
+        (
+            "w.clone().requires_grad_() for w in list_tensors(params[name])",
+            "w.clone().requires_grad_() for w in list_tensors(start[name])",
+        ),
+        ("vit_logits(images, params | trained, config)", "vit_logits(images, start | trained, config)"),
+    ],
+    keeps=0.5,
+)
+def starts_again_at_each_step(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="Your list has the losses after the steps. The one before each step is asked for.",
+    replace=[
+        ("losses.append(loss.item())", "pass"),
+        (
+            "params = params | {name: with_tensors(params[name], stepped)}",
+            """
+params = params | {name: with_tensors(params[name], stepped)}
+if name == list(rates)[-1]:
+    losses.append(torch.nn.functional.cross_entropy(vit_logits(images, params, config), labels).item())
+""",
+        ),
+    ],
+    keeps=0.5,
+)
+def lists_the_losses_after_the_steps(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="Only the last loss comes back. A list with one for each step is asked for.",
+    replace=("return losses, params", "return losses[-1:], params"),
+    keeps=0.5,
+)
+def lists_the_last_loss_only(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The losses are tensors. Python floats are asked for, so that nothing keeps the graph.",
+    replace=("losses.append(loss.item())", "losses.append(loss.detach())"),
+    keeps=0.5,
+)
+def lists_losses_as_tensors(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The caller's parameters were changed in place: the pre-trained model is lost.",
+    replace=(
+        "stepped = [w.detach() - rate * w.grad for w in leaves[name]]",
+        """
+olds = list_tensors(params[name])
+stepped = [old.sub_(rate * w.grad) for old, w in zip(olds, leaves[name], strict=True)]
+""",
+    ),
+    keeps=0.5,
+)
+def spoils_the_pre_trained_model(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="The parameters that come back still ask for gradients. They should be plain tensors.",
+    replace=(
+        "return losses, params",
+        """
+asking = {name: [w.clone().requires_grad_() for w in list_tensors(params[name])] for name in rates}
+return losses, params | {name: with_tensors(params[name], asking[name]) for name in rates}
+""",
+    ),
+    keeps=0.5,
+)
+def returns_leaves_that_ask_for_gradients(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="Frozen parameters get gradients as well, which are then thrown away. That costs as much as training them.",
+    replace=(
+        """
+leaves = {name: [w.clone().requires_grad_() for w in list_tensors(params[name])] for name in rates}
+trained = {name: with_tensors(params[name], leaves[name]) for name in rates}
+""",
+        """
+leaves = {name: [w.clone().requires_grad_() for w in list_tensors(params[name])] for name in params}
+trained = {name: with_tensors(params[name], leaves[name]) for name in params}
+""",
+    ),
+    keeps=0.5,
+)
+def computes_gradients_for_the_frozen(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="A name that params does not have is passed over. It is a slip of the caller's, and should be a ValueError.",
+    replace=(
+        """
+for name, rate in rates.items():
+    if name not in params:
+""",
+        """
+rates = {name: rate for name, rate in rates.items() if name in params}
+for name, rate in rates.items():
+    if False:
+""",
+    ),
+    keeps=0.5,
+)
+def passes_over_unknown_names(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="A negative step size goes uphill; the docstring asks for a ValueError.",
+    replace=("if rate < 0:", "if False:"),
+    keeps=0.5,
+)
+def fine_tunes_at_any_rate(): ...
+
+
+@mistake(
+    "fine_tune",
+    hint="A label that is no class should be a ValueError with the label and the number of classes.",
+    replace=("check_ids(labels, num_classes)", "labels = labels.clamp(0, num_classes - 1)"),
+    keeps=0.5,
+)
+def takes_any_label(): ...
 
 
 # ── explain_model_size ───────────────────────────────────────────────────────────────────────────────────────

@@ -92,6 +92,60 @@ def plus_the_gradient(params, ids, config, lr):
     return float(loss), with_tensors(params, updated)
 
 
+# ── embeddings in context ────────────────────────────────────────────────────────────────────────────────────
+
+
+@sample("similarity_by_layer", deserves=("reads_what_comes_later", "takes_any_place", "takes_negative_places"))
+def encoder_habit(first, i, second, j, params, config):
+    result = []
+    streams = []
+    for ids in (first, second):
+        if ids.numel() > config.context_length or ids.max() >= config.vocab_size:
+            raise ValueError(f"{ids.numel()} of {config.context_length}, {ids.max().item()} of {config.vocab_size}")
+        h = params["embed"][ids]
+        states = [h]
+        h = h[None] + params["positions"][None, : ids.numel()]
+        for layer in params["blocks"]:
+            h = pre_norm_block(h, layer, config.num_heads)
+            states.append(h[0])
+        streams.append(states)
+    for a, b in zip(*streams):
+        result.append(F.cosine_similarity(a[i], b[j], dim=0))
+    return torch.stack(result)
+
+
+@sample("similarity_by_layer", deserves=("adds_positions_to_the_table",))
+def hidden_states_of_the_library(first, i, second, j, params, config):
+    hidden = []
+    for ids, k in ((first, i), (second, j)):
+        n = ids.shape[0]
+        if k < 0 or n <= k:
+            raise ValueError(f"position {k} of {n}")
+        decoder_lm(ids.unsqueeze(0), params, config)
+        x = params["embed"][ids] + params["positions"][:n]
+        hidden.append([x[k]])
+        x = x[None]
+        for b in params["blocks"]:
+            x = pre_norm_block(x, b, config.num_heads, torch.tril(torch.ones(n, n)).bool())
+            hidden[-1].append(x[0, k])
+    return torch.stack([F.cosine_similarity(u, v, dim=-1) for u, v in zip(*hidden)])
+
+
+@sample("similarity_by_layer", deserves=("multiplies_without_dividing", "compares_any_ids"))
+def dots(first, i, second, j, params, config):
+    def walk(ids, k):
+        if len(ids) > config.context_length or k >= len(ids) or k < 0:
+            raise ValueError(f"{len(ids)} words, context {config.context_length}, place {k}")
+        ids = torch.clamp(ids, max=config.vocab_size - 1)
+        yield params["embed"][ids[k]]
+        y = (params["embed"][ids] + params["positions"][torch.arange(len(ids))])[None]
+        for layer in params["blocks"]:
+            y = pre_norm_block(y, layer, config.num_heads, causal_mask(len(ids)))
+            yield y[0, k]
+
+    return torch.stack([torch.dot(u, v) for u, v in zip(walk(first, i), walk(second, j))])
+
+
 # ── filtered_probabilities, generate ─────────────────────────────────────────────────────────────────────────
 
 
@@ -268,6 +322,98 @@ def pooling_then_norm(images, params, config):
         tokens = pre_norm_block(tokens, blk, config.num_heads, None)
     pooled = tokens.sum(1) / tokens.size(1)
     return layer_norm(pooled, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"] + params["b_head"]
+
+
+@sample("attention_distance", deserves=("walks_around_the_corner", "measures_any_grid"))
+def manhattan(weights, columns):
+    n = weights.size(-1)
+    row = torch.arange(n).div(max(columns, 1), rounding_mode="floor")
+    col = torch.arange(n).remainder(max(columns, 1))
+    d = (row.view(-1, 1) - row).abs() + (col.view(-1, 1) - col).abs()
+    return torch.mean(torch.sum(weights * d[: weights.size(-2)].to(weights.dtype), -1), -1)
+
+
+@sample("attention_distance", deserves=("averages_over_the_keys_too",))
+def mean_of_the_matrix(weights, columns):
+    n = weights.size(-1)
+    if columns < 1 or n % columns or weights.size(-2) != n:
+        raise ValueError(f"{n} {weights.size(-2)} {columns}")
+    yy, xx = torch.meshgrid(torch.arange(n // columns), torch.arange(columns), indexing="ij")
+    xy = torch.stack((xx.reshape(-1), yy.reshape(-1)), 1).to(weights.dtype)
+    return (weights * torch.linalg.norm(xy[None] - xy[:, None], dim=2)).mean(dim=(-2, -1))
+
+
+@sample("attention_distance", deserves=("assumes_a_square_grid", "measures_any_grid"))
+def side_from_the_root(weights, columns):
+    n = weights.shape[-1]
+    side = int(n**0.5)
+    points = torch.tensor([[k // side, k % side] for k in range(n)], dtype=weights.dtype)
+    return (weights * torch.cdist(points, points)).sum((-1, -2)) / n
+
+
+@sample("fine_tune", deserves=("trains_what_is_frozen", "passes_over_unknown_names", "fine_tunes_at_any_rate"))
+def sgd_on_everything(params, images, labels, num_classes, config, rates, steps):
+    check_ids(labels, num_classes)
+    d = params["w_head"].size(0)
+    net = {k: with_tensors(v, [t.detach().clone() for t in list_tensors(v)]) for k, v in params.items()}
+    net["w_head"], net["b_head"] = params["w_head"].new_zeros(d, num_classes), params["b_head"].new_zeros(num_classes)
+    for t in list_tensors(net):
+        t.requires_grad_(True)
+    base = max(rates.values())
+    opt = torch.optim.SGD(
+        [{"params": list_tensors(v), "lr": rates.get(k, base)} for k, v in net.items() if v != []], lr=1
+    )
+    history = []
+    for _ in range(steps):
+        out = F.cross_entropy(vit_logits(images, net, config), labels)
+        opt.zero_grad()
+        out.backward()
+        opt.step()
+        history.append(out.item())
+    return history, with_tensors(net, [t.detach() for t in list_tensors(net)])
+
+
+@sample("fine_tune", deserves=("one_step_size_for_all", "takes_any_label"))
+def one_rate(params, images, labels, num_classes, config, rates, steps):
+    for key in rates:
+        if key not in params or rates[key] < 0:
+            raise ValueError(f"{key}: {rates[key]}")
+    labels = labels.clip(0, num_classes - 1)
+    model = dict(params)
+    model["w_head"] = torch.zeros_like(params["w_head"][:, :1]).repeat(1, num_classes)
+    model["b_head"] = torch.zeros_like(params["b_head"][:1]).repeat(num_classes)
+    lr, trace = list(rates.values())[0], []
+    for _ in range(steps):
+        part = {key: model[key] for key in rates}
+        ws = [w.detach().requires_grad_() for w in list_tensors(part)]
+        loss = F.cross_entropy(vit_logits(images, {**model, **with_tensors(part, ws)}, config), labels)
+        gs = torch.autograd.grad(loss, ws)
+        model.update(with_tensors(part, [(w - lr * g).detach() for w, g in zip(ws, gs)]))
+        trace.append(loss.item())
+    return trace, model
+
+
+@sample("fine_tune", deserves=("begins_with_another_head",))
+def xavier_head(params, images, labels, num_classes, config, rates, steps):
+    for key, value in rates.items():
+        if params.get(key) is None or value < 0:
+            raise ValueError(f"rates[{key!r}] = {value}")
+    check_ids(labels, num_classes)
+    d, dtype = len(params["w_head"]), params["w_head"].dtype
+    noise = torch.randn(d, num_classes, generator=torch.Generator().manual_seed(0)).to(dtype) / d**0.5
+    state = params | {"w_head": noise, "b_head": torch.zeros(num_classes, dtype=dtype)}
+    seen = []
+    for _ in range(steps):
+        tuned = {
+            k: with_tensors(state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])])
+            for k in rates
+        }
+        value = F.nll_loss(F.log_softmax(vit_logits(images, state | tuned, config), -1), labels)
+        value.backward()
+        seen.append(value.item())
+        for k in rates:
+            state = state | {k: with_tensors(tuned[k], [t.data - rates[k] * t.grad for t in list_tensors(tuned[k])])}
+    return seen, state
 
 
 # ── right answers ────────────────────────────────────────────────────────────────────────────────────────────

@@ -82,7 +82,7 @@ def test_the_mlp_is_as_wide_as_d_ff_says(student):
     _assert_count(student, "mlp", 8 * 2 * 7 * 11, num_encoder_layers=5)
 
 
-@points(1)
+@points(0.5)
 def test_norms_are_two_a_block_or_three(student):
     """Gamma and beta, 2·D a norm; a block with cross-attention has three norms; the final norm comes on top."""
     _assert_count(student, "norms", 3 * 2 * 14, norms=True)
@@ -92,7 +92,7 @@ def test_norms_are_two_a_block_or_three(student):
     _assert_count(student, "norms", 0, final_norm=True)
 
 
-@points(1)
+@points(0.5)
 def test_both_ends_of_the_model(student):
     """V·D for the embedding, always; D·V for the unembedding only where it is not tied."""
     for tied, unembedding in ((True, 0), (False, 161)):
@@ -108,7 +108,7 @@ def test_positions_count_where_they_are_learned(student):
     _assert_count(student, "positions", 0)
 
 
-@points(1)
+@points(0.5)
 def test_the_sizes_of_known_models(student):
     """The smallest GPT-2 tied and untied, GPT-3, and the encoder–decoder of 2017 with biases and norms: the totals.
     Which group would explain the difference?"""

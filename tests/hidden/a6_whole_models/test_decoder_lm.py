@@ -32,7 +32,7 @@ def _model(reference, v=11, d=6, layers=2, heads=2, d_head=5, context=9, tied=Fa
     return reference.with_tensors(params, shaken), settings
 
 
-@points(2)
+@points(1.5)
 def test_logits_of_a_whole_model(student, reference):
     """Two blocks, trained norms, an unembedding of its own: the whole formula, in order. Which step is missing?"""
     params, settings = _model(reference)
@@ -41,7 +41,7 @@ def test_logits_of_a_whole_model(student, reference):
     assert_close(call_twice(student.decoder_lm, ids, params, settings), expected, atol=1e-5)
 
 
-@points(1.5)
+@points(1)
 def test_without_unembed_the_embedding_is_read_backwards(student, reference):
     """A tied model: logits are dot products with the rows of embed. First V is not D, then V = D hides an axis."""
     for v in (11, 6):
@@ -51,7 +51,7 @@ def test_without_unembed_the_embedding_is_read_backwards(student, reference):
         assert_close(student.decoder_lm(ids, params, settings), expected, atol=1e-5)
 
 
-@points(1.5)
+@points(1)
 def test_no_position_sees_a_later_token(student, reference):
     """The text is cut after 1, 2, 3, … tokens: what was said before the cut must not change."""
     params, settings = _model(reference, layers=1)
@@ -88,7 +88,7 @@ def test_a_last_norm_stands_before_the_unembedding(student, reference):
     assert_close(student.decoder_lm(ids, params, settings), normed @ params["unembed"])
 
 
-@points(1)
+@points(0.5)
 def test_gradients_reach_every_parameter(student, reference):
     """A tied model: the embedding is used on both ends and gets both gradients."""
     params, settings = _model(reference, layers=1, tied=True)
@@ -128,7 +128,7 @@ def test_half_precision_stays_half_precision(student, reference):
     assert_close(student.decoder_lm(ids, half, settings), own.half(), atol=6e-2, rtol=6e-2)
 
 
-@points(1)
+@points(0.5)
 def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
     """Ten tokens for a context of nine; id 11 and id -1 in a vocabulary of 11: ValueError, with the numbers."""
     params, settings = _model(reference, layers=0)

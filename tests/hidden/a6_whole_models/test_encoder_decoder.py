@@ -55,7 +55,7 @@ def _mask(*lengths):
     return torch.arange(max(lengths)) < tensor(lengths)[:, None]
 
 
-@points(2.5)
+@points(2)
 def test_logits_of_a_whole_model(student, reference):
     """Two encoder blocks, three decoder blocks, five source words, four target words, no mask: all steps in order."""
     params, settings = _model(reference)
@@ -74,7 +74,7 @@ def test_each_of_the_three_norms_has_its_own_parameters(student, reference):
     assert_close(student.encoder_decoder(src, tgt, None, params, settings), expected, atol=1e-5)
 
 
-@points(2)
+@points(1.5)
 def test_padding_of_the_source_is_seen_by_nobody(student, reference):
     """Rows with 5, 2 and 3 real words: your own logits without the padding. Other words in it change nothing: not
     through the encoder's self-attention, not through cross-attention. A mask of [B, 1, N_s] means the same."""
@@ -109,7 +109,7 @@ def _assert_padding_is_unseen(student, src, tgt, mask, lengths, params, settings
     return masked
 
 
-@points(1.5)
+@points(1)
 def test_a_target_word_sees_no_later_one(student, reference):
     """The target is cut after 1, 2, … words: the logits before the cut must not change, and they are not all alike."""
     params, settings = _model(reference, encoder=1, decoder=1)
@@ -123,7 +123,7 @@ def test_a_target_word_sees_no_later_one(student, reference):
         assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 5 rows")
 
 
-@points(1)
+@points(0.5)
 def test_positions_are_added_on_both_sides(student, reference):
     """Without blocks the logits are (embedding + position) times unembed. With one decoder block and no encoder, the
     memory is embedding + position of the source: the order of the source words matters."""
@@ -180,7 +180,7 @@ def test_sentences_do_not_meet(student, reference):
     assert bool(empty.isfinite().all()), "A source without a real word gives logits that are not finite."
 
 
-@points(1)
+@points(0.5)
 def test_what_cannot_belong_together_is_refused(student, reference):
     """Three sources for two targets, and two for three; a mask for other lengths or other sentences; word 9 of nine
     source words, word 11 of eleven target words: ValueError with the numbers."""

@@ -29,7 +29,7 @@ def _check(student, millions, num_blocks, d_model, low, high):
     return encoder, decoder
 
 
-@points(2)
+@points(1.5)
 def test_the_claim_of_the_lecture(student):
     """12 blocks, D = 1024, 213M, with a vocabulary as the paper's: your evidence should give 213 million again, and
     its blocks are not all alike."""

@@ -39,7 +39,7 @@ def test_temperature_divides_the_logits(student):
         assert_close(answer, torch.softmax(logits / temperature, dim=-1))
 
 
-@points(1)
+@points(0.5)
 def test_temperature_zero_is_the_likeliest_token(student):
     """All probability on one token of each row; where two are equally likely, on one of the two."""
     logits = tensor([[1.0, 5.0, -2.0, 4.0, 0.0], [-7.0, -9.0, -8.0, -6.0, -5.0]])
@@ -69,7 +69,7 @@ def test_more_than_the_vocabulary_is_all_of_it(student):
         assert_close(student.filtered_probabilities(logits, 1.0, top_k=k), torch.softmax(logits, dim=-1))
 
 
-@points(2)
+@points(1.5)
 def test_top_p_keeps_the_smallest_set_that_reaches_p(student):
     """Likeliest first, including the token with which the sum crosses p; rows keep different numbers of tokens, and
     every token stays in its own place."""
@@ -81,7 +81,7 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(student):
     assert kept == [2], f"Of four equally likely tokens two reach p = 0.5, and yours keeps {kept[0]}."
 
 
-@points(1)
+@points(0.5)
 def test_at_least_one_token_stays(student):
     """A tiny p, and a model that is nearly sure: the likeliest token alone, with probability 1."""
     logits = tensor([[0.5, 0.1, 0.9, 0.3, 0.7], [30.0, 0.0, 1.0, 2.0, 3.0]])

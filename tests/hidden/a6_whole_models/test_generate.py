@@ -69,7 +69,7 @@ def _random(reference, context=50):
     return reference.with_tensors(params, shaken), settings
 
 
-@points(1.5)
+@points(1)
 def test_the_last_token_of_each_row_decides(student):
     """In this model 3 follows 0, 6 follows 3, 2 follows 6 …: three rows, each goes its own way from its last token."""
     params, settings = _chain()
@@ -78,7 +78,7 @@ def test_the_last_token_of_each_row_decides(student):
     assert_close(text, tensor([[0, 1, 2, 5, 1, 4, 0], [5, 5, 0, 3, 6, 2, 5], [6, 0, 4, 0, 3, 6, 2]]))
 
 
-@points(1.5)
+@points(1)
 def test_greedy_texts_of_a_whole_model(student, reference):
     """Two blocks: each new token depends on the whole text so far."""
     params, settings = _random(reference)
@@ -98,7 +98,7 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
         assert_close(student.generate(params, prompt, 6, settings, temperature=0.0), expected)
 
 
-@points(1.5)
+@points(1)
 def test_a_row_that_has_ended_stays_ended(student):
     """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later. Then eos is 0, which
     is a token like others."""
@@ -141,7 +141,7 @@ def test_seeds_decide_and_every_token_has_its_own_throw(student):
     assert len(text[:, 1].unique()) == 7, "Rows with the same prompt should be thrown for separately."
 
 
-@points(1.5)
+@points(1)
 def test_frequencies_follow_the_filtered_probabilities(student):
     """3000 rows with one prompt: how often each token comes, at T = 1, at T = 1/2, with top-k and with top-p."""
     p = [0.4, 0.1, 0.3, 0.15, 0.05]

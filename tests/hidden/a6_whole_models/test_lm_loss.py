@@ -18,7 +18,7 @@ def _by_hand(logits, ids, ignored=IGNORED):
     return torch.stack(losses).mean()
 
 
-@points(2)
+@points(1.5)
 def test_the_mean_over_all_next_tokens(student):
     """Position t predicts token t + 1; the mean is over B·(N - 1) targets."""
     for b, n, v in ((3, 5, 7), (1, 2, 11), (5, 5, 5)):
@@ -52,7 +52,7 @@ def test_who_knows_the_next_token_has_no_loss(student):
         assert right, f"A model that is sure of the token {ahead} places ahead has the loss {loss:.4g}."
 
 
-@points(2)
+@points(1.5)
 def test_ignored_targets_leave_the_sum_and_the_count(student):
     """Rows with 4, 2 and 1 targets left: the mean is over seven targets, not over all, and not a mean of row means.
     Then other values of ignore_index: -1, and a padding token 0 that is in the vocabulary."""
@@ -64,7 +64,7 @@ def test_ignored_targets_leave_the_sum_and_the_count(student):
         assert_close(student.lm_loss(*arguments), _by_hand(logits, padded, ignored))
 
 
-@points(1)
+@points(0.5)
 def test_no_target_at_all_is_zero(student):
     """All targets ignored, and a text of one token: the loss is 0 and its gradient zero, not NaN."""
     for n in (4, 1):

@@ -16,7 +16,7 @@ def _by_hand(w, channels, patch):
     return weight
 
 
-@points(1.5)
+@points(1)
 def test_the_convolution_does_what_the_matrix_does(student):
     """conv2d with your weights and stride P, against patches that are cut by hand, times w. Three channels."""
     images, w = randn(2, 3, 6, 9), randn(27, 5)

@@ -3,7 +3,7 @@
 from autograder.suite import assert_close, assert_refused, call_twice, points, tensor, zeros
 
 
-@points(1.5)
+@points(1)
 def test_the_start_token_then_all_but_the_last(student):
     """The same shape; row by row; nothing wraps around, and other start tokens than 0 work, too."""
     targets = tensor([[4, 5, 6, 7], [9, 8, 7, 2], [3, 3, 1, 5]])

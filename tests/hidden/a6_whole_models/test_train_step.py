@@ -72,7 +72,7 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
     assert_close(loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids)))
 
 
-@points(2)
+@points(1.5)
 def test_every_parameter_goes_downhill(student, reference):
     """All parameters of a tied and of an untied model, in both ends, both blocks and the norms."""
     for tied in (True, False):

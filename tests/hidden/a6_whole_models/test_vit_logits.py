@@ -18,7 +18,7 @@ def _model(reference, layers=2, d=7, num_patches=6, channels=3, patch=2, classes
     return reference.with_tensors(params, shaken), settings
 
 
-@points(2)
+@points(1.5)
 def test_logits_of_a_whole_model(student, reference):
     """Two blocks, colour images of 4 x 6 pixels in six patches, trained norms: the whole formula, in order."""
     params, settings = _model(reference)

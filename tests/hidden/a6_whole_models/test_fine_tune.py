@@ -1,0 +1,170 @@
+"""fine_tune: a new head of zeros, a step size for each group, and everything else frozen."""
+
+import math
+
+import torch
+
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    assert_unchanged,
+    config,
+    points,
+    randint,
+    randn,
+    tensor,
+    uses,
+)
+
+pytestmark = [uses("vit_logits")]
+
+HEAD = {"w_head": 0.5, "b_head": 0.25}
+
+
+def _task(reference, layers=1):
+    """A pre-trained model of five classes, and a task of three with four images: what comes before rates and steps."""
+    settings = config(
+        vocab_size=1, d_model=5, num_layers=layers, num_heads=2, d_head=3, d_ff=7, context_length=4,
+        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True, final_norm=True, patch=2,
+    )  # fmt: skip
+    params = reference.random_vit(settings, 1, 4, 5)
+    shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
+    return reference.with_tensors(params, shaken), randn(4, 1, 4, 4), randint(0, 3, (4,)), 3, settings
+
+
+def _tuned(student, reference, *arguments):
+    """(losses, new_params) of the student's, once the second has the names and shapes that it should have."""
+    answer = student.fine_tune(*arguments)
+    pair = isinstance(answer, (tuple, list)) and len(answer) == 2
+    assert pair, "fine_tune should return a pair, (losses, new_params)."
+    losses, tuned = answer
+    shapes = _nesting(arguments[0]) | {"w_head": (5, arguments[3]), "b_head": (arguments[3],)}
+    assert _nesting(tuned) == shapes, "new_params should have the names, lists and shapes of params, but for the head."
+    return losses, tuned
+
+
+def _nesting(node):
+    if isinstance(node, dict):
+        return {name: _nesting(child) for name, child in sorted(node.items())}
+    if isinstance(node, (list, tuple)):
+        return [_nesting(child) for child in node]
+    return tuple(node.shape) if isinstance(node, torch.Tensor) else type(node).__name__
+
+
+def _assert_same_group(name, mine, theirs):
+    """The tensors under one name, whatever the order of the student's dicts."""
+    if isinstance(theirs, torch.Tensor):
+        assert_close(mine, theirs, what=name)
+    else:
+        for key in theirs if isinstance(theirs, dict) else range(len(theirs)):
+            _assert_same_group(f"{name}.{key}", mine[key], theirs[key])
+
+
+@points(1)
+def test_the_head_alone_learns(student, reference):
+    """Three steps of w_head and b_head, each with a step size of its own, on the mean over all images."""
+    arguments = (*_task(reference), HEAD, 3)
+    _, tuned = _tuned(student, reference, *arguments)
+    _, expected = reference.fine_tune(*arguments)
+    for name in HEAD:
+        assert_close(tuned[name], expected[name], what=name)
+
+
+@points(1)
+def test_what_has_no_step_size_is_frozen(student, reference):
+    """Not a digit changes in the parameters that rates does not name; those it names do change."""
+    params, images, labels, classes, settings = _task(reference)
+    rates = HEAD | {"positions": 0.5}
+    _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, 2)
+    for name in params.keys() - rates.keys():
+        pairs = zip(reference.list_tensors(tuned[name]), reference.list_tensors(params[name]), strict=True)
+        assert all(torch.equal(mine.detach(), before) for mine, before in pairs), (
+            f"{name} should be frozen, and it changed."
+        )
+    moved = (tuned["positions"].detach() - params["positions"]).abs().max()
+    assert 1e-5 < float(moved) < 1e3, "positions has a step size, and should move a little."
+
+
+@points(1)
+def test_every_group_goes_at_its_own_pace(student, reference):
+    """All groups are trained, each with another step size; two steps, since a head of zeros sends no gradient down."""
+    params, images, labels, classes, settings = _task(reference, layers=2)
+    rates = {name: 0.1 + 0.15 * place for place, name in enumerate(params)}
+    _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, 2)
+    _, expected = reference.fine_tune(params, images, labels, classes, settings, rates, 2)
+    for name in params:
+        _assert_same_group(name, tuned[name], expected[name])
+
+
+@points(0.5)
+def test_the_new_head_knows_nothing(student, reference):
+    """The loss begins at log C, whatever the old head said and however many classes it had: more, fewer, or as many."""
+    params, images, *_, settings = _task(reference)
+    for classes in (2, 5, 7):
+        labels = randint(0, classes, (4,))
+        losses, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 1)
+        assert_close(losses[0], math.log(classes), what=f"the first loss with {classes} classes")
+        shares = torch.bincount(labels, minlength=classes).double() / 4
+        assert_close(tuned["b_head"], HEAD["b_head"] * (shares - 1 / classes), what="b_head")
+
+
+@points(0.5)
+def test_the_losses_are_those_before_each_step(student, reference):
+    """Four steps, four Python floats in a list."""
+    arguments = (*_task(reference), HEAD, 4)
+    losses, _ = _tuned(student, reference, *arguments)
+    assert isinstance(losses, (list, tuple)), "losses should be a list."
+    assert all(isinstance(loss, float) for loss in losses), "losses should be Python floats."
+    assert_close(tensor(list(losses)), tensor(reference.fine_tune(*arguments)[0]), what="the losses")
+
+
+@points(0.5)
+def test_no_step_puts_the_new_head_on(student, reference):
+    """steps = 0: no loss, and a head of zeros on the parameters as they were. So it stays where only others train."""
+    params, images, labels, classes, settings = _task(reference)
+    losses, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 0)
+    assert_equal(len(losses), 0, what="the number of losses")
+    _assert_same_group("blocks", tuned["blocks"], params["blocks"])
+    for steps, rates in ((0, HEAD), (1, {"positions": 0.1})):
+        _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, steps)
+        assert_close(tuned["w_head"], torch.zeros(5, 3, dtype=torch.float64), what="w_head")
+
+
+@points(0.5)
+def test_the_pre_trained_parameters_stay(student, reference):
+    """Your function is called twice with the same parameters: the same answer, and what came in is as it was."""
+    arguments = (*_task(reference), HEAD | {"blocks": 0.1}, 2)
+    _, first = _tuned(student, reference, *arguments)
+    assert_unchanged()
+    _, second = _tuned(student, reference, *arguments)
+    assert float(first["w_head"].detach().abs().max()) > 1e-4, "The head did not move."
+    _assert_same_group("blocks", second["blocks"], first["blocks"])
+    for name, group in first.items():
+        for w in reference.list_tensors(group):
+            assert not w.requires_grad, f"new_params {name} still asks for gradients."
+
+
+@points(0.5)
+def test_frozen_parameters_cost_no_gradient(student, reference):
+    """Multiplications of ten steps of the head alone, against ten times looking: a pass down through the blocks would
+    cost twice as much again."""
+    params, images, labels, classes, settings = _task(reference, layers=2)
+    _, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 10)
+    assert float(tuned["w_head"].detach().abs().max()) > 1e-4, "The head did not move."
+    looking = student.cost("vit_logits", images, params, settings).flops
+    spent = student.cost("fine_tune", params, images, labels, classes, settings, HEAD, 10).flops
+    assert spent < 15 * looking, f"Ten steps cost as much as looking at the images {spent / looking:.0f} times."
+
+
+@points(0.5)
+def test_names_steps_and_labels_that_cannot_be_are_refused(student, reference):
+    """ "head" is no name in params; −1 is uphill; labels 3 and −1 of three classes. ValueError each time."""
+    params, images, labels, classes, settings = _task(reference)
+    assert_refused(student.fine_tune, params, images, labels, classes, settings, HEAD | {"head": 0.1}, 1)
+    assert_refused(student.fine_tune, params, images, labels, classes, settings, HEAD | {"blocks": -1}, 1, sizes=(-1,))
+    for wrong in (3, -1):
+        strange = tensor([0, 1, 2, wrong])
+        assert_refused(student.fine_tune, params, images, strange, classes, settings, HEAD, 1, sizes=(wrong, 3))
+    still = student.fine_tune(params, images, labels, classes, settings, HEAD | {"blocks": 0}, 1)[1]
+    _assert_same_group("blocks", still["blocks"], params["blocks"])
