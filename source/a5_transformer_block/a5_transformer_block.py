@@ -366,9 +366,9 @@ expect(
 # alone, and a batch of one is as good as any other.
 #
 # Read the formulas for what is easily lost. The variance that *normalizes* divides by $T$; the one that is *kept*
-# divides by $T-1$, the estimate for data to come. (PyTorch's layer does the same.) In
-# training the fresh statistics normalize, not the running ones. They depend on $x$, and gradients flow through them; the
-# running statistics are a record, and nothing flows through that.
+# divides by $T-1$, the estimate for data to come. (PyTorch's layer does the same.) In training the fresh statistics
+# normalize, not the running ones. They depend on $x$, and gradients flow through them; the running statistics are a
+# record, and nothing flows through that.
 #
 # Your function is pure, as all in this course: it returns the new statistics and leaves the old ones as they are.
 #
