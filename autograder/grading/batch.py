@@ -17,6 +17,7 @@ from autograder.course import Assignment, Course, Limits
 from autograder.errors import SuiteFault
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
+from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended, Pool
 from autograder.model import FoundSubmission, Graded, Scored, Speed
 from autograder.results import result_bytes
@@ -45,9 +46,12 @@ def grade_batch(
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
     """
     until = time.monotonic() + 60 * course.limits.run_minutes
-    count = processes_for(len(submissions), workers if device is None else 1)
     extras = extras_for(assignment, submissions, course.limits)
-    with Bench(course, assignment, isolation, count, extras, device) as bench:
+    if device is None:
+        started = Bench(course, assignment, isolation, processes_for(len(submissions), workers), extras)
+    else:
+        started = GpuBench(course, assignment, isolation, extras=extras, device=device)
+    with started as bench:
 
         def work(client: HostClient, found: FoundSubmission) -> bytes:
             return graded_bytes(bench, client, found)

@@ -13,7 +13,6 @@ from autograder.errors import HostFailed
 from autograder.grading.extras import extras_for
 from autograder.grading.pool import interrupts_put_off
 from autograder.model import FoundSubmission, Graded
-from autograder.sandbox.device import Device, DeviceHost, open_device
 from autograder.sandbox.host import HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
 
@@ -27,8 +26,7 @@ GRADERS_A_HOST = 8
 class Bench:
     """Proven hosts and an assignment's grader.
 
-    A context manager. `clients` is how many processes will ask for workers. With a `device`, kernels run there too, in
-    workers of a host of its own.
+    A context manager. `clients` is how many processes will ask for workers.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
@@ -41,9 +39,7 @@ class Bench:
         isolation: str = "auto",
         clients: int = 1,
         extras: tuple[str, ...] = (),
-        device: Device | None = None,
     ) -> None:
-        self.device: DeviceHost | None = None
         self.course, self.assignment = course, assignment
         self.hosts = self._launch(isolation, clients, extras)
         try:
@@ -51,16 +47,11 @@ class Bench:
             with interrupts_put_off():  # torch swallows one while it loads
                 import torch
 
-                from autograder.grading.grader import AssignmentGrader
-
+                self.grader = self._load()
             torch.set_num_threads(1)  # where somebody loaded torch before us
-            self.grader: AssignmentGrader = AssignmentGrader(course, assignment)
             gc.enable()
             gc.freeze()
             self._prove(isolation)
-            if device is not None:
-                self.device = open_device(course, isolation, device)
-                self.grader.use_device(self.device)
         except BaseException:
             self._close_hosts()
             raise
@@ -79,6 +70,11 @@ class Bench:
     def clients(self) -> Sequence[HostClient]:
         """The connections to the hosts, one for each grader."""
         return [client for host in self.hosts for client in host.clients]
+
+    def _load(self) -> AssignmentGrader:
+        from autograder.grading.grader import AssignmentGrader
+
+        return AssignmentGrader(self.course, self.assignment)
 
     def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
         count = math.ceil(clients / GRADERS_A_HOST)
@@ -115,9 +111,6 @@ class Bench:
         tier, extras = self.host.tier, self.host.extras
         self.hosts = self._launch(tier, len(self.clients), extras)
         self._prove(tier)
-        if self.device is not None:
-            self.device = open_device(self.course, tier, self.device.device)
-            self.grader.use_device(self.device)
 
     def __enter__(self) -> Bench:
         return self
@@ -130,8 +123,6 @@ class Bench:
     def _close_hosts(self) -> None:
         for host in self.hosts:
             host.close()
-        if self.device is not None:
-            self.device.host.close()
 
 
 def bench_for_any(course: Course, assignment: Assignment) -> Bench:

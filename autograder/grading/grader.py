@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
+from autograder.errors import OutOfReach, UnreadableSubmission
 from autograder.grading.answer_key import AnswerKey
 from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Diagnostician, Named
@@ -18,7 +18,6 @@ from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import unfit
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
-from autograder.grading.speed import SpeedMeter
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import (
@@ -27,19 +26,16 @@ from autograder.model import (
     Graded,
     QuestionResult,
     Result,
-    Speed,
     Submission,
     TestOutcome,
 )
 from autograder.points import total
 from autograder.prerequisites import prerequisites
 from autograder.results import course_sha256
-from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.tiers import isolation_name
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion
-from autograder.suite.speed import load_speed_test
 
 
 class AssignmentGrader:
@@ -65,25 +61,14 @@ class AssignmentGrader:
         self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
         self._uses = {question.name: question.uses for question in self.suite.questions}
-        self._device: DeviceHost | None = None
-        self._speed: SpeedMeter | None = None
-
-    def use_device(self, device: DeviceHost) -> None:
-        """Run kernels there too from now on, and time what the suite says is timed.
-
-        Raises:
-            BadSuite: what is timed is no question of the suite.
-        """
-        self._device = device
-        if (test := load_speed_test(self.assignment.suite)) is not None:
-            if test.question not in self.questions:
-                raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
-            self._speed = SpeedMeter(device, test)
 
     def behind(self, client: HostClient) -> str:
-        """How results name what was graded behind: the walls, and the device where there is one."""
-        walls = isolation_name(client.tier)
-        return f"{walls}+{self._device.device.name}" if self._device else walls
+        """How results name what was graded behind."""
+        return isolation_name(client.tier)
+
+    def sit(self, client: HostClient, submission: Submission) -> Sitting:
+        """The submission in front of the suite."""
+        return Sitting(client, self.course.limits, self.suite, submission)
 
     @property
     def questions(self) -> Mapping[str, SuiteQuestion]:
@@ -102,30 +87,13 @@ class AssignmentGrader:
         except UnreadableSubmission as problem:
             return Graded(found.student, found.path, None, str(problem), untried=isinstance(problem, OutOfReach))
         read = time.monotonic() - started
-        result, seconds = self.grade_submission(client, submission)
-        started = time.monotonic()
-        speeds = self._speeds(submission, result)
-        timing = {"speed": time.monotonic() - started} if speeds else {}
-        return Graded(found.student, found.path, result, "", {"read": read, **seconds, **timing}, speeds=speeds)
+        graded = self.grade_read(client, submission)
+        return dataclasses.replace(graded, seconds={"read": read, **graded.seconds})
 
-    def _speeds(self, submission: Submission, result: Result) -> tuple[Speed, ...]:
-        """How fast the function is that the suite times, where all tests of its question passed."""
-        if self._device is None or self._speed is None:
-            return ()
-        question = next(q for q in result.questions if q.name == self._speed.test.question)
-        if any(test.outcome != "passed" for test in question.tests):
-            return ()
-        try:
-            with contextlib.closing(
-                Sitting(self._device.client, self._device.limits, self.suite, submission)
-            ) as sitting:
-                speeds = self._speed.measure(sitting.open_worker())
-        except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
-            problem = f"it has no speed here: {str(error) or repr(error)}"
-            speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
-        if (fault := self._device.client.fault) is not None:
-            raise fault  # it could cost a bonus
-        return speeds
+    def grade_read(self, client: HostClient, submission: Submission) -> Graded:
+        """Grade a submission that was read."""
+        result, seconds = self.grade_submission(client, submission)
+        return Graded(submission.student, submission.path, result, seconds=seconds)
 
     def grade_submission(
         self, client: HostClient, submission: Submission, only: Collection[str] = ()
@@ -136,8 +104,7 @@ class AssignmentGrader:
         Raises:
             HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
         """
-        sitting = Sitting(client, self.course.limits, self.suite, submission, self._device)
-        with contextlib.closing(sitting):
+        with contextlib.closing(self.sit(client, submission)) as sitting:
             asked = [question for question in self.suite.questions if not only or question.name in only]
             return self._result(client, submission, sitting, asked), sitting.watch.seconds
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -77,13 +76,6 @@ def unfit(verdict: Verdict, log: CallLog, right: Sequence[Call]) -> Verdict:
     if not said:
         said = f"What {_called(log)} gives is of the right kind, but the check cannot work with it: {verdict.message}"
     return Verdict(verdict.outcome, said, verdict.hint)
-
-
-def on_the_device(verdict: Verdict) -> Verdict:
-    """The verdict on a test that passed in the interpreter and then ran on a GPU."""
-    if verdict.outcome == "passed":
-        return verdict
-    return dataclasses.replace(verdict, message=f"On the GPU (in the interpreter it passes): {verdict.message}")
 
 
 def _how_changed(called: str, changed: tuple[str, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -15,19 +14,16 @@ from autograder.errors import (
     HostFailed,
     StudentCrashed,
     StudentError,
-    StudentFault,
     StudentMissing,
     StudentTimeout,
     SuiteFault,
 )
 from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.outcomes import Verdict, judge, on_the_device
+from autograder.grading.outcomes import Verdict, judge
 from autograder.intake.matching import cell_of
 from autograder.model import Cell, CellOutcome, Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
-from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
-from autograder.sandbox.on_device import OnDevice
 from autograder.sandbox.stand_ins import StandIns
 from autograder.sandbox.student import Student
 from autograder.sandbox.worker import Worker
@@ -116,17 +112,9 @@ class Sitting:
         client: gives workers.
         suite: the collected suite; its fixtures are set for every test.
         submission: what was handed in.
-        device: where a test that launched kernels and passed runs once more, in workers of its own.
     """
 
-    def __init__(
-        self,
-        client: HostClient,
-        limits: Limits,
-        suite: LoadedSuite,
-        submission: Submission,
-        device: DeviceHost | None = None,
-    ) -> None:
+    def __init__(self, client: HostClient, limits: Limits, suite: LoadedSuite, submission: Submission) -> None:
         self._client, self._limits, self._suite = client, limits, suite
         self._submission = submission
         self._deadline = time.monotonic() + limits.submission_seconds
@@ -134,9 +122,6 @@ class Sitting:
         self._left_out: set[str] = set()
         self._worker: Worker | None = None
         self.watch = Stopwatch()
-        self._on_device = Sitting(device.client, device.limits, suite, submission) if device else None
-        if self._on_device is not None:
-            self._on_device.watch = self.watch
 
     @property
     def cells(self) -> tuple[CellOutcome, ...]:
@@ -177,10 +162,10 @@ class Sitting:
 
     def _turns_to(self, question: SuiteQuestion) -> bool:
         """Whether the worker goes on with this question. A function outside torch is forbidden before the cells run, or
-        they may have it under another name; a GPU's worker keeps what a kernel did to it.
+        they may have it under another name.
         """
         outside_torch = any(not name.startswith("torch.") for name in question.forbidden)
-        if self._worker is None or self._on_device is not None or outside_torch:
+        if self._worker is None or outside_torch:
             return False
         return self._worker.turn_to(question.forbidden)
 
@@ -198,7 +183,7 @@ class Sitting:
         The calls of tests that fail are kept, and with `keep_calls` those of all.
         """
         runs: dict[str, TestRun] = {}
-        hangs = hangs_on_device = 0
+        hangs = 0
         student = self._student(question, stand_ins)
         for test in question.tests:
             if tests is not None and test.name not in tests:
@@ -209,30 +194,13 @@ class Sitting:
                 )
                 continue
             raised, log = self._test(question, test, student)
-            run = runs[test.name] = self._judged(test, raised, log, keep_calls)
+            runs[test.name] = self._judged(test, raised, log, keep_calls)
             hangs += isinstance(raised, StudentTimeout)
-            launches = [call.launch for call in log.calls if call.launch is not None]
-            if run.verdict.outcome != "passed" or not launches or self._on_device is None:
-                continue
-            if hangs_on_device >= HANGS_BEFORE_GIVING_UP:
-                verdict = Verdict("timeout", "Not run on the GPU: two tests of this question hung there.")
-                runs[test.name] = TestRun(test.name, verdict, ())
-                continue
-            device = self._on_device._student(question, stand_ins)
-            raised, again = self._test(question, test, OnDevice(student, device, launches))
-            run = self._judged(test, raised, again, keep_calls)
-            run = dataclasses.replace(run, verdict=on_the_device(run.verdict))
-            runs[test.name] = dataclasses.replace(run, calls=_kept(log)) if run.calls else run
-            hangs_on_device += isinstance(raised, StudentTimeout)
-            if isinstance(raised, StudentFault):
-                self._on_device.close()  # after a fault of a kernel no other runs in that process
         if not keep_worker:
             self.close()
         return runs
 
-    def _test(
-        self, question: SuiteQuestion, test: SuiteTest, student: Student | OnDevice
-    ) -> tuple[BaseException | None, CallLog]:
+    def _test(self, question: SuiteQuestion, test: SuiteTest, student: Any) -> tuple[BaseException | None, CallLog]:
         """Run one test on this `student`: what it raised, and what it asked.
 
         Raises:
@@ -249,7 +217,7 @@ class Sitting:
     @property
     def _fault(self) -> HostFailed | None:
         """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or swallowed."""
-        return self._client.fault or (self._on_device._fault if self._on_device else None)
+        return self._client.fault
 
     def _judged(self, test: SuiteTest, raised: BaseException | None, log: CallLog, keep_calls: bool) -> TestRun:
         verdict = judge(raised, log, test)
@@ -355,9 +323,7 @@ class Sitting:
         return "import *" not in cell.source and not bound & elsewhere
 
     def close(self) -> None:
-        """End the workers, if there are any."""
-        if self._on_device is not None:
-            self._on_device.close()
+        """End the worker, if there is one."""
         if self._worker is not None:
             self._worker.kill()
             self._worker = None

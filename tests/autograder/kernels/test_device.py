@@ -14,7 +14,7 @@ from autograder.course import Course, load_course
 from autograder.errors import DeviceUnavailable, StudentError
 from autograder.grading import speed
 from autograder.grading.batch import packed, taken
-from autograder.grading.bench import Bench
+from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended
 from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
@@ -26,9 +26,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def bench(course: Course) -> Iterator[Bench]:
+def bench(course: Course) -> Iterator[GpuBench]:
     try:
-        opened = Bench(course, course.assignment("kernels"), extras=("triton",), device=Device("cpu", "the CPU"))
+        opened = GpuBench(course, course.assignment("kernels"), extras=("triton",), device=Device("cpu", "the CPU"))
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     with opened as started:
@@ -36,7 +36,7 @@ def bench(course: Course) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
+def grade(bench: GpuBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
     monkeypatch.setattr(speed, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(speed, "ROUNDS", 1)
 
@@ -53,7 +53,7 @@ def question(graded: Graded) -> QuestionResult:
     return graded.result.questions[0]
 
 
-def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Graded], bench: Bench) -> None:
+def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Graded], bench: GpuBench) -> None:
     graded = grade(answer())
     assert graded.result is not None
     assert (graded.result.score, graded.result.max_score) == (5.0, 5.0), graded.result
@@ -182,12 +182,11 @@ def walls():
 
 
 @pytest.fixture
-def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
+def inside(bench: GpuBench) -> Iterator[Callable[[str], Student]]:
     """A worker with a device that has run a cell."""
     workers = []
 
     def run(cell: str) -> Student:
-        assert bench.device is not None
         workers.append(Worker(bench.device.client, bench.device.limits))
         load = {"op": "load", "cells": [["cell", cell]], "forbid": []}
         loaded = workers[-1].request(load, {}, 20.0, "the cell").header
