@@ -133,7 +133,8 @@ def test_an_odd_width_is_refused(student):
 def test_positions_that_do_not_fit_are_refused(student):
     """One position per token, one row of them per sentence of x [B, H, N, d]. The ValueError names the sizes."""
     f = student.rotary_positions
-    assert_refused(f, randn(2, 5, 4), torch.arange(6), sizes=(6, 5))
+    for n in (6, 3):
+        assert_refused(f, randn(2, 5, 4), torch.arange(n), sizes=(n, 5))
     assert_refused(f, randn(2, 3, 5, 4), torch.arange(5).expand(3, 5), sizes=(3, 2))
     assert_refused(f, randn(3, 3, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 3))
     assert_refused(f, randn(2, 5, 4), torch.arange(5).expand(2, 5), sizes=(2, 5))

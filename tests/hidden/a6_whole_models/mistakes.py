@@ -1044,6 +1044,7 @@ def keeps_the_least_likely(logits, temperature, top_k=None, top_p=None):
 @mistake(
     "filtered_probabilities",
     hint="The token with which the sum crosses p is dropped, and sometimes nothing is left. It belongs to the set.",
+    keeps=0.5,
 )
 def drops_the_token_that_crosses_p(logits, temperature, top_k=None, top_p=None):
     def keep(p, top_p):

@@ -189,7 +189,7 @@ def test_what_cannot_belong_together_is_refused(student, reference):
     f = student.encoder_decoder
     assert_refused(f, src, tgt[:2], None, params, settings, sizes=(3, 2))
     assert_refused(f, src[:2], tgt, None, params, settings, sizes=(2, 3))
-    for rows, places, wrong in ((3, 7, 7), (3, 4, 4), (2, 5, 2), (4, 5, 4), (5, 3, 5)):
+    for rows, places, wrong in ((3, 7, 7), (3, 4, 4), (2, 5, 2), (4, 5, 4), (5, 3, 5), (1, 15, 15)):
         assert_refused(f, src, tgt, ones(rows, places).bool(), params, settings, sizes=(wrong, 3, 5))
     assert_refused(f, tensor([[3, 9]]), tensor([[1]]), None, params, settings, sizes=(9,))
     assert_refused(f, tensor([[3, 2]]), tensor([[11, 1]]), None, params, settings, sizes=(11,))

@@ -96,9 +96,9 @@ def _ordered(node, like):
 
 @points(0.5)
 def test_twice_the_step_size_goes_twice_as_far(student, reference):
-    """From the same parameters, on the same batch."""
+    """From the same parameters, on the same batch. (The ids are a view.)"""
     params, settings = _model(reference)
-    ids = randint(0, 7, (2, 4))
+    ids = randint(0, 7, (4, 2)).T
     near, far = (_step(student, params, ids, settings, lr)[1]["embed"].detach() - params["embed"] for lr in (0.25, 0.5))
     assert float(near.abs().max()) > 1e-4, "The embedding did not move."
     assert_close(far, 2 * near, what="the step at lr = 0.5")

@@ -15,19 +15,27 @@ def test_rows_become_distributions(student):
         _assert_close(student.launch("softmax_rows", x), x)
 
 
-@points(2)
+@points(1)
 def test_lanes_beyond_the_row_count_nowhere(student):
-    """Rows of 11 and of 33. A lane that holds 0 is the maximum of a row far below zero, and has a share of any sum."""
-    for m, n, shift in ((3, 11, -2e9), (3, 33, 0.0)):
+    """Rows of 11 and of 33. A lane that holds 0 is the maximum of a row below zero, and has a share of any sum."""
+    for m, n, shift in ((3, 11, -200.0), (3, 33, 0.0)):
         x = full((m, n), shift).float() + randn(m, n).float()
-        _assert_close(student.launch("softmax_rows", x), x)
+        _assert_close(student.launch("softmax_rows", x), x, atol=1e-5, rtol=1e-4)
+
+
+@points(1)
+def test_lanes_beyond_the_row_are_lower_than_any_number(student):
+    """Rows of 11 equal elements near -2000000000: whatever else a lane holds may be larger."""
+    x = full((3, 11), -2e9).float()
+    _assert_close(student.launch("softmax_rows", x), x)
 
 
 @points(1.5)
 def test_large_elements_do_not_overflow(student):
-    """Rows near 1000 and near -60000, and a row of unequal elements."""
+    """Rows near 1000 and near -60000, and a row of unequal elements. float32 has numbers near 60000 to 0.004, and so
+    exact are the weights."""
     x = torch.cat([1e3 + randn(1, 32), -6e4 + randn(1, 32), 30 * randn(1, 32)]).float()
-    _assert_close(student.launch("softmax_rows", x), x)
+    _assert_close(student.launch("softmax_rows", x), x, rtol=5e-3)
 
 
 @points(1)

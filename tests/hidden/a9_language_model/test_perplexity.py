@@ -40,9 +40,9 @@ def _dice(probabilities, context=6):
 
 @points(1)
 def test_a_model_that_knows_nothing_has_the_vocabulary(student):
-    """Five equally likely tokens: 5.0, a Python float."""
-    params, sizes = _dice([0.2] * 5)
-    answer = student.perplexity(params, randint(0, 5, (23,)), sizes, 6)
+    """Five equally likely tokens, 801 of them: 5.0, a Python float. (A product of 800 probabilities is 0.)"""
+    params, sizes = _dice([0.2] * 5, context=400)
+    answer = student.perplexity(params, randint(0, 5, (801,)), sizes, 400)
     assert isinstance(answer, float), f"The perplexity should be a Python float, and is {type(answer).__name__}."
     assert_close(answer, 5.0)
 
