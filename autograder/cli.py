@@ -6,29 +6,23 @@ Nothing heavy is imported before it is needed: `--help` answers at once.
 from __future__ import annotations
 
 import functools
-import os
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from autograder import __version__
-from autograder.errors import KitError
-from autograder.explain import explained
+from autograder.cli_base import Commands, CountOrAll, beside
 from autograder.sandbox.tiers import ISOLATIONS
+from autograder.summaries import not_graded, tell_graded, tell_proofs
 
 if TYPE_CHECKING:
-    from autograder.grading.request import GradeRequest, GradeSummary
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
-    from autograder.proof.verify import Proof
 
 DEVICES = ("cpu", "cuda")
-MOST_OVERLOOKED = 20
-"""Lines about files that were not taken for submissions; there may be as many as there are students."""
 EXPORTS = (
     "csv",
     "tests",
@@ -40,40 +34,6 @@ EXPORTS = (
     "moodle-feedback",
     "ilias-feedback",
 )
-
-
-class Commands(click.Group):
-    """The one place where an error ends a command: in one line, and never with a traceback unless one was asked for."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("autograder: interrupted; what was graded is safe, run the same command to go on", err=True)
-            ctx.exit(130)
-        except BrokenPipeError:
-            raise  # whoever read the output has stopped; click ends quietly
-        except Exception as error:
-            line = explained(error)
-            if line is None:
-                raise
-            if os.environ.get("AUTOGRADER_DEBUG"):
-                traceback.print_exception(error)
-            click.echo(f"autograder: {line}", err=True)
-            ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
-
-
-class CountOrAll(click.ParamType["int | None"]):
-    """A number, or `all`, which is None."""
-
-    name = "N|all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        if value is None or value == "all":
-            return None
-        if not str(value).isdecimal():
-            self.fail(f"{value!r} is neither a number nor `all`", param, ctx)
-        return int(value)
 
 
 def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
@@ -188,21 +148,9 @@ def verify(
     if as_json:
         click.echo(reports.as_json(proofs))
     else:
-        _tell_proofs(proofs)
+        tell_proofs(proofs)
     if problems := [f"{proof.assignment}: {problem}" for proof in proofs for problem in proof.problems]:
         raise NotProven("\n".join(problems))
-
-
-def _tell_proofs(proofs: list[Proof]) -> None:
-    from rich.console import Console
-
-    from autograder.proof.report import question_table
-
-    for proof in proofs:
-        if not proof.problems:
-            click.echo(str(proof))
-    if len(proofs) == 1:
-        Console(width=None if sys.stdout.isatty() else 120).print(question_table(proofs[0].figures))
 
 
 @main.command()
@@ -226,13 +174,13 @@ def release(assignment: str, to: Path) -> None:
     required=True,
     type=click.Choice(["canvas", "moodle", "gradescope", "github", "blackboard", "ilias", "folder"]),
 )
-def collect(assignment: str, source: Path, origin: str) -> None:
+def collect(assignment: str, source: Path, origin: Origin) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.course import find_course
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
-    for line in take_in(course, course.assignment(assignment), source, cast("Origin", origin)):
+    for line in take_in(course, course.assignment(assignment), source, origin):
         click.echo(line)
 
 
@@ -285,52 +233,10 @@ def grade(
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
             click.echo(part, nl=False)
         for line in not_graded(summary):
-            click.echo(line, err=True)
+            beside(line)
     else:
-        _tell(summary, request)
+        tell_graded(summary, request)
     sys.exit(1 if summary.problems or summary.overlooked else 0)
-
-
-def not_graded(summary: GradeSummary) -> list[str]:
-    """A line for each submission that has no new result, and for what was not taken for a submission."""
-    from autograder.text import one_line
-
-    named = summary.overlooked[:MOST_OVERLOOKED]
-    more = len(summary.overlooked) - len(named)
-    return [
-        *(one_line(f"not graded: {problem.student}: {problem.problem}") for problem in summary.problems),
-        *(one_line(f"not taken for a submission: {line}") for line in named),
-        *([f"not taken for a submission: {more} more"] if more else []),
-    ]
-
-
-def _tell(summary: GradeSummary, request: GradeRequest) -> None:
-    from rich.console import Console
-
-    from autograder.intake.release import written_points
-    from autograder.outputs.speeds import in_words
-    from autograder.outputs.terminal import ends, terminal_table
-    from autograder.results import read_result
-    from autograder.text import one_line
-
-    name = request.assignment.name
-    shown, left_out = ends(summary.results)
-    results = [one for row in shown if (one := read_result(request.results, name, row.student)) is not None]
-    unwalled = sum(row.walls == "none" for row in summary.results)
-    Console(width=None if sys.stdout.isatty() else 100).print(terminal_table(results, left_out, unwalled))
-    for line in not_graded(summary):
-        click.echo(line)
-    for timed in summary.speeds:
-        click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
-    if points := written_points(request.assignment):
-        click.echo(f"not in these scores: {points:g} points of written answers, which a person gives")
-    unchanged = len(summary.results) - summary.graded
-    parts = [f"graded {summary.graded} in {summary.seconds:.1f} s"]
-    parts += [f"{unchanged} unchanged"] if unchanged else []
-    parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
-    click.echo(", ".join(parts))
-    if summary.results:
-        click.echo(f"results in {request.results / name}; `autograder report {name}` writes the pages to read")
 
 
 @main.command()
@@ -363,7 +269,7 @@ def regrade(
     for line in comparison.lines():
         click.echo(one_line(line))
     if apply and comparison.untried:
-        click.echo("nothing was taken over: this run did not come to everybody; run it again", err=True)
+        beside("nothing was taken over: this run did not come to everybody; run it again")
     elif apply:
         take_over(request)
         kept = folder / "history" / assignment
@@ -395,7 +301,7 @@ def report(assignment: str, results: Path | None) -> None:
     from autograder.course import find_course
 
     course = find_course()
-    for line in report_command(course, course.assignment(assignment), results or course.results):
+    for line in report_command(course, course.assignment(assignment), results or course.results, beside):
         click.echo(line)
 
 
@@ -429,7 +335,7 @@ def export(
     course = find_course()
     folder = results or course.results
     request = ExportRequest(course, course.assignment(assignment), folder, format_, to, roster, column, provisional)
-    for line in export_command(request):
+    for line in export_command(request, beside):
         click.echo(line)
 
 
@@ -443,7 +349,7 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     from autograder.course import find_course
 
     course = find_course()
-    for line in totals_command(course, results or course.results, to, provisional=provisional):
+    for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
         click.echo(line)
 
 
@@ -451,13 +357,13 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
 @click.argument("assignment")
 @click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github", "github-course"]))
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder.")
-def bundle(assignment: str, target: str, to: Path) -> None:
+def bundle(assignment: str, target: Target, to: Path) -> None:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
     from autograder.course import find_course
     from autograder.outputs.bundle import bundle as pack
 
     course = find_course()
-    click.echo(str(pack(course, course.assignment(assignment), cast("Target", target), to)))
+    click.echo(str(pack(course, course.assignment(assignment), target, to)))
 
 
 @main.command()

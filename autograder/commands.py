@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
 from autograder.outputs.totals import totals, totals_csv
-from autograder.results import Timed, keep_replaced, path_name, read_results, read_timing
+from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
 from autograder.text import one_line
 from autograder.whole_files import write_whole
 
@@ -54,15 +53,15 @@ class ExportRequest:
     provisional: bool = False
 
 
-def report_command(course: Course, assignment: Assignment, results: Path) -> Iterator[str]:
-    """Write every student's feedback page and the class report; yields what to tell the person.
+def report_command(course: Course, assignment: Assignment, results: Path, tell: Tell) -> Iterator[str]:
+    """Write every student's feedback page and the class report; yields what came of it, and tells what to look at.
 
     Raises:
         NothingToGrade: there is nobody to report on.
     """
     timing = read_timing(results, assignment.name)
-    marks = _marks(course, assignment, results, timing)
-    uses = _uses(assignment)
+    marks = _marks(course, assignment, results, timing, tell)
+    uses = _uses(assignment, tell)
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     pages = 0
     for mark in marks:
@@ -75,7 +74,7 @@ def report_command(course: Course, assignment: Assignment, results: Path) -> Ite
     if pages:
         yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
-    old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result])
+    old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
     report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old)
     yield f"class report: {report.resolve().as_uri()}"
 
@@ -91,7 +90,7 @@ def _replace_feedback(course: Course, results: Path, assignment: str, student: s
         write_whole(path, content, to_disk=False)  # the next report writes it again
 
 
-def export_command(request: ExportRequest) -> Iterator[str]:
+def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     """Export the results; yields the text itself where it goes to no file.
 
     Raises:
@@ -101,13 +100,13 @@ def export_command(request: ExportRequest) -> Iterator[str]:
     course, assignment = request.course, request.assignment
     timing = read_timing(request.results, assignment.name)
     if request.format == "gradebook":
-        yield from _fill_gradebook(request, timing)
+        yield from _fill_gradebook(request, timing, tell)
         return
-    marks = _marks(course, assignment, request.results, timing)
-    _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result])
+    marks = _marks(course, assignment, request.results, timing, tell)
+    _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     content, said = _content(request, marks, timing)
     for line in said:
-        print(line, file=sys.stderr)
+        tell(line)
     if request.to is None:
         if isinstance(content, bytes):
             raise KitError(f"{request.format} is a zip: name a file for it, `--to feedback.zip`")
@@ -117,7 +116,7 @@ def export_command(request: ExportRequest) -> Iterator[str]:
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
 
 
-def totals_command(course: Course, results: Path, to: Path | None, *, provisional: bool) -> Iterator[str]:
+def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *, provisional: bool) -> Iterator[str]:
     """The mark of the course, from every assignment that has results; yields the text where it goes to no file.
 
     Raises:
@@ -127,12 +126,12 @@ def totals_command(course: Course, results: Path, to: Path | None, *, provisiona
     for assignment in course.assignments():
         timing = read_timing(results, assignment.name)
         if (results / assignment.name).is_dir():
-            by_assignment[assignment.name] = _marks(course, assignment, results, timing)
+            by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
         raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
     rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
-        print(f"without a total yet: {_named(unknown)}", file=sys.stderr)
+        tell(f"without a total yet: {_named(unknown)}")
     table = totals_csv(rows, list(by_assignment))
     if to is None:
         yield table.removesuffix("\n")
@@ -198,11 +197,11 @@ def _named(students: Sequence[str]) -> str:
     return f"{len(students)}: {shown}{more}"
 
 
-def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed]) -> list[Mark]:
+def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed], tell: Tell) -> list[Mark]:
     """Everybody; says which results are older than they should be."""
-    graded = read_results(results, assignment.name)
+    graded = read_results(results, assignment.name, tell)
     if older := [entry.student for entry in timing if entry.older]:
-        print(f"results from before, to be graded again: {_named(older)}", file=sys.stderr)
+        tell(f"results from before, to be graded again: {_named(older)}")
     if not graded and not any(entry.problem for entry in timing):
         raise NothingToGrade(
             f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
@@ -210,31 +209,30 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
     hand = _by_hand(course, assignment)
     late = class_lateness(course, assignment.name, [result.student for result in graded], _gradebooks_times(course))
     if late is None and course.late.policy != "none":
-        print(
+        tell(
             f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
-            "course.toml, or into nbgrader's gradebook",
-            file=sys.stderr,
+            "course.toml, or into nbgrader's gradebook"
         )
     if old := [r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)]:
-        print(
+        tell(
             f"graded since gradebook.db was filled: {_named(old)}; fill it again with "
-            f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed",
-            file=sys.stderr,
+            f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed"
         )
     own = results.resolve() == course.results.resolve()
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
 
 
-def _stale(course: Course, assignment: Assignment, results: Path, graded: Sequence[Result]) -> dict[str, str]:
+def _stale(
+    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], tell: Tell
+) -> dict[str, str]:
     """Whose result grading would replace, and why; says so."""
     own = results.resolve() == course.results.resolve()
     found = stale(course, assignment, graded, own_submissions=own)
     for reason in dict.fromkeys(found.values()):
         students = [student for student, why in found.items() if why == reason]
-        print(
+        tell(
             f"stale results: {reason}: {_named(students)}; see what would move with "
-            f"`autograder regrade {assignment.name}`, or grade again",
-            file=sys.stderr,
+            f"`autograder regrade {assignment.name}`, or grade again"
         )
     return found
 
@@ -255,14 +253,14 @@ def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] 
     return read_manual_grades(gradebook, assignment.name) if gradebook.is_file() else None
 
 
-def _uses(assignment: Assignment) -> dict[str, tuple[str, ...]]:
+def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
     """What each question builds on; without a suite that imports, the pages do without."""
     from autograder.suite.collect import collect_suite  # brings torch in
 
     try:
         return {question.name: question.uses for question in collect_suite(assignment.suite).questions}
     except BadSuite as error:
-        print(f"pages do not say which question carried points come from: {error}", file=sys.stderr)
+        tell(f"pages do not say which question carried points come from: {error}")
         return {}
 
 
@@ -274,28 +272,27 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
 
 
-def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> Iterator[str]:
+def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import tell_gradebook
     from autograder.nbgrader.for_graders import graded_submissions, write_autograded
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
     course, assignment = request.course, request.assignment
-    graded = read_results(request.results, assignment.name)
+    graded = read_results(request.results, assignment.name, tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     if not graded and not problems:
         raise NothingToGrade(
             f"no results in {request.results / assignment.name}: run `autograder grade {assignment.name}` first"
         )
-    _stale(course, assignment, request.results, graded)
+    _stale(course, assignment, request.results, graded, tell)
     students = [*(result.student for result in graded), *problems]
-    times = {student: when for student in students if (when := _handed_in(course, assignment, student))}
+    times = {student: when for student in students if (when := _handed_in(course, assignment, student, tell))}
     submissions = graded_submissions(course, assignment, graded)
     if other := [result.student for result in graded if result.student not in submissions]:
-        print(
+        tell(
             f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
-            f"{_named(other)}; run `autograder grade {assignment.name}` first",
-            file=sys.stderr,
+            f"{_named(other)}; run `autograder grade {assignment.name}` first"
         )
     gradebook = request.to or course.gradebook
     db_url = f"sqlite:///{gradebook.absolute()}"
@@ -310,10 +307,10 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed]) -> Iterator
         yield f"{written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 
-def _handed_in(course: Course, assignment: Assignment, student: str) -> datetime | None:
+def _handed_in(course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
     folder = course.submitted / path_name(student) / assignment.name
     try:
         return submitted_at(folder, course.about.timezone)
     except ValueError as error:
-        print(f"{folder}: no time of submission, {error}", file=sys.stderr)
+        tell(f"{folder}: no time of submission, {error}")
         return None

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,8 @@ from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
 
 HISTORY = "history"
+Tell = Callable[[str], None]
+"""Takes a line that a person should read beside what was asked for."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
@@ -159,18 +160,14 @@ def only_writer(locks: Path, folder: Path, assignment: str) -> Iterator[None]:
         yield
 
 
-def _say_broken(path: Path, reason: str) -> None:
-    print(f"{path}: left out, {one_line(reason)}; grade this submission again", file=sys.stderr)
-
-
-def read_results(folder: Path, assignment: str, on_broken: Callable[[Path, str], None] = _say_broken) -> list[Result]:
-    """Every result of the assignment, by student. A broken file goes to `on_broken` with the reason."""
+def read_results(folder: Path, assignment: str, tell: Tell) -> list[Result]:
+    """Every result of the assignment, by student. `tell` gets a line for each file that is broken."""
     results = []
     for path in sorted((folder / assignment).glob("*.json")):
         try:
             results.append(_read(path, assignment))
         except (OSError, ValueError, RecursionError) as error:
-            on_broken(path, str(error))
+            tell(f"{path}: left out, {one_line(str(error))}; grade this submission again")
     return sorted(results, key=lambda result: result.student)
 
 

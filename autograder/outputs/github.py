@@ -94,10 +94,14 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
     return [*lines, ""]
 
 
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Append the summary and the points to the files that the runner names."""
     assignment, folder, course = arguments
-    results = read_results(Path(folder), assignment)
+    results = read_results(Path(folder), assignment, _tell)
     problems = [entry for entry in read_timing(Path(folder), assignment) if entry.problem]
     missing = len(problems) * tested_points(Assignment(assignment, Path(course)))
     for variable, text in (

@@ -22,7 +22,7 @@ from autograder.intake.release import written_points
 from autograder.model import QuestionResult, Result
 from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note, kept_note, slip_hints
 from autograder.points import is_full, shown
-from autograder.results import read_results, read_timing
+from autograder.results import Tell, read_results, read_timing
 from autograder.text import claim, clean, one_line, shorten
 from autograder.whole_files import write_whole
 
@@ -120,7 +120,7 @@ def find_notebook(submission: Path, assignment: str) -> Path:
     raise ValueError(f"Hand in {assignment}.ipynb; there is {there}.")
 
 
-def grade_submission(assignment: str, course: Path, base: Path, command: Sequence[str]) -> str:
+def grade_submission(assignment: str, course: Path, base: Path, command: Sequence[str], tell: Tell) -> str:
     """Grade what lies in `base/submission` and return the text of results.json.
 
     Strict walls first. Where the container does not allow them, the best that stand, and the page says so.
@@ -140,14 +140,14 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
         with tempfile.TemporaryDirectory() as out:
             asked = [*command, "grade", assignment, str(notebook), "--isolation", isolation, "--force", "--out", out]
             done = subprocess.run(asked, cwd=course, capture_output=True, text=True, errors="replace", check=False)
-            results = read_results(Path(out), assignment)
+            results = read_results(Path(out), assignment, tell)
             problems = [entry.problem for entry in read_timing(Path(out), assignment) if entry.problem]
         if results:
             return results_json(results[0], _note(results[0]), written=written, visibility=visibility)
         if problems:
             return problem_json(problems[0])
         last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]
-        print(f"isolation {isolation}: {last}", file=sys.stderr)
+        tell(f"isolation {isolation}: {last}")
     raise IsolationUnavailable(f"this container cannot grade: {last}")
 
 
@@ -157,12 +157,16 @@ def _note(result: Result) -> str:
     return f"The strict walls do not stand in this container; graded behind weaker ones ({one_line(result.isolation)})."
 
 
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Called by the bundle's run_autograder."""
     assignment, course = arguments
     command = [str(Path(sys.executable).parent / "autograder")]
     try:
-        text = grade_submission(assignment, Path(course), BASE, command)
+        text = grade_submission(assignment, Path(course), BASE, command, _tell)
     except IsolationUnavailable as error:
         print(error)
         return error.exit_status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,3 +48,8 @@ def handed_in(cells: Mapping[str, str], extra: Sequence[str] = ()) -> str:
 
 def _cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
     return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": source}
+
+
+def on_stderr(line: str) -> None:
+    """What the command line does with a line beside what was asked for."""
+    print(line, file=sys.stderr)

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
-from autograder.cli import not_graded
 from autograder.grading.request import GradeSummary
 from autograder.model import Graded, Result, Scored
 from autograder.outputs.export import csv_of_students, csv_of_tests
@@ -19,6 +18,7 @@ from autograder.outputs.junit import junit_xml
 from autograder.outputs.marks import mark_of
 from autograder.outputs.report import report_page
 from autograder.outputs.terminal import terminal_table
+from autograder.summaries import not_graded
 
 STEERING = ("\x1b", "\x07", "\x08", "\x9b", "\u202e", "\u2066", "\u200f", "\ud800")
 """Characters that drive a terminal or turn text around."""

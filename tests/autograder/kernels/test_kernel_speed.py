@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 import torch
 from click.testing import CliRunner
+from courses import on_stderr
 from kernel_course import answer, notebook
 
 from autograder.cli import main
@@ -146,7 +147,7 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Cou
     TimingFile(tmp_path, "kernels").note(graded)
 
     def rows(given: Course) -> list[list[str]]:
-        (text,) = export_command(ExportRequest(given, given.assignment("kernels"), tmp_path, "csv"))
+        (text,) = export_command(ExportRequest(given, given.assignment("kernels"), tmp_path, "csv"), on_stderr)
         return list(csv.reader(io.StringIO(text)))
 
     assert rows(course)[0] == ["student", "double", "total", "max", "status", "note"]

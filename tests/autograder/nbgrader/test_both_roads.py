@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from awkward import AWKWARD, BLANK
-from courses import HIDDEN_INI
+from courses import HIDDEN_INI, on_stderr
 from nbgrader_course import HALF_ANSWERED, TinyCourse, notebook, release_cells, write
 
 from autograder.commands import ExportRequest, export_command
@@ -70,12 +70,12 @@ def test_they_agree_on_every_awkward_notebook(
     course, assignment, results = handed_in.course, handed_in.course.assignment("tiny"), handed_in.root / "results"
     graded = grade_command(GradeRequest(course, assignment, results=results))
     assert [result.score for result in graded.results] == [1.0] * len(STUDENTS)
-    assert list(export_command(ExportRequest(course, assignment, results, "gradebook")))
+    assert list(export_command(ExportRequest(course, assignment, results, "gradebook"), on_stderr))
     exported = _rows(handed_in)
 
     shutil.copy(empty_gradebook, handed_in.root / "gradebook.db")
     shutil.rmtree(handed_in.root / "autograded")
-    stored = read_results(results, assignment.name)
+    stored = read_results(results, assignment.name, on_stderr)
     made = {one: Graded(one.student, one.path, result)
             for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)}  # fmt: skip
     monkeypatch.setattr(graders, "grade", lambda course, assignment, found: made[found])

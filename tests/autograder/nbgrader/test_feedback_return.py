@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from courses import on_stderr
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError, ExchangeFactory
@@ -82,7 +83,7 @@ def test_after_the_export_of_stored_results_too(tiny: TinyCourse) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     write_result(tiny.root / "results", replace(result_for("ada"), submission_sha256=digest))
     assignment = tiny.course.assignment("tiny")
-    assert list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook")))
+    assert list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
     tiny.feedback("ada")
     _release(tiny, "ada")
     assert _released(tiny) == [HASH]

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from courses import on_stderr
 from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
 
 from autograder.commands import ExportRequest, export_command
@@ -33,7 +34,7 @@ def _with_guide(tiny: TinyCourse) -> None:
 
 def _export(tiny: TinyCourse) -> list[str]:
     assignment = tiny.course.assignment("tiny")
-    return list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook")))
+    return list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
 
 
 def _cells(tiny: TinyCourse, student: str) -> list[dict[str, Any]]:

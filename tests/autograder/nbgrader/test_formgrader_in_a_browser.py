@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from courses import on_stderr
 from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
 
 from autograder.commands import ExportRequest, export_command
@@ -45,7 +46,7 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
         digest = hashlib.sha256(tiny.hand_in(student, answered).read_bytes()).hexdigest()
         write_result(tiny.root / "results", replace(result_for(student), submission_sha256=digest))
     assignment = tiny.course.assignment("tiny")
-    list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook")))
+    list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
     return tiny
 
 

@@ -7,6 +7,7 @@ import io
 from typing import Any
 
 import pytest
+from courses import on_stderr
 from nbgrader_course import TinyCourse, result_for
 
 from autograder.commands import ExportRequest, export_command
@@ -36,7 +37,7 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
 def exported(tiny: TinyCourse, **options: Any) -> dict[str, dict[str, str]]:
     """Student → the row of the CSV, by its headings."""
     request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv", **options)
-    (text,) = export_command(request)
+    (text,) = export_command(request, on_stderr)
     return {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
 
 
@@ -101,7 +102,7 @@ def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: Tiny
     course = graded_class.course
     request = ExportRequest(course, course.assignment("tiny"), graded_class.root / "results", "gradebook")
     for _ in range(2):
-        list(export_command(request))
+        list(export_command(request, on_stderr))
         with open_gradebook(course) as gradebook:
             students = {s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students}
             late = {s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")}

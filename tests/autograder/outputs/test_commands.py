@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from courses import on_stderr
 
 from autograder.commands import ExportRequest, export_command, report_command, totals_command
 from autograder.course import load_course
@@ -46,7 +47,7 @@ def course(tmp_path):
 
 def export(course, format, **options):
     request = ExportRequest(course, course.assignment("attention"), course.root / "results", format, **options)
-    return list(export_command(request))
+    return list(export_command(request, on_stderr))
 
 
 def rows(text):
@@ -70,7 +71,7 @@ def put(course, student, time=None):
 def test_report_writes_a_page_a_student_and_one_for_the_class(course, plain):
     results = course.root / "results"
     write_result(results, plain)
-    lines = list(report_command(course, course.assignment("attention"), results))
+    lines = list(report_command(course, course.assignment("attention"), results, on_stderr))
     assert lines == [
         f"1 feedback pages in {course.root / 'feedback'}",
         f"class report: {(results / 'attention.html').as_uri()}",
@@ -83,7 +84,7 @@ def test_report_writes_a_page_a_student_and_one_for_the_class(course, plain):
 def test_a_suite_that_does_not_import_stops_no_report(course, plain, capsys):
     (course.root / "tests/hidden/attention/test_broken.py").write_text("import nothing_of_that_name\n")
     write_result(course.root / "results", plain)
-    assert len(list(report_command(course, course.assignment("attention"), course.root / "results"))) == 2
+    assert len(list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr))) == 2
     assert "does not import" in capsys.readouterr().err
 
 
@@ -93,21 +94,21 @@ def test_a_class_of_problems_has_a_report(course, problem):
     old = feedback_path(course.root / "feedback", "attention", problem.student)
     old.parent.mkdir(parents=True)
     old.write_text("an old score", encoding="utf-8")
-    (line,) = report_command(course, course.assignment("attention"), results)
+    (line,) = report_command(course, course.assignment("attention"), results, on_stderr)
     assert line == f"class report: {(results / 'attention.html').as_uri()}"
     assert not old.exists()
 
 
 def test_nothing_graded_says_what_to_run(course):
     for command in (
-        lambda: list(report_command(course, course.assignment("attention"), course.root / "results")),
+        lambda: list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr)),
         lambda: export(course, "csv"),
         lambda: export(course, "gradebook"),
     ):
         with pytest.raises(NothingToGrade, match="autograder grade attention"):
             command()
     with pytest.raises(NothingToGrade, match="autograder grade"):
-        list(totals_command(course, course.root / "results", None, provisional=False))
+        list(totals_command(course, course.root / "results", None, on_stderr, provisional=False))
 
 
 def test_export_to_the_screen_and_to_a_file(course, plain, tmp_path):
@@ -161,7 +162,7 @@ def test_nobody_disappears(course, plain, capsys):
         assert line in said
     for format in ("canvas", "moodle", "tests", "junit"):
         export(course, format)
-    list(report_command(course, course.assignment("attention"), results))
+    list(report_command(course, course.assignment("attention"), results, on_stderr))
     page = (results / "attention.html").read_text(encoding="utf-8")
     for name in ("ada", "bad", "gone", "new", "pdf", "zoe"):
         assert f"<bdi>{name}</bdi>" in page
@@ -172,7 +173,7 @@ def test_results_of_other_folders_are_not_withdrawn(course, plain):
     write_result(course.root / "elsewhere", plain)
     put(course, "somebody")
     request = ExportRequest(course, course.assignment("attention"), course.root / "elsewhere", "csv")
-    (text,) = export_command(request)
+    (text,) = export_command(request, on_stderr)
     assert rows(text)[1][0:1] + rows(text)[1][-2:-1] == ["ada", "graded"]
 
 
@@ -266,7 +267,7 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(course, plain, tmp_
     path = record_path(course.root / "submitted", "attention")
     path.parent.mkdir()
     path.write_text(Collected(files).to_json(), encoding="utf-8")
-    list(report_command(course, course.assignment("attention"), course.root / "results"))
+    list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr))
     expected = {
         "canvas": ["ada_LATE_12_345_a-1.html", "zip_13_346_work.html"],
         "moodle": ["Max Roe_7_assignsubmission_file_/attention.html"],
@@ -298,7 +299,7 @@ def test_the_mark_of_the_course_drops_the_lowest(course, plain, tmp_path):
         )
     write_result(course.root / "results", dataclasses.replace(plain, student="zoe"))
     to = tmp_path / "totals.csv"
-    (line,) = totals_command(settings, course.root / "results", to, provisional=False)
+    (line,) = totals_command(settings, course.root / "results", to, on_stderr, provisional=False)
     assert line == f"totals of 2 students over 3 assignments in {to}"
     assert rows(to.read_text(encoding="utf-8")) == [
         ["student", "name", "email", "section", "attention", "heads", "masks", "dropped", "total", "note"],

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+from courses import on_stderr
 
 from autograder import results
 from autograder.course import Assignment, Grading, Limits
@@ -14,7 +15,7 @@ def test_a_result_comes_back_as_it_was(tmp_path, plain, hostile):
     paths = [results.write_result(tmp_path, result) for result in (plain, hostile)]
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
-    assert results.read_results(tmp_path, "attention") == [hostile, plain]  # "=" sorts before "a"
+    assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]  # "=" sorts before "a"
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
@@ -67,24 +68,24 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
         plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
     )
     broken = []
-    assert results.read_results(tmp_path, "attention", lambda p, why: broken.append((p.name, why))) == [plain]
-    assert [name for name, _ in broken] == [
+    assert results.read_results(tmp_path, "attention", broken.append) == [plain]
+    assert [Path(line.partition(":")[0]).name for line in broken] == [
         "student-002.json",
         "student-003.json",
         "student-004.json",
         "student-005.json",
     ]
-    assert "'ada'" in broken[2][1]
+    assert "'ada'" in broken[2]
 
 
-def test_broken_files_are_named_on_stderr_by_default(tmp_path, plain, capsys):
+def test_a_broken_file_is_told_in_one_line(tmp_path, plain, capsys):
     results.write_result(tmp_path, plain).write_text("{", encoding="utf-8")
-    assert results.read_results(tmp_path, "attention") == []
+    assert results.read_results(tmp_path, "attention", on_stderr) == []
     assert "ada.json: left out" in capsys.readouterr().err
 
 
 def test_no_folder_is_no_results(tmp_path):
-    assert results.read_results(tmp_path, "attention") == []
+    assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
 def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
@@ -107,7 +108,7 @@ def test_a_forgotten_result_is_gone(tmp_path, plain):
     results.write_result(tmp_path, plain)
     results.forget_result(tmp_path, "attention", "ada")
     results.forget_result(tmp_path, "attention", "nobody")
-    assert results.read_results(tmp_path, "attention") == []
+    assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
 def test_every_input_of_a_score_counts(tmp_path):
@@ -145,7 +146,7 @@ def test_a_student_called_timing_has_a_result(tmp_path, plain):
     result = dataclasses.replace(plain, student="timing")
     results.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
     results.write_result(tmp_path, result)
-    assert results.read_results(tmp_path, "attention") == [result]
+    assert results.read_results(tmp_path, "attention", on_stderr) == [result]
 
 
 def test_a_broken_timing_file_stops_nothing(tmp_path, plain):

@@ -237,7 +237,7 @@ def stand_in(tmp_path, plain):
 
 
 def graded(base, command):
-    return json.loads(grade_submission("attention", base, base, command))
+    return json.loads(grade_submission("attention", base, base, command, print))
 
 
 def test_strict_walls_need_no_note(base, stand_in):

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.cli import not_graded
 from autograder.model import QuestionResult
 from autograder.outputs.terminal import ends, mark, terminal_table
+from autograder.summaries import not_graded
 
 
 def printed(results, width=100, color=False):

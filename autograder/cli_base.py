@@ -1,0 +1,51 @@
+"""What all commands share: where an error ends one, where lines beside the answer go, a kind of option."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+import click
+
+from autograder.errors import KitError
+from autograder.explain import explained
+
+
+def beside(line: str) -> None:
+    """A line that a person should read beside what was asked for: to standard error."""
+    click.echo(line, err=True)
+
+
+class Commands(click.Group):
+    """The one place where an error ends a command: in one line, and never with a traceback unless one was asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("autograder: interrupted; what was graded is safe, run the same command to go on", err=True)
+            ctx.exit(130)
+        except BrokenPipeError:
+            raise  # whoever read the output has stopped; click ends quietly
+        except Exception as error:
+            line = explained(error)
+            if line is None:
+                raise
+            if os.environ.get("AUTOGRADER_DEBUG"):
+                traceback.print_exception(error)
+            click.echo(f"autograder: {line}", err=True)
+            ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
+
+
+class CountOrAll(click.ParamType["int | None"]):
+    """A number, or `all`, which is None."""
+
+    name = "N|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        if value is None or value == "all":
+            return None
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is neither a number nor `all`", param, ctx)
+        return int(value)
