@@ -125,6 +125,7 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
         (torch.tensor([1.0, 1.001]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, float("nan")]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, float("inf")]), "The numbers of the logits are all alike, or are no numbers."),
+        (torch.tensor([1.0]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1, 2]), "the logits should be a tensor of floats"),
         ([1.0, 2.0], "the logits should be a tensor of floats"),
     ],

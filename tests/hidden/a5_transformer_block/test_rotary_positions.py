@@ -7,7 +7,7 @@ import torch
 from autograder.suite import arange, assert_close, assert_refused, call_twice, points, randn, tensor
 
 
-@points(1.5)
+@points(1)
 def test_neighbouring_features_turn_together(student):
     """Position 1, theta = 1, so that all pairs turn by one radian: which features are a pair, and which way round?"""
     x = randn(1, 6)
@@ -21,7 +21,7 @@ def _turn(cos, sin):
     return (lambda a, b: a * cos - b * sin), (lambda a, b: a * sin + b * cos)
 
 
-@points(2)
+@points(2.5)
 def test_later_pairs_turn_more_slowly(student, reference):
     """d = 10 and d = 2 at positions 0 … 6: pair i turns by position · theta^(−2i/d), with i = 0 for the first pair."""
     for d in (10, 2):

@@ -48,7 +48,7 @@ def test_attention_has_four_matrices_a_block(student):
     _assert_count(student, "attention", 3 * 4 * 7 * 10)
 
 
-@points(1)
+@points(0.5)
 def test_a_bias_is_as_wide_as_the_output(student):
     """Three of H·d and one of D for each attention, one of F and one of D for each MLP."""
     _assert_count(student, "attention", 3 * (4 * 7 * 10 + 3 * 10 + 7), biases=True)
@@ -92,7 +92,7 @@ def test_norms_are_two_a_block_or_three(student):
     _assert_count(student, "norms", 0, final_norm=True)
 
 
-@points(0.5)
+@points(1)
 def test_both_ends_of_the_model(student):
     """V·D for the embedding, always; D·V for the unembedding only where it is not tied."""
     for tied, unembedding in ((True, 0), (False, 161)):

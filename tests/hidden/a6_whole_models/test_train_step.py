@@ -62,7 +62,7 @@ def _paths(node, path=""):
     return [p for name, child in children for p in _paths(child, f"{path}.{name}" if path else str(name))]
 
 
-@points(1)
+@points(0.5)
 def test_the_loss_is_the_one_before_the_step(student, reference):
     """A Python float: what the model that came in loses on this batch."""
     params, settings = _model(reference)
@@ -72,7 +72,7 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
     assert_close(loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids)))
 
 
-@points(1.5)
+@points(2)
 def test_every_parameter_goes_downhill(student, reference):
     """All parameters of a tied and of an untied model, in both ends, both blocks and the norms."""
     for tied in (True, False):
