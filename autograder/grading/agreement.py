@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from autograder.errors import StudentError, StudentFault
-from autograder.sandbox.handles import Handle
+from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call, Launch
 
 ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}

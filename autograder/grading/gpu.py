@@ -72,7 +72,7 @@ class GpuGrader(AssignmentGrader):
             return ()
         try:
             with contextlib.closing(Sitting(self._device.client, self._device.limits, self.suite, submission)) as there:
-                speeds = self._speed.measure(there.open_worker())
+                speeds = self._speed.measure(there.place.worker())
         except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
             problem = f"it has no speed here: {str(error) or repr(error)}"
             speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
@@ -91,8 +91,7 @@ class GpuSitting(Sitting):
         self, client: HostClient, limits: Limits, suite: LoadedSuite, submission: Submission, device: DeviceHost
     ) -> None:
         super().__init__(client, limits, suite, submission)
-        self._there = Sitting(device.client, device.limits, suite, submission)
-        self._there.watch = self.watch
+        self._there = Sitting(device.client, device.limits, suite, submission, self.watch)
 
     def run(
         self,

@@ -135,7 +135,7 @@ class AssignmentGrader:
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
             questions=questions,
-            cells=(*sitting.cells, *submission.notices),
+            cells=(*sitting.place.cells, *submission.notices),
         )
 
     def _with_stand_ins(

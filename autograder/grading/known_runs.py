@@ -30,7 +30,7 @@ from autograder.errors import StudentError, StudentFault, StudentForbidden, Stud
 from autograder.fingerprint import files_sha256
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
-from autograder.sandbox.handles import Handle
+from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.whole_files import write_whole
 from autograder.wire.frames import WireError

@@ -49,7 +49,7 @@ class KnownSitting:
         else:
             # the key's own answer first: the known answer before may have bound other names than this one
             own = cell_of(self._key.submission, question.name)
-            self._sitting.go_on_with(submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)])
+            self._sitting.place.go_on_with(submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)])
         return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
 
     def _close(self) -> None:

@@ -1,18 +1,15 @@
-"""One submission in front of the suite: its workers, its cells, its questions."""
+"""One submission in front of the suite: its questions and their tests."""
 
 from __future__ import annotations
 
-import contextlib
-import re
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.course import Limits
 from autograder.errors import (
     HostFailed,
-    StudentCrashed,
     StudentError,
     StudentMissing,
     StudentTimeout,
@@ -21,25 +18,18 @@ from autograder.errors import (
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import Verdict, judge
 from autograder.intake.matching import cell_of
-from autograder.model import Cell, CellOutcome, Submission
+from autograder.model import Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.host import HostClient
-from autograder.sandbox.stand_ins import StandIns
+from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sandbox.student import Student
-from autograder.sandbox.worker import Worker
+from autograder.sandbox.workplace import Workplace
 from autograder.suite.calls import Call, CallLog, current_log, weight
 from autograder.suite.collect import SuiteQuestion, SuiteTest
-from autograder.text import clean
 
 HANGS_BEFORE_GIVING_UP = 2
 LARGEST_KEPT = 4 << 20
 """Bytes of an answer that is kept until the submission is graded."""
-SLOW_CELL_SECONDS = 1.0
-_WORDS = re.compile(r"\w+")
-_BOUND = re.compile(
-    r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)|\bimport\s+(.+)$|^\s*([\w.\[\], ]+?)\s*(?::[^=\n]*)?=(?!=)", re.M
-)
-RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +59,6 @@ class TestRun:
         return bool(self.calls) and not unwritten and not isinstance(last, StudentMissing)
 
 
-@dataclass(slots=True)
-class Stopwatch:
-    """Wall time by stage. Every second counts for one stage only, so that they add up.
-
-    run         forks, walls, and the submission's cells
-    tests       the suite's tests, without the time in which they wait for `run`
-    diagnosis   known mistakes, their forks and tests
-    carry       failed questions once more with stand-ins, their forks and tests
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    _open: list[tuple[str, bool]] = field(default_factory=list)
-    _since: float = 0.0
-
-    @contextlib.contextmanager
-    def stage(self, name: str, *, whole: bool = False) -> Iterator[None]:
-        """Time what runs inside. `whole`: stages inside this one count for it."""
-        if self._open and self._open[-1][1]:
-            yield
-            return
-        self._count()
-        self._open.append((name, whole))
-        try:
-            yield
-        finally:
-            self._count()
-            self._open.pop()
-
-    def _count(self) -> None:
-        now = time.monotonic()
-        if self._open:
-            name, _ = self._open[-1]
-            self.seconds[name] = self.seconds.get(name, 0.0) + now - self._since
-        self._since = now
-
-
 class Sitting:
     """Runs questions of a suite on one submission.
 
@@ -112,24 +66,20 @@ class Sitting:
         client: gives workers.
         suite: the collected suite; its fixtures are set for every test.
         submission: what was handed in.
+        watch: counts the wall time; another sitting may have it too.
     """
 
-    def __init__(self, client: HostClient, limits: Limits, suite: LoadedSuite, submission: Submission) -> None:
+    def __init__(
+        self,
+        client: HostClient,
+        limits: Limits,
+        suite: LoadedSuite,
+        submission: Submission,
+        watch: Stopwatch | None = None,
+    ) -> None:
         self._client, self._limits, self._suite = client, limits, suite
-        self._submission = submission
-        self._deadline = time.monotonic() + limits.submission_seconds
-        self._outcomes: dict[str, CellOutcome] = {}
-        self._left_out: set[str] = set()
-        self._worker: Worker | None = None
-        self.watch = Stopwatch()
-
-    @property
-    def cells(self) -> tuple[CellOutcome, ...]:
-        """What happened to each cell that ran, in order; cells run when the first question needs them."""
-        if not self._outcomes:
-            self._open(())
-            self.close()
-        return tuple(self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes)
+        self.watch = watch or Stopwatch()
+        self.place = Workplace(client, limits, submission, suite.fixtures.reference, self.watch)
 
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
@@ -157,7 +107,7 @@ class Sitting:
             else:
                 return runs
         self.close()
-        self._deadline += time.monotonic() - started
+        self.place.deadline += time.monotonic() - started
         return {}
 
     def _turns_to(self, question: SuiteQuestion) -> bool:
@@ -165,9 +115,7 @@ class Sitting:
         they may have it under another name.
         """
         outside_torch = any(not name.startswith("torch.") for name in question.forbidden)
-        if self._worker is None or outside_torch:
-            return False
-        return self._worker.turn_to(question.forbidden)
+        return not outside_torch and self.place.turn_to(question.forbidden)
 
     def run(
         self,
@@ -232,114 +180,15 @@ class Sitting:
             self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
         )
 
-    def open_worker(self) -> Worker:
-        """A worker that has run the submission's cells; `close` ends it."""
-        return self._open(())
-
-    def go_on_with(self, submission: Submission, cells: Sequence[Cell]) -> None:
-        """Exchange the submission for one that differs from it by these cells: a worker that was kept runs only them.
-
-        For known answers, which come from the course and leave each other alone.
-        """
-        self._submission = submission
-        self._outcomes, self._left_out = {}, set()
-        self._deadline = time.monotonic() + self._limits.submission_seconds
-        if self._worker is None or not self._worker.alive:
-            return
-        self._worker.until = self._deadline
-        answers = self._worker.load(_texts(cells), self._limits.cell_seconds, "the cell")
-        with contextlib.suppress(StudentTimeout, StudentCrashed):  # it is dead then, and the next call opens another
-            for cell in cells:
-                self._outcomes[cell.id] = _outcome(cell, next(answers).header)
-
-    # workers
-
     def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
-        sources: dict[str, str] = {}
-        if (cell := cell_of(self._submission, question.name)) is not None:
-            sources[question.name] = cell.source
-
-        def worker() -> Worker:
-            if self._worker is None or not self._worker.alive:
-                self._worker = self._open(question.forbidden, stand_ins)
-            return self._worker
-
-        seconds = min(self._limits.call_seconds, max(self._deadline - time.monotonic(), 0.05))
-        return Student(worker, seconds, sources, self._why_missing)
-
-    def _open(self, forbidden: tuple[str, ...], stand_ins: tuple[str, ...] = ()) -> Worker:
-        """A worker that has run the submission's cells, those that end the process left out."""
-        with self.watch.stage("run"):
-            while True:
-                if time.monotonic() > self._deadline:
-                    raise StudentTimeout(
-                        f"the time for the whole submission ({self._limits.submission_seconds:g} s) is used up."
-                    )
-                worker = Worker(self._client, self._limits, self._deadline)
-                if self._load(worker, forbidden):
-                    break
-            if stand_ins:
-                answers = StandIns(self._stand_ins(stand_ins), self._limits)
-                worker.stand_ins = answers
-                worker.request(answers.request(), {}, self._limits.call_seconds, "stand-ins")
-            self._worker = worker
-            return worker
-
-    def _stand_ins(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """What a worker may ask of the answer key: these functions, and not the one that it is graded for."""
-        reference = self._suite.fixtures.reference
-        return {name: reference[name] for name in names if name in reference}
-
-    def _load(self, worker: Worker, forbidden: tuple[str, ...]) -> bool:
-        """Run the cells in order. False where one killed the worker: it is left out from now on.
-
-        A slow cell of the student's own that gives no name to the others (an experiment, a plot) runs only once.
-        """
-        cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
-        what = ["cell " + cell.id for cell in cells]
-        answers = worker.load(_texts(cells), self._limits.cell_seconds, "the cell", forbidden)
-        for cell, name in zip(cells, what, strict=True):
-            started = time.monotonic()
-            try:
-                answer = next(answers).header
-            except (StudentTimeout, StudentCrashed) as fault:
-                self._left_out.add(cell.id)
-                text = str(fault).replace("the cell", name, 1)
-                self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)
-                return False
-            self._outcomes.setdefault(cell.id, _outcome(cell, answer))
-            if time.monotonic() - started > SLOW_CELL_SECONDS and self._gives_nothing(cell):
-                self._left_out.add(cell.id)
-        return True
-
-    def _runnable(self) -> list[Cell]:
-        return [cell for cell in self._submission.cells if cell.role in RUNS_WHEN_GRADING]
-
-    def _gives_nothing(self, cell: Cell) -> bool:
-        if cell.role != "extra":
-            return False
-        bound = {word for groups in _BOUND.findall(cell.source) for group in groups for word in _WORDS.findall(group)}
-        elsewhere = {word for other in self._runnable() if other is not cell for word in _WORDS.findall(other.source)}
-        return "import *" not in cell.source and not bound & elsewhere
+        cell = cell_of(self.place.submission, question.name)
+        sources = {question.name: cell.source} if cell is not None else {}
+        self.place.prepare(question.forbidden, stand_ins)
+        return Student(self.place, min(self._limits.call_seconds, self.place.left()), sources)
 
     def close(self) -> None:
         """End the worker, if there is one."""
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker = None
-
-    def _why_missing(self, name: str) -> str:
-        bad = [o for o in self._outcomes.values() if o.outcome in ("error", "timeout", "crashed")]
-        own = next((o for o in bad if o.id == name), None)
-        if own is not None:
-            return f"`{name}` is not defined: its cell did not run. {own.message}"
-        if bad:
-            return f"`{name}` is not defined. Cell {bad[0].id} did not run: {bad[0].message}"
-        return f"`{name}` is not defined anywhere in the notebook."
-
-
-def _texts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
-    return [(cell.id, cell.source) for cell in cells]
+        self.place.close()
 
 
 def _kept(log: CallLog) -> tuple[Call, ...]:
@@ -353,15 +202,3 @@ def _kept(log: CallLog) -> tuple[Call, ...]:
 def _function(call: Call) -> str:
     """The function's name, or the method's alone: what its class is called is the student's affair."""
     return call.name.rpartition(".")[2]
-
-
-def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:
-    error = answer.get("error")
-    if answer.get("ok") is True or not isinstance(error, dict):
-        restored = cell.role == "given" and bool(cell.note)
-        return CellOutcome(cell.id, "restored" if restored else "ok", cell.note)
-    raised = f"{clean(str(error.get('type')), 100)}: {clean(str(error.get('message', '')), 400)}"
-    frames = error.get("frames")
-    last = f"\n  {clean(str(frames[-1]), 300)}" if isinstance(frames, list) and frames else ""
-    note = f"{cell.note}\n" if cell.note else ""
-    return CellOutcome(cell.id, "error", f"{note}{raised}{last}")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from autograder.model import Speed
 from autograder.sandbox.device import DeviceHost
-from autograder.sandbox.student import Student
+from autograder.sandbox.student import OneWorker, Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.speed import BASELINE, SpeedCase, SpeedTest
 
@@ -44,7 +44,7 @@ class SpeedMeter:
         return tuple(speeds)
 
     def _student(self, worker: Worker) -> Student:
-        return Student(lambda: worker, self._bench.limits.call_seconds, {}, lambda name: f"`{name}` is not defined")
+        return Student(OneWorker(worker), self._bench.limits.call_seconds, {})
 
     def _cases(self) -> list[tuple[SpeedCase, Tensor, float]]:
         if not self._baseline:

@@ -213,7 +213,7 @@ def _run_a_kernel(bench: DeviceHost) -> None:
     Raises:
         DeviceUnavailable: it does not run, or gives a wrong answer.
     """
-    from autograder.sandbox.student import Student
+    from autograder.sandbox.student import OneWorker, Student
     from autograder.sandbox.worker import Worker
 
     worker = Worker(bench.client, bench.limits)
@@ -222,7 +222,7 @@ def _run_a_kernel(bench: DeviceHost) -> None:
         loaded = next(worker.load([cell], bench.limits.cell_seconds, "the probe")).header
         if loaded.get("ok") is not True:
             raise DeviceUnavailable(f"the probe of the GPU does not load: {loaded.get('error')}")
-        student = Student(lambda: worker, bench.limits.call_seconds, {}, lambda name: f"{name} is missing")
+        student = Student(OneWorker(worker), bench.limits.call_seconds, {})
         total = student.twice_the_sum(bench.device.name)
         if total != 2 * sum(range(100)):
             raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {bench.device.what}, and not 9900")

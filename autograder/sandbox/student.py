@@ -1,47 +1,62 @@
-"""`student`: what a test calls. Every call crosses to the worker and comes back as data, a handle or a StudentFault."""
+"""`student`: what a test calls. Every call crosses to the worker and comes back as data, as a handle to an object that
+stays there, or as a StudentFault."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isclass
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from torch import Tensor
 from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
-from autograder.sandbox.handles import Handle, StudentFunction
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
-from autograder.suite.objects import NotData
+from autograder.suite.objects import DATA_NAMES, NotData
 from autograder.text import clean
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.values import Decoder, Encoder, HandleReference
+
+
+class Place(Protocol):
+    """Where the submission's code runs (`Workplace`)."""
+
+    def worker(self) -> Worker:
+        """The worker, made when it is first needed, and anew after a kill."""
+
+    def why_missing(self, name: str) -> str:
+        """What to tell a student whose function is not there."""
+
+
+class OneWorker:
+    """A place with a worker that is there already."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def worker(self) -> Worker:
+        """It, alive or not."""
+        return self._worker
+
+    def why_missing(self, name: str) -> str:
+        """Nothing is known of why."""
+        return f"`{name}` is not defined"
 
 
 class Student:
     """The submission in one worker.
 
     Args:
-        worker: gives the worker (made when it is first needed, and anew after a kill).
+        place: gives the worker.
         call_seconds: limit of one call.
         sources: text of the cell that answers each question.
-        why_missing: what to tell a student whose function is not there.
     """
 
-    def __init__(
-        self,
-        worker: Callable[[], Worker],
-        call_seconds: float,
-        sources: dict[str, str],
-        why_missing: Callable[[str], str],
-    ) -> None:
-        self._worker = worker
-        self._call_seconds = call_seconds
-        self._sources = sources
-        self._why_missing = why_missing
+    def __init__(self, place: Place, call_seconds: float, sources: Mapping[str, str]) -> None:
+        self._place, self._call_seconds, self._sources = place, call_seconds, sources
 
     def __getattr__(self, name: str) -> StudentFunction:
         if name.startswith("__"):
@@ -76,7 +91,7 @@ class Student:
         often than it was asked to: this is for times, and no test.
         """
         header: dict[str, Any] = {"op": "repeat", "name": name, "times": times, "give": give}
-        worker = self._worker()
+        worker = self._place.worker()
         encoder = Encoder(_naming(worker), keep_strides=True)
         if given is not None:
             header["value"] = encoder.encode([list(given[0]), dict(given[1])])
@@ -94,7 +109,7 @@ class Student:
         """
         compile(source, "<suite>", "exec", dont_inherit=True)
         header = {"op": "define", "source": source, "name": name}
-        worker, call = self._worker(), Call(name, (), {}, of_suite=True)
+        worker, call = self._place.worker(), Call(name, (), {}, of_suite=True)
         value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[0]
         if not isinstance(value, Handle):
             raise StudentCrashed(f"{name} could not be defined")
@@ -118,7 +133,7 @@ class Student:
         call = Call(shown, tuple(arguments), dict(keywords), of_suite=of_suite)
         log.note(call)
         try:
-            worker = self._worker()
+            worker = self._place.worker()
             encoder = Encoder(_naming(worker), keep_strides=True)
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
@@ -139,7 +154,7 @@ class Student:
         """The value of an answer, checked, or the fault that it tells of."""
         header, shown = frame.header, call.name
         if header.get("missing") is True:
-            raise StudentMissing(self._why_missing(shown))
+            raise StudentMissing(self._place.why_missing(shown))
         if forbidden := header.get("forbidden"):
             raise StudentForbidden(
                 f"`{shown}` calls {clean(str(forbidden), 120)}, which this question is about: write it out instead."
@@ -156,6 +171,97 @@ class Student:
         if inputs and decoder.grad_tensors:
             value = _link(value, inputs, _Pull(self, worker, header["id"], shown, call.gradients))
         return value, cost
+
+
+class StudentFunction(NotData):
+    """A function or a class of the submission, by its name."""
+
+    def __init__(self, student: Student, name: str) -> None:
+        self._student, self.name = student, name
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._student._call(self.name, {"name": self.name}, arguments, keywords)[0]
+
+    def described(self) -> str:
+        return "a function"
+
+    def as_data(self, *_: Any) -> NoReturn:
+        raise AssertionError(f"`{self.name}` is a function, where data is expected.")
+
+
+class Method(NotData):
+    """A method of an object that stays in the worker."""
+
+    def __init__(self, owner: Handle, attribute: str) -> None:
+        self._owner, self._attribute = owner, attribute
+        self.name = f"{owner.name}.{attribute}"
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._owner.call(self.name, {"attribute": self._attribute}, arguments, keywords)
+
+    def described(self) -> str:
+        return "a method (is a `@property` missing?)"
+
+    def as_data(self, *_: Any) -> NoReturn:
+        raise AssertionError(f"`{self.name}` is {self.described()}, where data is expected.")
+
+
+class Handle(NotData):
+    """An object that stays in the worker. Attributes that are data come as data; methods are called there.
+
+    Attributes:
+        reference: its number there, and what its class is called there.
+        asked_for: whether the test asked for an object here. On another one no name that data has is looked up:
+            `answer.sum()` means a tensor.
+        of_suite: whether it is of the suite's own making, and not the student's.
+    """
+
+    def __init__(self, student: Student, worker: Worker, reference: HandleReference, origin: Call) -> None:
+        self._student, self._at, self._origin = student, worker, origin
+        self.reference = reference
+        self.asked_for = self.of_suite = False
+        self.name = clean(reference.kind, 80)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.call(self.name, {}, arguments, keywords)
+
+    def call(self, shown: str, target: dict[str, Any], arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Call the object, or the attribute of it that `target` names."""
+        self._still_there()
+        target = {"handle": self.reference.number, **target}
+        return self._student._call(shown, target, arguments, keywords, self.of_suite)[0]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if not self.asked_for and name in DATA_NAMES:
+            self.as_data()
+        self._still_there()
+        call = Call(f"{self.name}.{name}", (), {}, of_suite=self.of_suite, is_attribute=True)
+        header = {"op": "get", "handle": self.reference.number, "attribute": name}
+        frame = self._at.request(header, {}, self._student._call_seconds, call.name)
+        if frame.header.get("method") is True:
+            return Method(self, name)
+        current_log().note(call)
+        try:
+            call.result = self._student._value(frame, call, self._at, [])[0]
+        except StudentFault as fault:
+            call.fault = fault
+            raise
+        return call.result
+
+    def described(self) -> str:
+        return f"an object of class {self.name}"
+
+    def as_data(self, *_: Any) -> NoReturn:
+        raise AssertionError(
+            f"`{current_log().describe(self._origin)}` gives {self.described()}, where data is expected "
+            "(a tensor, a number, a list)."
+        )
+
+    def _still_there(self) -> None:
+        if not self._at.alive:
+            raise StudentCrashed(f"{self.name} is gone with the process that it lived in")
 
 
 class _Pull:

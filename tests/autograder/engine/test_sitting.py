@@ -86,10 +86,10 @@ def test_what_one_question_does_to_its_process_costs_no_other(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
     sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
-    deadline = sitting._deadline
+    deadline = sitting.place.deadline
     assert outcomes(sitting, bench.grader.suite.questions) == ALL_PASS
     assert len(forks) == 2
-    assert sitting._deadline > deadline  # the attempt that does not count takes no time of the submission's
+    assert sitting.place.deadline > deadline  # the attempt that does not count takes no time of the submission's
 
 
 def test_what_one_question_forbids_another_may_call(

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 
 from autograder.grading.extras import EXTRAS
-from autograder.grading.sitting import Stopwatch
+from autograder.sandbox.stopwatch import Stopwatch
 from autograder.wire.frames import _pack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,7 +72,7 @@ def test_layout_and_memory_shared_with_others_do_not_matter() -> None:
 
 def test_every_second_counts_for_one_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("autograder.grading.sitting.time.monotonic", lambda: now)
+    monkeypatch.setattr("autograder.sandbox.stopwatch.time.monotonic", lambda: now)
     watch = Stopwatch()
     with watch.stage("tests"):
         now = 1.0

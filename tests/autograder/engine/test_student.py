@@ -13,9 +13,8 @@ import torch
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
 from autograder.grading.bench import Bench
-from autograder.sandbox.handles import Handle
 from autograder.sandbox.stand_ins import StandIns
-from autograder.sandbox.student import Student
+from autograder.sandbox.student import Handle, OneWorker, Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import describe_last, last_call, start_log
 from autograder.wire.frames import Frame
@@ -119,7 +118,7 @@ def worker(bench: Bench) -> Iterator[Worker]:
 @pytest.fixture
 def student(worker: Worker) -> Student:
     start_log({"Box": type})
-    return Student(lambda: worker, 2.0, {"same": "def same(x): ..."}, lambda name: f"`{name}` is not there")
+    return Student(OneWorker(worker), 2.0, {"same": "def same(x): ..."})
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_an_exception_that_cannot_be_read_is_still_one(student: Student) -> None
 
 
 def test_a_missing_name_says_so(student: Student) -> None:
-    with pytest.raises(StudentMissing, match="`nothing` is not there"):
+    with pytest.raises(StudentMissing, match="`nothing` is not defined"):
         student.nothing(1)
 
 

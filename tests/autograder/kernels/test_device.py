@@ -19,7 +19,7 @@ from autograder.grading.pool import Ended
 from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
 from autograder.sandbox.device import Device
-from autograder.sandbox.student import Student
+from autograder.sandbox.student import OneWorker, Student
 from autograder.sandbox.worker import Worker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -191,7 +191,7 @@ def inside(bench: GpuBench) -> Iterator[Callable[[str], Student]]:
         load = {"op": "load", "cells": [["cell", cell]], "forbid": []}
         loaded = workers[-1].request(load, {}, 20.0, "the cell").header
         assert loaded["ok"] is True, loaded
-        return Student(lambda: workers[-1], 30.0, {}, lambda name: f"{name} is missing")
+        return Student(OneWorker(workers[-1]), 30.0, {})
 
     yield run
     for worker in workers:
