@@ -16,16 +16,9 @@ from autograder.suite import (
     zeros,
 )
 
-pytestmark = [uses("language_model")]
+from .dice import dice_left_alone
 
-PLANT = """
-def plant():
-    torch.manual_seed(5)
-"""
-PEEK = """
-def peek():
-    return torch.rand(1).item()
-"""
+pytestmark = [uses("language_model")]
 
 
 def _dice(probabilities, context=9):
@@ -109,13 +102,9 @@ def test_each_row_and_each_token_has_its_own_throw(student):
 def test_nobody_elses_dice_are_moved(student):
     """torch's own dice fall the same way whether a text was written in between or not."""
     params, sizes = _dice([0.5, 0.5])
-    plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
-    plant()
-    untouched = peek()
-    plant()
-    text = student.sample(params, torch.zeros(40, 1, dtype=torch.int64), 4, sizes)
-    assert_equal(sorted(set(text[:, 1:].flatten().tolist())), [0, 1], what="the tokens that come")
-    assert_equal(peek(), untouched, what="the next number of torch's own dice")
+    with dice_left_alone(student):
+        text = student.sample(params, torch.zeros(40, 1, dtype=torch.int64), 4, sizes)
+        assert_equal(sorted(set(text[:, 1:].flatten().tolist())), [0, 1], what="the tokens that come")
 
 
 @points(1.5)

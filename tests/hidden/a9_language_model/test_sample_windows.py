@@ -2,16 +2,9 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, points, randperm
+from autograder.suite import assert_close, assert_refused, call_twice, points, randperm
 
-PLANT = """
-def plant():
-    torch.manual_seed(5)
-"""
-PEEK = """
-def peek():
-    return torch.rand(1).item()
-"""
+from .dice import dice_left_alone
 
 
 def _windows(student, ids, batch, length, seed=0):
@@ -67,13 +60,9 @@ def test_the_same_seed_gives_the_same_windows(student):
 @points(0.5)
 def test_nobody_elses_dice_are_moved(student):
     """torch's own dice fall the same way whether windows were drawn in between or not."""
-    plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
-    plant()
-    untouched = peek()
-    plant()
-    inputs, targets = _windows(student, torch.arange(50), 4, 5)
-    assert_close(targets, inputs.detach() + 1, what="targets")
-    assert_equal(peek(), untouched, what="the next number of torch's own dice")
+    with dice_left_alone(student):
+        inputs, targets = _windows(student, torch.arange(50), 4, 5)
+        assert_close(targets, inputs.detach() + 1, what="targets")
 
 
 @points(0.5)
