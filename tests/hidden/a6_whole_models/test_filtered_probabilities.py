@@ -39,7 +39,7 @@ def test_temperature_divides_the_logits(student):
         assert_close(answer, torch.softmax(logits / temperature, dim=-1))
 
 
-@points(0.5)
+@points(1)
 def test_temperature_zero_is_the_likeliest_token(student):
     """All probability on one token of each row; where two are equally likely, on one of the two."""
     logits = tensor([[1.0, 5.0, -2.0, 4.0, 0.0], [-7.0, -9.0, -8.0, -6.0, -5.0]])
@@ -49,7 +49,7 @@ def test_temperature_zero_is_the_likeliest_token(student):
     assert_close(tied.sort(dim=-1).values, tensor([[0.0, 0.0, 0.0, 0.0, 1.0]]), what="with a tie, the sorted row")
 
 
-@points(1)
+@points(1.5)
 def test_top_k_keeps_exactly_k_where_they_stand(student):
     """The k likeliest of each row keep their places and share the whole; of equally likely ones exactly k stay."""
     logits = 2 * randn(3, 7)
@@ -99,7 +99,7 @@ def test_top_p_counts_what_top_k_left(student):
     assert_close(student.filtered_probabilities(logits, 1.0, 3, 0.75), tensor([[3 / 7, 0.0, 4 / 7, 0.0]]))
 
 
-@points(1)
+@points(0.5)
 def test_temperature_comes_before_top_p(student):
     """0.64 and 0.36 at T = 1 become 0.76 and 0.24 at T = 1/2, and 0.57 and 0.43 at T = 2: p = 0.7 and p = 0.6."""
     logits = torch.log(tensor([[0.36, 0.64]]))
@@ -107,7 +107,7 @@ def test_temperature_comes_before_top_p(student):
     assert_close(student.filtered_probabilities(logits, 2.0, top_p=0.6), tensor([[3 / 7, 4 / 7]]))
 
 
-@points(1)
+@points(0.5)
 def test_large_logits_and_half_precision(student):
     """Logits near a thousand at T = 1/2 stay finite; float16 in, float16 out, without overflow at T = 0.01."""
     logits = tensor([[1000.0, 999.0, -1200.0, 998.5], [-5e4, -5e4 - 2, 0.0, 0.5]])
