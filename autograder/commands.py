@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
-from autograder.model import Graded, ManualGrades, Result
+from autograder.model import Graded, ManualGrades, Result, Submission
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
 from autograder.outputs.imports import Import, canvas_csv, moodle_csv
@@ -108,12 +108,24 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     for line in said:
         tell(line)
     if request.to is None:
-        if isinstance(content, bytes):
-            raise KitError(f"{request.format} is a zip: name a file for it, `--to feedback.zip`")
-        yield content.removesuffix("\n")
+        yield from _lines(request.format, content)
     else:
         write_whole(request.to, content)
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
+
+
+def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
+    """The text as it is printed: without the end of its last line, which printing adds."""
+    waiting = ""
+    for piece in content:
+        if isinstance(piece, bytes):
+            raise KitError(f"{format_} is a zip: name a file for it, `--to feedback.zip`")
+        whole, end, rest = (waiting + piece).rpartition("\n")
+        if end:
+            yield whole
+        waiting = rest
+    if waiting:
+        yield waiting
 
 
 def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *, provisional: bool) -> Iterator[str]:
@@ -140,8 +152,10 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
 
 
-def _content(request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed]) -> tuple[str | bytes, list[str]]:
-    """What the format is made of, and what to say beside it."""
+def _content(
+    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed]
+) -> tuple[Iterable[str | bytes], list[str]]:
+    """What the format is made of, in pieces, and what to say beside it."""
     format_, provisional = request.format, request.provisional
     if format_ == "junit":
         problems = [Graded(m.student, Path(), None, m.note or m.status) for m in marks if m.result is None]
@@ -155,10 +169,10 @@ def _content(request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Tim
     said = _unfinished(marks, provisional)
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
-        return csv_of_students(marks, provisional=provisional, late=late, bonus=bonus), said
+        return [csv_of_students(marks, provisional=provisional, late=late, bonus=bonus)], said
     made = _import(request, marks)
     missing = [f"not known to {format_}, left out: {_named(made.missing)}"] if made.missing else []
-    return made.text, [*said, *made.said, *missing]
+    return [made.text], [*said, *made.said, *missing]
 
 
 def _import(request: ExportRequest, marks: Sequence[Mark]) -> Import:
@@ -274,7 +288,7 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
 
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import tell_gradebook
-    from autograder.nbgrader.for_graders import graded_submissions, write_autograded
+    from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
@@ -288,23 +302,34 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     _stale(course, assignment, request.results, graded, tell)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student, tell))}
-    submissions = graded_submissions(course, assignment, graded)
-    if other := [result.student for result in graded if result.student not in submissions]:
+    autograded = AutogradedFolder(course, assignment) if request.to is None else None
+    other: list[str] = []
+
+    def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
+        for result, submission in graded_submissions(course, assignment, graded):
+            if submission is None:
+                other.append(result.student)
+            elif autograded is not None:
+                autograded.write(result, submission)
+            yield result, submission
+
+    gradebook = request.to or course.gradebook
+    db_url = f"sqlite:///{gradebook.absolute()}"
+    with gradebook_file(gradebook):
+        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
+        everybody = class_marks(course, assignment, graded, timing)
+        people = {mark.student: mark.person for mark in everybody if mark.person}
+        tell_gradebook(course, assignment, people, db_url)
+    if other:
         tell(
             f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
             f"{_named(other)}; run `autograder grade {assignment.name}` first"
         )
-    gradebook = request.to or course.gradebook
-    db_url = f"sqlite:///{gradebook.absolute()}"
-    with gradebook_file(gradebook):
-        fill_gradebook(course, assignment, graded, times, problems, submissions, db_url=db_url)
-        everybody = class_marks(course, assignment, graded, timing)
-        people = {mark.student: mark.person for mark in everybody if mark.person}
-        tell_gradebook(course, assignment, people, db_url)
     yield f"{len(graded)} results of {assignment.name} in {gradebook}"
-    if request.to is None:
-        written = write_autograded(course, assignment, graded, submissions, problems)
-        yield f"{written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
+    if autograded is not None:
+        for student, problem in problems.items():
+            autograded.write_problem(student, problem)
+        yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 
 def _handed_in(course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:

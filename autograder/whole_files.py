@@ -5,31 +5,33 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PART, _OF_NAME = ".part", 40
 """How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255 bytes."""
 
 
-def write_whole(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
+def write_whole(path: Path, content: str | bytes | Iterable[str | bytes], *, to_disk: bool = True) -> None:
     """Write a file; where that fails, what was there before stays.
 
     Args:
         path: folders above it are made.
         content: text is written in UTF-8; a lone surrogate becomes a backslash escape, which is what JSON calls it too.
+            Pieces are written as they come, so that a large file is never in memory.
         to_disk: flush it before it is renamed, so that it outlasts a loss of power.
 
     Raises:
         OSError: it names `path`.
     """
-    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    pieces = [content] if isinstance(content, str | bytes) else content
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name), suffix=_PART)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                for piece in pieces:
+                    file.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
                 if to_disk:
                     file.flush()
                     os.fsync(file.fileno())

@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy import Column, MetaData, String, Table, bindparam, delete, insert, select
 from sqlalchemy.orm import Session
 
 Key = tuple[str, str]
 """(submitted notebook, cell), as the database names them."""
+
+MANY = 500
+"""How many values one query is given: databases limit the number of parameters."""
 
 _ANSWERS = Table(
     "attention_kit_answer",
@@ -27,13 +30,17 @@ _ANSWERS = Table(
 def remember_answers(db: Session, answers: Mapping[Key, str]) -> set[Key]:
     """Note these answers; returns those that are other than before, or that nothing was known of. Commits nothing."""
     _ANSWERS.create(db.connection(), checkfirst=True)
-    notebooks = {notebook for notebook, _ in answers}
-    columns = (_ANSWERS.c.notebook_id, _ANSWERS.c.cell_id, _ANSWERS.c.sha256)
-    known = {(row[0], row[1]): row[2] for row in db.execute(select(*columns)) if row[0] in notebooks}
+    notebooks = list(dict.fromkeys(notebook for notebook, _ in answers))
+    query = select(_ANSWERS.c.notebook_id, _ANSWERS.c.cell_id, _ANSWERS.c.sha256)
+    known = {}
+    for start in range(0, len(notebooks), MANY):
+        some = query.where(_ANSWERS.c.notebook_id.in_(notebooks[start : start + MANY]))
+        known.update({(row[0], row[1]): row[2] for row in db.execute(some)})
     new = {key: hashlib.sha256(_plain(answer).encode()).hexdigest() for key, answer in answers.items()}
     changed = {key for key, digest in new.items() if known.get(key) != digest}
-    for notebook, cell in changed & known.keys():
-        db.execute(delete(_ANSWERS).where(_ANSWERS.c.notebook_id == notebook, _ANSWERS.c.cell_id == cell))
+    if old := [{"notebook": key[0], "cell": key[1]} for key in changed & known.keys()]:
+        of_key = (_ANSWERS.c.notebook_id == bindparam("notebook"), _ANSWERS.c.cell_id == bindparam("cell"))
+        db.execute(delete(_ANSWERS).where(*of_key), old)
     if changed:
         rows = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
         db.execute(insert(_ANSWERS), rows)

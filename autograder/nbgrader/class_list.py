@@ -21,7 +21,7 @@ def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, 
         people: by what the student is called here; whoever handed in nothing is in the gradebook then too.
     """
     with open_gradebook(course, db_url) as gradebook:
-        known = {student.id: student for student in gradebook.students}
+        known = {student.id: student for student in gradebook.students} if people else {}
         for name, person in people.items():
             student = known.get(name) or Student(id=name)
             first, _, last = person.name.rpartition(" ")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from autograder.course import Assignment, Course
 from autograder.errors import NothingToGrade, UnreadableSubmission
@@ -29,8 +31,12 @@ _SHIPPED = ("figures",)
 """What a notebook's text shows from beside it."""
 
 
-def graded_submissions(course: Course, assignment: Assignment, results: Iterable[Result]) -> dict[str, Submission]:
-    """Student → the submission in `submitted/` from which the result was made; without those that changed since.
+def graded_submissions(
+    course: Course, assignment: Assignment, results: Iterable[Result]
+) -> Iterator[tuple[Result, Submission | None]]:
+    """Each result with the submission in `submitted/` from which it was made; None where that has changed since.
+
+    They are read as they are asked for: all notebooks of a class are more than a memory holds.
 
     Raises:
         BadSource: the assignment is not built.
@@ -38,52 +44,53 @@ def graded_submissions(course: Course, assignment: Assignment, results: Iterable
     try:
         found = {one.student: one for one in find_submissions(course, assignment, [])}
     except NothingToGrade:
-        return {}
+        found = {}
     release = load_release(assignment)
-    read = {}
     for result in results:
-        if result.student not in found:
-            continue
         try:
             submission = read_submission(found[result.student], release, course.limits)
-        except UnreadableSubmission:
-            continue
-        if submission.sha256 == result.submission_sha256:
-            read[result.student] = submission
-    return read
+        except (KeyError, UnreadableSubmission):
+            yield result, None
+        else:
+            yield result, submission if submission.sha256 == result.submission_sha256 else None
 
 
-def write_autograded(
-    course: Course,
-    assignment: Assignment,
-    results: Sequence[Result],
-    submissions: Mapping[str, Submission],
-    problems: Mapping[str, str],
-) -> int:
-    """Write the notebooks that a person grades; of a submission that could not be graded, the release and why.
+class AutogradedFolder:
+    """Writes the notebooks that a person grades, one by one.
 
-    Returns:
-        How many were written.
+    Attributes:
+        written: how many.
 
     Raises:
         StaleBuild: the assignment is not built.
     """
-    release = read_built(assignment.release)
-    guides = marking_guides(release, assignment.solution)
-    notebooks = {}
-    for result in results:
-        if result.student in submissions:
-            notebooks[result.student] = made_whole(release, submissions[result.student])
-            show_result(notebooks[result.student], result)
-    for student, problem in problems.items():
-        notebooks[student] = read_built(assignment.release)
-        show_problem(notebooks[student], problem)
-    for student, notebook in notebooks.items():
-        show_guides(notebook, guides)
-        folder = course.autograded / path_name(student) / assignment.name
-        write_whole(folder / f"{assignment.name}.ipynb", json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-        _copy_beside(course, assignment, student, folder)
-    return len(notebooks)
+
+    def __init__(self, course: Course, assignment: Assignment) -> None:
+        self._course, self._assignment = course, assignment
+        self._release = read_built(assignment.release)
+        self._guides = marking_guides(self._release, assignment.solution)
+        self.written = 0
+
+    def write(self, result: Result, submission: Submission) -> None:
+        """What was handed in, with what the tests said."""
+        notebook = made_whole(self._release, submission)
+        show_result(notebook, result)
+        self._save(result.student, notebook)
+
+    def write_problem(self, student: str, problem: str) -> None:
+        """Of a submission that could not be graded: the release, and why."""
+        notebook = copy.deepcopy(self._release)
+        show_problem(notebook, problem)
+        self._save(student, notebook)
+
+    def _save(self, student: str, notebook: dict[str, Any]) -> None:
+        show_guides(notebook, self._guides)
+        name = self._assignment.name
+        folder = self._course.autograded / path_name(student) / name
+        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+        write_whole(folder / f"{name}.ipynb", text, to_disk=False)  # the next export writes it again
+        _copy_beside(self._course, self._assignment, student, folder)
+        self.written += 1
 
 
 def _copy_beside(course: Course, assignment: Assignment, student: str, folder: Path) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
 from autograder.model import Result, Submission
-from autograder.nbgrader.answers import remember_answers
+from autograder.nbgrader.answers import MANY, remember_answers
 from autograder.nbgrader.late import late_penalty
 from autograder.nbgrader.names import course_id
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
@@ -49,9 +50,6 @@ Timestamp = datetime.datetime | str
 
 NO_RESPONSE = "No response."
 """The comment under a written answer that was left blank."""
-
-MANY = 500
-"""How many values one query is given: databases limit the number of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +74,34 @@ class Entry:
 def fill_gradebook(
     course: Course,
     assignment: Assignment,
-    results: Sequence[Result],
+    graded: Iterable[tuple[Result, Submission | None]],
     timestamps: Mapping[str, Timestamp] | None = None,
     problems: Mapping[str, str] | None = None,
-    submissions: Mapping[str, Submission] | None = None,
     *,
     db_url: str = "",
 ) -> None:
     """Write the results of one assignment into the gradebook; again with the same results, nothing changes.
 
     Args:
+        graded: each result with what it was made from; where that is not known, all written answers wait. Taken up bit
+            by bit, in one transaction.
         timestamps: student → when the submission was handed in, where that is known.
         problems: student → why the submission could not be graded.
-        submissions: student → what the result was made from; of whom it is not known, all written answers wait.
 
     Raises:
         StaleBuild: the assignment has no release.
     """
-    read = submissions or {}
     release = read_release(assignment.release)
     times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
-    entries = [entry_of(release, r, read.get(r.student), times.get(r.student)) for r in results]
-    entries += [
+    entries = (entry_of(release, result, read, times.get(result.student)) for result, read in graded)
+    failed = (
         Entry(student, problem=problem, timestamp=times.get(student)) for student, problem in (problems or {}).items()
-    ]
+    )
     with open_gradebook(course, db_url) as gradebook:
         notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)
-        write_entries(gradebook.db, course, notebook, release, entries)
+        waiting = itertools.chain(entries, failed)
+        while some := list(itertools.islice(waiting, MANY)):
+            write_entries(gradebook.db, course, notebook, release, some)
         gradebook.db.commit()
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nbgrader.api import Gradebook, SubmittedNotebook
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.plugins import LateSubmissionPlugin
+from sqlalchemy import or_, select
 
 from autograder.course import Late, find_course
 from autograder.outputs.late import apply_late
@@ -36,9 +37,17 @@ def refresh_penalty(notebook: SubmittedNotebook, late: Late) -> None:
 
 def refresh_all_penalties(gradebook: Gradebook, late: Late) -> None:
     """Bring the penalties of every late submission up to date, in one transaction."""
-    for assignment in gradebook.assignments:
-        for submission in assignment.submissions:
-            if submission.total_seconds_late > 0 or submission.late_submission_penalty:
-                for notebook in submission.notebooks:
-                    refresh_penalty(notebook, late)
+    late_ones = (
+        select(SubmittedNotebook)
+        .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
+        .where(
+            or_(
+                SubmittedNotebook.late_submission_penalty.is_not(None),
+                SubmittedAssignment.timestamp > Assignment.duedate,  # an extension makes fewer late, and no more
+            )
+        )
+    )
+    for notebook in gradebook.db.scalars(late_ones):
+        refresh_penalty(notebook, late)
     gradebook.db.commit()

@@ -5,7 +5,7 @@ A name or a message that a spreadsheet would take for a formula gets an apostrop
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autograder.outputs.marks import Mark
 from autograder.points import shown
@@ -63,18 +63,17 @@ def csv_of_students(
     return write_table(rows)
 
 
-def csv_of_tests(marks: Sequence[Mark]) -> str:
-    """A row a test; of whoever has no result, one row that says why."""
-    rows = [["student", "question", "test", "outcome", "points", "max_points", "message", "diagnosis"]]
+def csv_of_tests(marks: Sequence[Mark]) -> Iterator[str]:
+    """A row a test; of whoever has no result, one row that says why. A piece for each student."""
+    yield write_table([["student", "question", "test", "outcome", "points", "max_points", "message", "diagnosis"]])
     for mark in marks:
         if mark.result is None:
-            rows.append([safe_cell(mark.student), "", "", mark.status, "", "", safe_cell(mark.note), ""])
+            yield write_table([[safe_cell(mark.student), "", "", mark.status, "", "", safe_cell(mark.note), ""]])
             continue
         for question in mark.result.questions:
             mistake = question.diagnosis.mistake if question.diagnosis else ""
-            rows += [
+            yield write_table([
                 [safe_cell(mark.student), safe_cell(question.name), safe_cell(test.name), test.outcome,
                  points_cell(test.points), points_cell(test.max_points), safe_cell(test.message), safe_cell(mistake)]
                 for test in question.tests
-            ]  # fmt: skip
-    return write_table(rows)
+            ])  # fmt: skip

@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,15 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 def render(template: str, **values: Any) -> str:
     """The page `template` with these values. The policy in its head allows its own style sheet and nothing else."""
+    return "".join(render_pieces(template, **values))
+
+
+def render_pieces(template: str, **values: Any) -> Iterator[str]:
+    """As `render`, piece by piece: the page of a large class is never in memory."""
     css = (TEMPLATES / "page.css").read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return _environment().get_template(template).render(css=css, policy=policy, **values)
+    return _environment().get_template(template).generate(css=css, policy=policy, **values)
 
 
 @functools.cache

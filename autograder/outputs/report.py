@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from autograder.intake.collected import Collected
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import Mark
-from autograder.outputs.pages import render
+from autograder.outputs.pages import render_pieces
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.terminal import mark as mark_sign
 from autograder.results import Timed
@@ -25,8 +25,8 @@ def report_page(
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
-) -> str:
-    """The class report as HTML.
+) -> Iterator[str]:
+    """The class report as HTML, in pieces.
 
     Args:
         marks: everybody.
@@ -39,7 +39,7 @@ def report_page(
     of_class = shares(marks)
     by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
     by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
-    return render(
+    return render_pieces(
         "report.html",
         assignment=assignment,
         results=results,

@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-import io
+import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from autograder.intake.archives import archive_stem, notebook_stem
@@ -23,23 +23,34 @@ _WRITTEN = (1980, 1, 1, 0, 0, 0)
 """Every entry has the same time, so that the same pages are the same bytes."""
 
 
-def feedback_zip(marks: Sequence[Mark], assignment: str, folder: Path, platform: str) -> tuple[bytes, tuple[str, ...]]:
+_PIECE = 1 << 20  # bytes
+
+
+def feedback_zip(
+    marks: Sequence[Mark], assignment: str, folder: Path, platform: str
+) -> tuple[Iterator[bytes], tuple[str, ...]]:
     """The pages in `folder` as a zip for the platform.
 
     Returns:
-        The zip, and the students who have a page that the platform could give to nobody: they were not collected there.
+        The zip in pieces, and the students who have a page that the platform could give to nobody: they were not
+        collected there.
     """
-    packed, left_out = io.BytesIO(), []
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for mark in marks:
-            page = feedback_path(folder, assignment, mark.student)
-            if mark.result is None or not page.is_file():
-                continue
-            if name := _name(mark, assignment, platform):
+    pages = {
+        mark.student: (page, _name(mark, assignment, platform))
+        for mark in marks
+        if mark.result is not None and (page := feedback_path(folder, assignment, mark.student)).is_file()
+    }
+    left_out = tuple(student for student, (_, name) in pages.items() if not name)
+    return _packed((page, name) for page, name in pages.values() if name), left_out
+
+
+def _packed(pages: Iterable[tuple[Path, str]]) -> Iterator[bytes]:
+    with tempfile.TemporaryFile() as packed:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for page, name in pages:
                 archive.writestr(zipfile.ZipInfo(name, _WRITTEN), page.read_bytes(), zipfile.ZIP_DEFLATED)
-            else:
-                left_out.append(mark.student)
-    return packed.getvalue(), tuple(left_out)
+        packed.seek(0)
+        yield from iter(lambda: packed.read(_PIECE), b"")
 
 
 def _name(mark: Mark, assignment: str, platform: str) -> str:

@@ -33,16 +33,16 @@ def outputs(graded: Graded) -> dict[str, str]:
                 not_graded(GradeSummary((), (Scored(graded.student, problem=graded.problem),), 0, 0.0))
             ),
             "problem": graded.problem,
-            "junit": junit_xml([], [graded]),
+            "junit": "".join(junit_xml([], [graded])),
         }
     return {
         "result": result.to_json(),
         "feedback.html": feedback_page(result),
-        "report.html": report_page(result.assignment, [mark_of(result)]),
+        "report.html": "".join(report_page(result.assignment, [mark_of(result)])),
         "terminal": _terminal([result]),
         "csv": csv_of_students([mark_of(result)]),
-        "tests.csv": csv_of_tests([mark_of(result)]),
-        "junit": junit_xml([result], []),
+        "tests.csv": "".join(csv_of_tests([mark_of(result)])),
+        "junit": "".join(junit_xml([result], [])),
         "github": job_summary([result]),
         "gradescope": results_json(result),
     }

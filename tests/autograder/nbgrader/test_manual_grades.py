@@ -19,7 +19,7 @@ from autograder.nbgrader.manual_grades import read_manual_grades
 def class_of_two(tiny: TinyCourse) -> TinyCourse:
     tiny.hand_in("ada")
     tiny.hand_in("ben")
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [result_for("ada"), result_for("ben")])
+    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result_for("ada"), None), (result_for("ben"), None)])
     return tiny
 
 

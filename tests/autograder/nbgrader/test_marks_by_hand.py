@@ -23,7 +23,7 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
     results = [result_for(student) for student in STUDENTS]
     for result in results:
         write_result(tiny.root / "results", result)
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), results)
+    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
     with open_gradebook(tiny.course) as gradebook:
         ada = gradebook.find_grade("written_why", "tiny", "tiny", "ada")
         ada.manual_score, ada.needs_manual_grade = 2.5, False

@@ -22,7 +22,7 @@ HOUR, DAY = 3600, 86400
 
 def fill(tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, str] | None = None) -> None:
     times = {result.student: at for result in results} if at else {}
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), results, times, problems)
+    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results], times, problems)
 
 
 def test_scores_and_comments_of_a_batch(tiny: TinyCourse) -> None:

@@ -103,7 +103,7 @@ def test_the_export_is_quoted_and_holds_no_formula(tiny: TinyCourse) -> None:
     fill_gradebook(
         tiny.course,
         tiny.course.assignment("tiny"),
-        [result_for("ada", half=1 / 3), result_for("ben", half=3.0)],
+        [(result_for("ada", half=1 / 3), None), (result_for("ben", half=3.0), None)],
         {"ben": "2026-03-01 10:00:00 UTC"},
     )
     with open_gradebook(tiny.course) as gradebook:

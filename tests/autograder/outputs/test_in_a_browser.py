@@ -86,7 +86,7 @@ def report(text: Texts) -> str:
     ]
     said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
     pages = {made.student: "../feedback/x.html"}
-    return report_page(made.assignment, [mark_of(made), *others], timing, said, pages)
+    return "".join(report_page(made.assignment, [mark_of(made), *others], timing, said, pages))
 
 
 def control() -> str:

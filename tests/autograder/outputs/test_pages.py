@@ -114,7 +114,7 @@ def test_hostile_feedback_is_text(hostile):
 
 def test_plain_pages_keep_the_policy(plain):
     assert_harmless(feedback_page(plain))
-    assert_harmless(report_page("attention", [mark_of(plain)]))
+    assert_harmless("".join(report_page("attention", [mark_of(plain)])))
 
 
 def test_code_in_backticks_is_escaped_code():
@@ -148,7 +148,7 @@ def test_no_submission_has_no_questions_to_show(plain):
 
     empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
     assert "0 of 0 points" in words(feedback_page(empty))
-    assert_harmless(report_page("attention", [mark_of(empty)]))
+    assert_harmless("".join(report_page("attention", [mark_of(empty)])))
 
 
 def test_the_page_adds_what_a_person_gave(plain):
@@ -173,7 +173,7 @@ def test_the_page_adds_what_a_person_gave(plain):
 def test_report_counts_the_class(plain, hostile, problem):
     timing = [Timed("ada", {"read": 0.5, "tests": 1.5}), Timed(problem.student, {"read": 1.0}, problem.problem)]
     broken = Mark(problem.student, "could not be graded", problem.problem)
-    html = report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing)
+    html = "".join(report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing))
     assert_harmless(html)
     text = words(html)
     assert "2 graded, 1 could not be graded" in text
@@ -190,14 +190,14 @@ def test_report_counts_the_class(plain, hostile, problem):
 
 
 def test_report_of_nobody(problem):
-    html = report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)])
+    html = "".join(report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)]))
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
 
 
 def test_the_class_is_there_in_three_orders_without_a_script(plain):
     better = dataclasses.replace(plain, student="zoe", score=19.0)
-    html = report_page("attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)])
+    html = "".join(report_page("attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]))
     tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
     assert len(tables) == 3
     for table, order in zip(tables, (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]), strict=True):
@@ -208,7 +208,7 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain):
 
 def test_every_question_has_a_column_with_its_number(plain):
     many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
-    html = report_page("attention", [mark_of(dataclasses.replace(plain, questions=many))])
+    html = "".join(report_page("attention", [mark_of(dataclasses.replace(plain, questions=many))]))
     assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
         (str(i), str(i)) for i in range(1, 12)
     ]
@@ -226,7 +226,7 @@ def test_the_report_leads_to_the_pages(tmp_path, plain):
 
 def test_the_report_shows_what_collect_did(plain):
     said = ("2 submissions of attention: 2 new", "eve: has no notebook here: eve.pdf: not a notebook")
-    text = words(report_page("attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said)))
+    text = words("".join(report_page("attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said))))
     assert "Collected The last download: all.zip 2 submissions of attention: 2 new eve: has no notebook here" in text
 
 

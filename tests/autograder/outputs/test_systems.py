@@ -19,7 +19,7 @@ from autograder.results import TimingFile, write_result
 
 
 def test_junit_counts_failures_and_errors(plain, hostile, problem):
-    text = junit_xml([plain, hostile], [problem])
+    text = "".join(junit_xml([plain, hostile], [problem]))
     root = ElementTree.fromstring(text.encode())
     assert root.attrib == {"tests": "11", "failures": "2", "errors": "5"}
     suite = root[0]
@@ -34,7 +34,7 @@ def test_junit_counts_failures_and_errors(plain, hostile, problem):
 
 
 def test_junit_keeps_markup_as_text(hostile):
-    text = junit_xml([hostile])
+    text = "".join(junit_xml([hostile]))
     error = ElementTree.fromstring(text.encode()).find(".//testcase/error")
     assert error.text.startswith("<script>alert(1)</script>\nred\n")
     assert "<script>" not in text
