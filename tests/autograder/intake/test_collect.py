@@ -269,6 +269,21 @@ def test_links_and_devices_are_left_out(course: Course, assignment: Assignment, 
         assert "\n".join(report).count("a link or a device") == refused
 
 
+def test_programs_of_the_release_that_come_along_are_left_out(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
+    upload = tmp_path / "upload"
+    for name in ("m1.ipynb", "check.py", "make_my_course.py", "m1.cells.json", "my_course/a1_word_vectors.py"):
+        (upload / "student-001" / name).parent.mkdir(parents=True, exist_ok=True)
+        (upload / "student-001" / name).write_text(name)
+    report = collect(course, assignment, upload, "folder")
+    assert collected(course) == {"student-001/m1/m1.ipynb": "m1.ipynb"}
+    assert report == [
+        "1 submissions of m1: 1 new, 0 replaced, 0 unchanged",
+        "4 other files beside the notebooks were left",
+    ]
+
+
 def test_links_in_a_folder_are_not_followed(course: Course, assignment: Assignment, tmp_path: Path) -> None:
     secret = tmp_path / "secret" / "secret.ipynb"
     secret.parent.mkdir()

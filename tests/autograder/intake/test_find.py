@@ -44,6 +44,16 @@ def test_the_default_is_the_submitted_folder(course: Course, assignment: Assignm
     ]
 
 
+def test_programs_of_the_release_beside_a_notebook_are_no_submissions(course: Course, assignment: Assignment) -> None:
+    path = put(course.root / "submitted/student-001/m1/m1.ipynb")
+    for name in ("check.py", "make_my_course.py", "m1.cells.json", "my_course/a1_word_vectors.py"):
+        (path.parent / name).parent.mkdir(exist_ok=True)
+        (path.parent / name).write_text("raise SystemExit(7)\n")
+    there = find_submissions(course, assignment, [])
+    assert [one.path for one in there] == [path]
+    assert overlooked(course, assignment, [], there) == []
+
+
 def test_a_renamed_notebook_is_found_and_of_several_the_newest(course: Course, assignment: Assignment) -> None:
     put(course.root / "submitted/student-001/m1/my work.ipynb")
     put(course.root / "submitted/student-002/m1/new.ipynb", written=2000)

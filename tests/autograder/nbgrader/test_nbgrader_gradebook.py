@@ -13,7 +13,9 @@ import pytest
 from nbgrader_course import REPOSITORY, TinyCourse, cell, notebook, release_cells, result_for, write
 
 from autograder.course import Late
-from autograder.model import Result
+from autograder.model import Answer, Result, Submission
+from autograder.nbgrader import answers as answers_module
+from autograder.nbgrader import gradebook as gradebook_module
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.late import late_penalty
 
@@ -23,6 +25,21 @@ HOUR, DAY = 3600, 86400
 def fill(tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, str] | None = None) -> None:
     times = {result.student: at for result in results} if at else {}
     fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results], times, problems)
+
+
+def test_a_class_larger_than_one_query_is_written_whole(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradebook_module, "MANY", 2)
+    monkeypatch.setattr(answers_module, "MANY", 1)
+    halves = {"ada": 0.5, "ben": 3.0, "cay": 0.0}
+    read = Submission("x", "tiny", tiny.root, "0" * 64, (), written=(Answer("written_why", "Because.", False),))
+    for _ in range(2):
+        graded = [(result_for(student, half=half), read) for student, half in halves.items()]
+        fill_gradebook(tiny.course, tiny.course.assignment("tiny"), graded, None, {"dee": "not a notebook"})
+        assert {student: tiny.grades(student)["check_half"][0] for student in [*halves, "dee"]} == {
+            **halves,
+            "dee": 0.0,
+        }
+        assert tiny.grades("cay")["written_why"] == (None, None, True)
 
 
 def test_scores_and_comments_of_a_batch(tiny: TinyCourse) -> None:

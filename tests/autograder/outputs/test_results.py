@@ -9,6 +9,7 @@ from autograder import results
 from autograder.course import Assignment, Grading, Limits
 from autograder.grading.staleness import holds
 from autograder.model import Graded, Result
+from autograder.whole_files import write_whole
 
 
 def test_a_result_comes_back_as_it_was(tmp_path, plain, hostile):
@@ -29,6 +30,21 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
         results.write_result(tmp_path, dataclasses.replace(plain, score=0.0))
     assert path.read_text(encoding="utf-8") == plain.to_json()
     assert [p.name for p in path.parent.iterdir()] == ["ada.json"]
+
+
+def test_pieces_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "table.csv"
+    write_whole(path, iter(["a,ü\n", b"b,1\n", "\ud800\n"]))
+    assert path.read_bytes() == "a,ü\nb,1\n\\ud800\n".encode()
+
+    def broken():
+        yield "half"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        write_whole(path, broken())
+    assert path.read_bytes() == "a,ü\nb,1\n\\ud800\n".encode()
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
 
 
 @pytest.mark.parametrize(
