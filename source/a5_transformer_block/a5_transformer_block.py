@@ -398,7 +398,8 @@ def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1
         have the values that came in. Nothing that came in is changed.
 
     Raises:
-        ValueError: gamma, beta, running_mean or running_var is not of shape [D]; training with fewer than two tokens.
+        ValueError: gamma, beta, running_mean or running_var is not of shape [D]; training with fewer than two tokens
+            (T in the message).
     """
     ### BEGIN SOLUTION
     d = x.shape[-1]
