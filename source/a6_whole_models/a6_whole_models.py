@@ -21,8 +21,8 @@
 #
 # The three models of the picture are the three that the lecture shows. You build each of them whole, and each learns
 # something before your eyes in a few seconds: the language model a little grammar, the encoder–decoder to translate a
-# language that reads backwards, the vision transformer to tell patterns apart. Besides, you look into them: what a word's
-# vector means in its context, how far a head looks in an image, and what a trained model is worth for another task.
+# language that reads backwards, the vision transformer to tell patterns apart. Besides, you look into them: what a
+# word's vector means in its context, how far a head looks in an image, what a trained model is worth for another task.
 #
 # | | function | what it gives | difficulty, estimated time |
 # |---|---|---|---|

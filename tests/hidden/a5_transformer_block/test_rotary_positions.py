@@ -38,7 +38,7 @@ def test_the_positions_are_the_callers(student, reference):
         assert_close(y, reference.rotary_positions(x, positions), atol=3e-5)
 
 
-@points(1)
+@points(0.5)
 def test_theta_is_the_callers(student, reference):
     """theta = 100 and theta = 500000: larger bases turn more slowly."""
     x = randn(3, 5, 6)

@@ -42,7 +42,7 @@ def _assert_count(student, key, expected, **changes):
     assert count == expected, f"{key!r} {how} for {said}."
 
 
-@points(0.5)
+@points(1)
 def test_attention_has_four_matrices_a_block(student):
     """Three of [D, H·d] and one of [H·d, D], in every block; H·d is not D here."""
     _assert_count(student, "attention", 3 * 4 * 7 * 10)
