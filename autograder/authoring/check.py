@@ -10,7 +10,8 @@ from autograder.authoring import regions
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, expected_files, stale_files
 from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebook
 from autograder.authoring.leaks import leaks
-from autograder.authoring.source import read_source, without_magics
+from autograder.authoring.raw_cells import without_magics
+from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
 from autograder.definitions import names_defined
 from autograder.errors import StaleBuild

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.source import CODE_TAGS, Place, RawCell, without_magics
+from autograder.authoring.raw_cells import CODE_TAGS, Place, RawCell, without_magics
 from autograder.errors import BadSource
 
 _NBGRADER_MARKER = re.compile(r"(?m)^([ \t]*)#+ *(BEGIN|END) SOLUTION[ \t]*$")

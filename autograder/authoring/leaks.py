@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.source import SourceNotebook, without_magics
+from autograder.authoring.raw_cells import without_magics
+from autograder.authoring.source import SourceNotebook
 
 _SHORTEST_CODE = 20  # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
 _SHORTEST_PROSE = 40

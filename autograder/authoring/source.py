@@ -12,15 +12,13 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from autograder.authoring import regions
+from autograder.authoring.jupyter import read_jupyter
+from autograder.authoring.raw_cells import CODE_TAGS, Kind, Place, RawCell, without_magics
 from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment
 from autograder.errors import BadSource
 
-Kind = Literal["question", "check", "given", "demo", "text", "written"]
-
-CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
 EXPECT_IMPORT = "from autograder.authoring.expect import expect"
 INCLUDED = {
     EXPECT_IMPORT: "authoring/expect.py",
@@ -76,34 +74,6 @@ class SourceNotebook:
         return tuple(cell.name for cell in self.of_kind("question"))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a cell stands: a line of a text source, or a cell of an `.ipynb`."""
-
-    file: str
-    line: int | None
-    cell: int
-
-    def __str__(self) -> str:
-        return f"{self.file}, cell {self.cell}" if self.line is None else f"{self.file}:{self.line}"
-
-    def at(self, index: int) -> str:
-        """The place of the cell's line `index`, counted from 0."""
-        if self.line is None:
-            return f"{self.file}, cell {self.cell}, line {index + 1}"
-        return f"{self.file}:{self.line + 1 + index}"
-
-
-@dataclass(frozen=True, slots=True)
-class RawCell:
-    """One cell as it stands in the file, before any check."""
-
-    type: str
-    tags: dict[str, Any]
-    source: str
-    place: Place
-
-
 def read_source(assignment: Assignment) -> SourceNotebook:
     """Read the source notebook of `assignment`.
 
@@ -122,8 +92,6 @@ def read_source(assignment: Assignment) -> SourceNotebook:
     except (OSError, UnicodeDecodeError) as error:
         raise BadSource(f"{shown}: cannot be read: {error}") from error
     if path.suffix == ".ipynb":
-        from autograder.authoring.jupyter import read_jupyter
-
         raw = read_jupyter(text, shown)
     else:
         raw = read_percent(text, shown)
@@ -242,14 +210,6 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
                 f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; only a given cell "
                 f"may say `{EXPECT_IMPORT}`"
             )
-
-
-def without_magics(source: str) -> str:
-    """The cell as Python can parse it: lines that are IPython's become `pass`."""
-    if source.lstrip().startswith("%%"):
-        first, _, rest = source.lstrip().partition("\n")
-        return "pass\n" + rest if first.startswith(("%%time", "%%capture")) else "pass"
-    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)
 
 
 def imported_modules(tree: ast.Module) -> Iterable[str]:

@@ -21,8 +21,7 @@ from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended, Pool
 from autograder.model import FoundSubmission, Graded, Scored, Speed
 from autograder.results import result_bytes
-from autograder.sandbox.device import Device
-from autograder.sandbox.host import HostClient
+from autograder.sandbox.host import Device, HostClient
 
 
 def grade_batch(

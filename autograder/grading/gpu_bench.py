@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
 from autograder.grading.bench import Bench
-from autograder.sandbox.device import Device, open_device
+from autograder.sandbox.device import open_device
+from autograder.sandbox.host import Device
 
 if TYPE_CHECKING:
     from autograder.grading.gpu import GpuGrader

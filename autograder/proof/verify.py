@@ -25,7 +25,7 @@ from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.proof.costs import cost_problems, load_costs
+from autograder.proof.costs import load_costs
 from autograder.proof.diagnosed import (
     Alone,
     Told,
@@ -36,7 +36,7 @@ from autograder.proof.diagnosed import (
     unfit_samples,
 )
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.figures import QuestionFigures, flaky, question_figures
+from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
 from autograder.proof.mutants import (
     ENOUGH_KILLED,
     Judged,

@@ -22,7 +22,7 @@ from typing import Any
 
 from autograder.course import Course, Limits
 from autograder.errors import DeviceUnavailable, HostFailed, IsolationUnavailable, StudentFault
-from autograder.sandbox.host import HostClient, HostProcess
+from autograder.sandbox.host import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import probe
 
 _COMPILED_MB = 256
@@ -44,23 +44,6 @@ except Exception as error:
     found["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
 print(json.dumps(found))
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Where kernels run.
-
-    Attributes:
-        name: as torch calls it, "cuda" (or "cpu", see above).
-        what: for a person, with the driver's version.
-        nodes: device files that a worker needs.
-        cuda: the newest CUDA version that the driver knows.
-    """
-
-    name: str
-    what: str
-    nodes: tuple[str, ...] = ()
-    cuda: str = ""
 
 
 @dataclass(frozen=True, slots=True)

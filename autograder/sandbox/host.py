@@ -15,15 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.course import Course, Limits
 from autograder.errors import HostFailed, IsolationUnavailable
 from autograder.sandbox.leftovers import ScratchFolder
 from autograder.sandbox.reach import every_path
-
-if TYPE_CHECKING:
-    from autograder.sandbox.device import Device
 
 _HOST_PROGRAM = Path(__file__).resolve().parents[1] / "worker" / "host.py"
 _START_SECONDS = 120.0
@@ -158,6 +155,23 @@ class HostClient:
         if not message:
             raise OSError("it has ended")
         return json.loads(message), list(array.array("i", descriptors))
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where kernels run.
+
+    Attributes:
+        name: as torch calls it, "cuda" (or "cpu", see device.py).
+        what: for a person, with the driver's version.
+        nodes: device files that a worker needs.
+        cuda: the newest CUDA version that the driver knows.
+    """
+
+    name: str
+    what: str
+    nodes: tuple[str, ...] = ()
+    cuda: str = ""
 
 
 class HostProcess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,20 @@ def test_imports_go_downwards() -> None:
                 upwards.append(f"{name} imports {other}")
     assert upwards == []
     assert {name.partition("/")[0] for name in MODULES} - rank.keys() == {"__init__.py", "__main__.py"}
+
+
+def modules_imported(tree: ast.Module) -> Iterator[str]:
+    """Modules of the package, also those that are imported inside a function, or for types alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("autograder."):
+            folder = node.module.removeprefix("autograder.").replace(".", "/")
+            yield from {f"{folder}/{alias.name}.py" for alias in node.names} | {f"{folder}.py"}
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    """Within a folder too: reading downwards never leads back up."""
+    below = {name: set(modules_imported(tree)) & MODULES.keys() for name, tree in MODULES.items()}
+    assert tuple(TopologicalSorter(below).static_order())  # a CycleError names the modules
 
 
 def test_both_sides_of_the_wall_share_the_wire_alone() -> None:

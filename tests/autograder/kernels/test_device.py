@@ -18,7 +18,7 @@ from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended
 from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
-from autograder.sandbox.device import Device
+from autograder.sandbox.host import Device
 from autograder.sandbox.student import OneWorker, Student
 from autograder.sandbox.worker import Worker
 

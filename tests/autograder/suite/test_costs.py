@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autograder.errors import BadSuite
-from autograder.proof.costs import Said, cost_problems, load_costs
-from autograder.proof.figures import Cost, QuestionFigures
+from autograder.proof.costs import Said, load_costs
+from autograder.proof.figures import Cost, QuestionFigures, cost_problems
 
 
 def figures(mistakes: dict[str, float], trivial: dict[str, float] | None = None) -> QuestionFigures:

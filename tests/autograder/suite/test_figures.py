@@ -10,9 +10,9 @@ import pytest
 
 from autograder.errors import KitError
 from autograder.proof.code_mutants import Mutant
-from autograder.proof.costs import Said, cost_problems
+from autograder.proof.costs import Said
 from autograder.proof.diagnosed import Alone, Told, sample_problems, shares, unfit_samples
-from autograder.proof.figures import QuestionFigures, flaky, question_figures
+from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
 from autograder.proof.mutants import Judged
 from autograder.proof.report import TABLES, as_json, diagnosis_row, difference, row, rows_of, write_report
 from autograder.proof.trials import Checked, Kind, Trial, Tried

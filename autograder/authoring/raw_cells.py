@@ -1,0 +1,47 @@
+"""The cells of a source notebook as they stand in its file, before any check."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["question", "check", "given", "demo", "text", "written"]
+
+CODE_TAGS: tuple[Kind, ...] = ("question", "check", "given", "demo")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cell stands: a line of a text source, or a cell of an `.ipynb`."""
+
+    file: str
+    line: int | None
+    cell: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, cell {self.cell}" if self.line is None else f"{self.file}:{self.line}"
+
+    def at(self, index: int) -> str:
+        """The place of the cell's line `index`, counted from 0."""
+        if self.line is None:
+            return f"{self.file}, cell {self.cell}, line {index + 1}"
+        return f"{self.file}:{self.line + 1 + index}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawCell:
+    """One cell as it stands in the file, before any check."""
+
+    type: str
+    tags: dict[str, Any]
+    source: str
+    place: Place
+
+
+def without_magics(source: str) -> str:
+    """The cell as Python can parse it: lines that are IPython's become `pass`."""
+    if source.lstrip().startswith("%%"):
+        first, _, rest = source.lstrip().partition("\n")
+        return "pass\n" + rest if first.startswith(("%%time", "%%capture")) else "pass"
+    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)
