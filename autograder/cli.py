@@ -364,6 +364,12 @@ def bundle(assignment: str, target: Target, to: Path) -> None:
 
     course = find_course()
     click.echo(str(pack(course, course.assignment(assignment), target, to)))
+    if target == "github":
+        from autograder.authoring.release import programs
+        from autograder.whole_files import write_whole
+
+        for name, content in programs(course, course.assignment(assignment)).items():
+            write_whole(to / name, content)
 
 
 @main.command()

@@ -41,7 +41,7 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     to = to.resolve()
     built = build_assignment(course, assignment, asked)
     _refuse(assignment, file_problems(assignment, built))
-    beside = {**dict(built.files), **_programs(course, assignment)}
+    beside = {**dict(built.files), **programs(course, assignment)}
     _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=tuple(beside.items()))))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
     files[README] = _readme(course, assignment, _version(files)).encode()
@@ -59,8 +59,8 @@ def _refuse(assignment: Assignment, problems: list[str]) -> None:
         raise StaleBuild(f"{assignment.name} is not ready to be released\n{listed}")
 
 
-def _programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
-    """The programs that students get, and the table of cells that `check.py` reads, by name.
+def programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
+    """The programs that students get beside the built notebook, and the table of cells that `check.py` reads, by name.
 
     The first assignment of a course has nothing before it that a student could go on with.
     """

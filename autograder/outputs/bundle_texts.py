@@ -96,8 +96,8 @@ jobs:
 GITHUB_README = """\
 # Grading ASSIGNMENT in a classroom
 
-This folder is the template of the repository that each student gets. It holds the notebook and the workflow
-`.github/workflows/grade.yml`, and nothing hidden.
+This folder is the template of the repository that each student gets. It holds the notebook, the programs that students
+get with it (`check.py`), and the workflow `.github/workflows/grade.yml`, and nothing hidden.
 
 **The hidden suite and the answer key stay in the course's private repository.** The workflow fetches them with a
 token while it runs. Never copy `tests/hidden/`, `source/` or `solutions/` into this repository: whoever can read a

@@ -6,10 +6,12 @@ import json
 import zipfile
 
 import pytest
+from click.testing import CliRunner
 from tiny_course import SUITE, TINY, write_assignment
 
 from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.release import release
+from autograder.cli import main
 from autograder.errors import KitError, StaleBuild
 
 
@@ -103,6 +105,15 @@ def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(course, tiny, 
     (tiny.suite / "check.py").write_text("# what the suite's tests share\n")
     with pytest.raises(StaleBuild, match=r"check\.py of the hidden suite goes out with the release"):
         release(course, tiny, asked, target)
+
+
+def test_a_template_of_github_has_the_programs_too(course, tiny, asked, built, target, monkeypatch):
+    release(course, tiny, asked, target)
+    monkeypatch.chdir(course.root)
+    done = CliRunner().invoke(main, ["bundle", "tiny", "--for", "github", "--to", "classroom"])
+    assert done.exit_code == 0, done.output
+    for name in ("check.py", "tiny.cells.json", "tiny.ipynb"):
+        assert (course.root / "classroom" / name).read_bytes() == (target / name).read_bytes()
 
 
 def test_another_folder_is_left_alone(course, tiny, asked, built, target):
