@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,29 @@ def test_an_older_result_that_disappears_meanwhile_is_missed(
     assert "has disappeared" in summary.problems[0].problem
     assert [result.student for result in summary.results] == ["bob"]
     assert grade().graded == 2
+
+
+def test_what_results_hold_is_not_held_by_the_driver(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty results of half a megabyte go through its hands, one after the other."""
+    assignment = course.assignment("small")
+    for number in range(20):
+        write_whole(tmp_path / "handed-in" / f"s{number:02}.ipynb", handed_in(ANSWERS))
+
+    def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Batch:
+        for one in todo:
+            yield Scored(one.student, 1.0, 1.0, "strict"), os.urandom(1 << 18).hex().encode()
+
+    monkeypatch.setattr(batch, "grade_batch", made)
+    tracemalloc.start()
+    try:
+        summary = grade_command(GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (summary.graded, len(stored(tmp_path))) == (20, 20)
+    assert peak < 5 << 20
 
 
 def test_times_stand_on_disk_as_soon_as_a_submission_is_graded(
