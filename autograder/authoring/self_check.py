@@ -9,10 +9,11 @@ Ends with 0 where all is well, 1 where something is to be done, 2 where it was c
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
-import logging
+import queue
 import re
 import subprocess
 import sys
@@ -24,8 +25,8 @@ from typing import Any
 
 TABLE = ".cells.json"
 """How the file ends that says which cells an assignment has; it lies beside this program."""
-SECONDS = 300
-"""What one cell may take here."""
+SECONDS, GRACE = 120, 10
+"""What one cell may take here, and what it may take to stop when it is interrupted."""
 WRITTEN_STUB = "*Your answer here.*"
 _STUB = re.compile(r"^[^#\n]*raise NotImplementedError\(.*write your answer here", re.MULTILINE)
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
@@ -154,9 +155,10 @@ def _tables(path: Path) -> list[tuple[str, tuple[Released, ...], int]]:
     files = {file.name: file for folder in (path.parent, Path(__file__).parent) for file in folder.glob(f"*{TABLE}")}
     tables = []
     for file in files.values():
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
-        tables.append((str(raw["assignment"]), cells, int(raw["notebook_mb"])))
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # it is no table of ours
+            raw = json.loads(file.read_text(encoding="utf-8"))
+            cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
+            tables.append((str(raw["assignment"]), cells, int(raw["notebook_mb"])))
     return tables
 
 
@@ -345,55 +347,63 @@ def _run(
 def _outcomes(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, str, str]]:
     """Each cell, what went wrong in it, and why it did nothing, as they run; ends where the kernel does."""
     try:
-        import nbformat
         from jupyter_client.kernelspec import NoSuchKernel
-        from nbclient import NotebookClient
-        from nbclient.exceptions import DeadKernelError
+        from jupyter_client.manager import start_new_kernel
     except ImportError as problem:
-        raise NoKernel(
-            f"{problem}. Run check.py with the Python in which Jupyter is, or: pip install jupyter"
-        ) from None
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.source) for cell in cells])
-    silent = logging.getLogger("check.py")
-    silent.setLevel(logging.CRITICAL + 1)
-    client = NotebookClient(
-        notebook,
-        log=silent,
-        timeout=SECONDS,
-        interrupt_on_timeout=True,
-        allow_errors=True,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder.resolve())}},
-    )
+        raise NoKernel(f"{problem}. Run it with the Python in which Jupyter is, or: pip install jupyter") from None
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
-        with client.setup_kernel(stderr=subprocess.DEVNULL):
-            for index, cell in enumerate(cells):
-                begun = time.monotonic()
-                try:
-                    client.execute_cell(notebook.cells[index], index)
-                except DeadKernelError:
-                    yield cell, "the kernel died in it, and nothing below it ran", ""
-                    return
-                late = f"took longer than {SECONDS} s" if time.monotonic() - begun > SECONDS else ""
-                yield cell, late or _problem(notebook.cells[index]), _skipped(notebook.cells[index])
+        kernel, client = start_new_kernel(kernel_name="python3", cwd=str(folder.resolve()), **quiet)
     except NoSuchKernel:
         raise NoKernel("this Python has no kernel. Run: pip install ipykernel") from None
+    except RuntimeError as problem:
+        raise NoKernel(f"the kernel does not start: {problem}") from None
+    try:
+        for cell in cells:
+            yield (cell, *_executed(kernel, client, cell.source))
+            if not kernel.is_alive():
+                return
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)
 
 
-def _problem(cell: Any) -> str:
-    """The error of a cell that has run, in one line; "" where there is none."""
-    for output in cell.outputs:
-        if output.output_type == "error":
-            text = " ".join(output.evalue.split())
-            shown = text if output.ename == "AssertionError" and text else f"{output.ename}: {text}"
-            return shown.rstrip(": ") if len(shown) <= 160 else shown[:157] + "..."
-    return ""
+def _executed(kernel: Any, client: Any, source: str) -> tuple[str, str]:
+    """Run one cell; its error in one line, "" where there is none, and what it printed where it was skipped.
+
+    As kernels' checks are where there is no Triton: what they print begins with "Skipped: ".
+    """
+    request = client.execute(source, allow_stdin=False)
+    problem = skipped = late = ""
+    ends = time.monotonic() + SECONDS
+    while True:
+        if time.monotonic() > ends:
+            if late:  # it does not let itself be interrupted
+                kernel.shutdown_kernel(now=True)
+                return f"{late}, and the kernel had to be ended: nothing below it ran", ""
+            late, ends = f"took longer than {SECONDS} s", ends + GRACE
+            kernel.interrupt_kernel()
+        try:
+            message = client.get_iopub_msg(timeout=0.5)
+        except queue.Empty:
+            if not kernel.is_alive():
+                return "the kernel died in it, and nothing below it ran", ""
+            continue
+        kind, content = message["msg_type"], message["content"]
+        if message["parent_header"].get("msg_id") != request:
+            continue
+        if kind == "error":
+            problem = late or _in_one_line(content["ename"], content["evalue"])
+        elif kind == "stream" and content["text"].startswith("Skipped: "):
+            skipped = content["text"].strip()
+        elif kind == "status" and content["execution_state"] == "idle":
+            return problem, skipped
 
 
-def _skipped(cell: Any) -> str:
-    """What a check has printed that could not be run here, as kernels can not without Triton."""
-    texts = (output.text.strip() for output in cell.outputs if output.output_type == "stream")
-    return next((text for text in texts if text.startswith("Skipped: ")), "")
+def _in_one_line(name: str, text: str) -> str:
+    text = " ".join(text.split())
+    shown = text if name == "AssertionError" and text else f"{name}: {text}"
+    return shown.rstrip(": ") if len(shown) <= 160 else shown[:157] + "..."
 
 
 def _say(findings: Findings) -> int:

@@ -124,6 +124,17 @@ def test_a_kernel_that_dies_is_said(folder: Path, edit: Callable[..., None]) -> 
     ]
 
 
+def test_a_cell_that_hangs_is_stopped_and_the_others_run(
+    folder: Path, edit: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(self_check, "SECONDS", 1)
+    edit(lambda cells: cells.insert(IMPORTS, code("while True:\n    pass")))
+    assert self_check.main([str(folder / "tiny.ipynb")]) == 1
+    said = capsys.readouterr().out
+    assert to_do(said) == ["cell 2 (while True:), one of your own, does not run: took longer than 1 s"]
+    assert "2 of 2 visible checks pass." in said
+
+
 # The cells
 
 
@@ -258,8 +269,11 @@ def test_a_wrong_call(
     assert capsys.readouterr().err.startswith(problem)
 
 
-def test_without_its_table_it_says_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "tiny.cells.json").unlink()
+@pytest.mark.parametrize("table", ["", "[]", '{"cells": [{}]}'])
+def test_without_its_table_it_says_what_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    (folder / "tiny.cells.json").write_text(table)
     assert self_check.main([str(folder / "tiny.ipynb")]) == 2
     assert capsys.readouterr().err.startswith("no file *.cells.json lies beside check.py")
 
@@ -267,6 +281,6 @@ def test_without_its_table_it_says_what_is_missing(folder: Path, capsys: pytest.
 def test_without_jupyter_it_says_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "nbclient", None)
+    monkeypatch.setitem(sys.modules, "jupyter_client.manager", None)
     assert self_check.main([str(folder / "tiny.ipynb")]) == 1
     assert "nothing ran: " in capsys.readouterr().out
