@@ -5,6 +5,7 @@ A name or a message that a spreadsheet would take for a formula gets an apostrop
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from autograder.outputs.marks import Mark
@@ -15,6 +16,7 @@ from autograder.text import clean
 _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
 
 
+@functools.lru_cache(maxsize=1 << 12)  # a class's rows repeat names, claims and messages
 def safe_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not calculate."""
     first = text[:1]
@@ -23,6 +25,7 @@ def safe_cell(text: str) -> str:
     return f"'{kept}" if dangerous else kept
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def points_cell(points: float | None) -> str:
     """Points as a cell: empty where there are none, nor a zero."""
     return "" if points is None else shown(points, digits=6)
