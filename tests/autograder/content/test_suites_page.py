@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Assignment, load_course
+from autograder.proof.costs import load_costs
 from autograder.proof.equivalent import load_equivalent
 from autograder.proof.report import HEADINGS, TABLES, rows_of
 from autograder.suite.collect import collect_suite
@@ -59,3 +60,13 @@ def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> No
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 def test_every_mutant_that_is_listed_is_of_a_question(assignment: Assignment) -> None:
     assert {question for question, _ in load_equivalent(assignment.suite)} <= key_cells(assignment).keys()
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_every_suite_says_of_its_mistakes_which_may_cost_more_or_less(assignment: Assignment) -> None:
+    """Without the file `verify` would hold mistakes to nothing; what they cost it measures."""
+    said = load_costs(assignment.suite)
+    assert said is not None
+    mistakes = load_known_answers(assignment.suite / "mistakes.py", key_cells(assignment))
+    known = {(mistake.question, mistake.name) for mistake in mistakes}
+    assert {answer for answer, what in said.items() if what.kind != "for_nothing"} <= known
