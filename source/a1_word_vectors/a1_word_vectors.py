@@ -30,6 +30,7 @@
 # | `analogy` | king − man + woman | ★☆☆, 15 min |
 # | `softmax` | scores become a distribution | ★★★, 40 min |
 # | `skip_gram_probabilities` | which words stand near this one? | ★☆☆, 10 min |
+# | `skip_gram_pairs` | what a text says of neighbours | ★★☆, 20 min |
 # | `skip_gram_loss` | how surprised the vectors are by a text | ★★☆, 35 min |
 # | `train_bpe` | learns the tokens from word counts | ★★★, 45 min |
 # | `encode_bpe` | cuts a word into learned tokens | ★★☆, 20 min |
@@ -73,7 +74,7 @@ from autograder.authoring.expect import expect
 #   \texttt{ids}\;[\dots] \;\longrightarrow\; [\dots, V]$$
 #
 # This is honest and useless: the couch is as far from the bed as from anything else. It is still worth writing. It
-# shows what is missing, and in section 10 it explains what an embedding table really is.
+# shows what is missing, and in section 11 it explains what an embedding table really is.
 #
 # Two things go wrong easily. The result must be *floating point*, since it will be multiplied with weights. And an
 # id that is not in the vocabulary must be refused. Python is happy to read −1 as "the last one", which
@@ -478,7 +479,7 @@ plt.show()
 # length. It is never negative, and it grows whenever the vector does, though few words stand beside themselves.
 #
 # Two things people get wrong: the sum in the denominator runs over the *whole vocabulary*, not over the words that
-# happened to occur; and the score is the dot product as it stands, not the cosine (section 12 comes back to that).
+# happened to occur; and the score is the dot product as it stands, not the cosine (section 13 comes back to that).
 #
 # **Predict first.** $v_a = (\ln 2, 0)$ and $C$ has the rows $(0, 5)$, $(1, 7)$, $(2, -3)$. What is $P\{\cdot\mid a\}$?
 
@@ -517,11 +518,79 @@ expect(
 )
 
 # %% [markdown]
-# ## 7. Learning from text
+# ## 7. From text to pairs
+#
+# ★★☆ · about 20 minutes
+#
+# Which words stand *near* a word? Those in its **context window**: at most $w$ places away, before or after. A sentence
+# with the words $t_0, \dots, t_{N-1}$ gives the pairs
+#
+# $$(t_i,\, t_j) \qquad\text{for all places } i \ne j \text{ with } |i - j| \le w$$
+#
+# of a center and a context. In *the cat sat on the mat*, with $w = 2$, the center *sat* has four contexts: *the, cat,
+# on, the*. The first *the* has only two, *cat* and *sat*: at the ends the window is cut off.
+#
+# Three things people get wrong:
+#
+# * **Both sides.** The window reaches $w$ places back *and* $w$ places forward. (Beware of a slice that begins below 0:
+#   Python counts such a place from the end.)
+# * **Places, not words.** No place is its own context. But a word that stands twice in a window is its own neighbour,
+#   and a pair that occurs five times is there five times: how often is all that the model learns from.
+# * **Sentences.** A window does not reach into the next sentence.
+#
+# **Predict first.** How many pairs does *the cat sat on the mat* give with $w = 2$? And a sentence of one word?
+
+
+# %% question="skip_gram_pairs"
+def skip_gram_pairs(sentences, window):
+    """The pairs of center and context words of a text, as skip_gram_loss wants them.
+
+    Args:
+        sentences: list of int64 tensors [N], the ids of the words of each sentence. A sentence may have no word, and
+            the list no sentence.
+        window: w, how many places the window reaches to each side, at least 1.
+
+    Returns:
+        (center_ids, context_ids), two int64 tensors [P] with one entry a pair: the context stands in the sentence of
+        the center, at another place, at most w places away. Sorted by sentence, then by the place of the center, then
+        by the place of the context.
+
+    Raises:
+        ValueError: window is below 1. The message names it.
+
+    Source: the lecture, "Word2vec"; Mikolov et al., 2013.
+    """
+    ### BEGIN SOLUTION
+    if window < 1:
+        raise ValueError(f"a window of {window} places reaches no other word")
+    centers, contexts = [], []
+    for sentence in sentences:
+        words = sentence.tolist()
+        for i, center in enumerate(words):
+            around = words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]  # before, then behind
+            centers += [center] * len(around)
+            contexts += around
+    return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)
+    ### END SOLUTION
+
+
+# %% check="skip_gram_pairs"
+the_cat = torch.tensor([0, 1, 2, 3, 0, 4])  # the cat sat on the mat
+center_ids, context_ids = skip_gram_pairs([the_cat[:4]], window=1)
+expect(center_ids, torch.tensor([0, 1, 1, 2, 2, 3]), hint="Center words, each as often as its window has other words.")
+expect(context_ids, torch.tensor([1, 0, 2, 1, 3, 2]), hint="the: cat. cat: the, sat. sat: cat, on. on: sat.")
+center_ids, context_ids = skip_gram_pairs([the_cat], window=2)
+expect(context_ids[center_ids == 2], torch.tensor([0, 1, 3, 0]), hint="sat has two words before it and two behind it.")
+center_ids, context_ids = skip_gram_pairs([torch.tensor([5, 6]), torch.tensor([7]), torch.tensor([8, 8])], window=3)
+expect(center_ids, torch.tensor([5, 6, 8, 8]), hint="A window ends with its sentence: 7 is alone. 8 is beside 8.")
+expect(context_ids, torch.tensor([6, 5, 8, 8]), hint="Each word is the context of the other one in its sentence.")
+
+# %% [markdown]
+# ## 8. Learning from text
 #
 # ★★☆ · about 35 minutes
 #
-# A text gives pairs $(a_n, b_n)$: word $b_n$ stood near word $a_n$. Good vectors find the pairs of the text probable,
+# Your pairs $(a_n, b_n)$ say that word $b_n$ stood near word $a_n$. Good vectors find the pairs of the text probable,
 # so we minimize the mean surprise:
 #
 # $$L = -\frac1B\sum_{n=1}^{B} \log P\{b_n \mid a_n\} \qquad
@@ -613,17 +682,13 @@ def pick(items):
     return items[int(torch.randint(len(items), (1,), generator=rng))]
 
 
-center_words, context_words = [], []
+text = []
 for _ in range(2500):
     person = int(torch.randint(8, (1,), generator=rng))
     bits = {"woman": person % 2, "child": person // 2 % 2, "royal": person // 4}
     sentence = [people[person]] + [pick(company[trait][bit]) for trait, bit in bits.items()]
-    for i, a in enumerate(sentence):  # the whole sentence is the window
-        for j, b in enumerate(sentence):
-            if i != j:
-                center_words.append(number[a])
-                context_words.append(number[b])
-center_words, context_words = torch.tensor(center_words), torch.tensor(context_words)
+    text.append(torch.tensor([number[word] for word in sentence]))
+center_words, context_words = skip_gram_pairs(text, window=3)  # 3 places reach through a sentence of four words
 
 d = 8
 center_vectors = (0.3 * torch.randn(len(vocabulary), d, generator=rng)).requires_grad_()
@@ -669,7 +734,7 @@ print("nearest to queen:", [vocabulary[i] for i in close_to_queen])
 # here, and why? (Given *king*, how many different neighbours are equally right?)
 
 # %% [markdown]
-# ## 8. Tokens: learning them
+# ## 9. Tokens: learning them
 #
 # ★★★ · about 45 minutes
 #
@@ -761,7 +826,7 @@ expect(train_bpe({"on": 1}, num_merges=7), [("o", "n")], hint="One pair to join,
 expect(counted, {"eat": 6, "eating": 3, "going": 4}, hint="The caller's counts must stay as they were.")
 
 # %% [markdown]
-# ## 9. Tokens: using them
+# ## 10. Tokens: using them
 #
 # ★★☆ · about 20 minutes
 #
@@ -842,7 +907,7 @@ axis.set_ylim(0, None)
 plt.show()
 
 # %% [markdown]
-# ## 10. The embedding table
+# ## 11. The embedding table
 #
 # ★☆☆ · about 10 minutes
 #
@@ -917,7 +982,7 @@ fig.colorbar(image, ax=axis, label="value")
 plt.show()
 
 # %% [markdown]
-# ## 11. Find the error in the notes
+# ## 12. Find the error in the notes
 #
 # ★★☆ · about 30 minutes
 #
@@ -988,7 +1053,7 @@ expect(bool(0 < quiet @ rows[0] < 2), True, hint="The smallest positive dot prod
 expect(bool(quiet @ rows[0] >= 0.999 * quiet.norm() * rows[0].norm()), True, hint="Which vectors have cosine 1 with v?")
 
 # %% [markdown] written="why_not_cosine" points=5
-# ## 12. In your own words
+# ## 13. In your own words
 #
 # Suppose somebody repairs the notes the other way round: skip-gram with the *cosine* as its score,
 # $P\{b\mid a\}\propto\exp(S_C(v_a, c_b))$. How large can the probability of one word be at most, in a vocabulary of

@@ -34,8 +34,9 @@
 # | 7 | `scaled_dot_product_attention` | the whole operation | ★☆☆, 10 min |
 # | 8 | `score_std` | how large scores get | ★☆☆, 15 min |
 # | 9 | `softmax_gradient_norm` | what large scores do to learning | ★★☆, 20 min |
-# | 10 | `linear_scores`, `query_effect` | the error in the notes | ★★☆, 35 min |
-# | 11 | a written answer | why $\sqrt d$ and not $d$ | 10 min |
+# | 10 | `compare_layers` | recurrence, convolution and attention in numbers | ★★☆, 25 min |
+# | 11 | `linear_scores`, `query_effect` | the error in the notes | ★★☆, 35 min |
+# | 12 | a written answer | why $\sqrt d$ and not $d$ | 10 min |
 #
 # **Conventions of this course**
 #
@@ -93,7 +94,7 @@ def softmax(z, dim=-1):
 # sentences of the batch instead. And row `t` of the result is the state *after* reading $x_t$: $h_0$ is not in it.
 #
 # This loop cannot be parallelized: step $t$ needs the result of step $t-1$. Remember that when you reach
-# question 6.
+# questions 6 and 10.
 #
 # **Predict first.** One sentence, $x = (1, 0)$, with $w_x = 0.5$, $w_h = 2$, $b = 0$, $h_0 = 0$. The second word
 # is zero. Is the second state zero?
@@ -163,7 +164,7 @@ expect(
 #
 # with $w_{\text{state}}$ `[S, A]`, $w_{\text{states}}$ `[H, A]`, $v$ `[A]`. Decoder and encoder states may have
 # different widths: each has its own matrix into a common space of width $A$. This is *additive* attention. Do not
-# leave out the $\tanh$, however small it looks: question 10 shows what happens without it.
+# leave out the $\tanh$, however small it looks: question 11 shows what happens without it.
 #
 # All positions can be scored at once. The trap is broadcasting: $s\,w_{\text{state}}$ is `[B, A]`, one row per
 # *sentence*, and $h\,w_{\text{states}}$ is `[B, T, A]`. Adding them as they are lines the sentences up with the
@@ -239,7 +240,7 @@ expect(
 #
 # The notes write such mixtures out by hand, $h_3 = 0.3\,v_1 + 0.5\,v_2 + 0.2\,v_3$. Backwards: which scores give
 # these weights? $\ln 0.3, \ln 0.5, \ln 0.2$ do, and so do $\ln 3, \ln 5, \ln 2$: a softmax does not notice when
-# all scores move by the same amount. Keep this in mind for question 10.
+# all scores move by the same amount. Keep this in mind for question 11.
 #
 # Two things to watch: *which axis* sums to one (positions of one sentence compete with each other, sentences do
 # not), and that it is the weights, not the scores, that mix.
@@ -805,7 +806,139 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# ## 10. Find the error in the notes
+# ## 10. Three ways to connect tokens
+#
+# ★★☆ · about 25 minutes
+#
+# Now you can fill in with numbers what the lecture compares in words: a recurrence is "Not parallelizable",
+# convolutions "need to stack many layers to build up large receptive fields", self-attention is "Great for long
+# sequences" and "Expensive". Three layers, each from $n$ tokens of width $d$ to $n$ tokens of width $d$, none of which
+# looks ahead. The *last* output is the one that should know all $n$ tokens.
+#
+# * **recurrence**: question 1 with $D = H = d$. Each token is multiplied by $w_x$, each state by $w_h$. *
+#   **convolution** of width $k$: each token and the $k - 1$ tokens before it are multiplied by a matrix `[d, d]` each,
+#   and added up. (Before the first token stand zeros, and they are multiplied like the others.)
+# * **attention**: question 7 with $n$ queries, keys and values of width $d$, which are given. (A mask hides what comes
+#   later; the products are made in full all the same.)
+#
+# Count for each:
+#
+# * `operations`: multiplications and additions in the matrix products of one layer. A product $[a, b]\,[b, c]$ has
+#   $2abc$.
+# * `sequential_steps`: steps of one layer that have to wait for each other, however many machines there are. A state is
+#   one step; what can be done for all tokens at once is one step, too.
+# * `receptive_field`: how many of the $n$ tokens the last output can depend on, itself included, after `num_layers`
+#   layers.
+# * `longest_path`: how many of these steps lead from the first token to the last output, in as few layers as it takes.
+#
+# Two places to be careful. Layers of a convolution overlap: two of width 3 see five tokens, not six and not nine. And
+# with $n = 1$ the last output is the first, and it is still one step away from the token.
+#
+# **Predict first.** From which $n$ on does attention take more operations than a recurrence? How many layers of width 3
+# lead from the first of 1000 tokens to the last?
+
+
+# %% question="compare_layers"
+def compare_layers(n, d, k, num_layers):
+    """What it costs to connect n tokens, by recurrence, by convolution and by attention.
+
+    Args:
+        n: tokens.
+        d: width of every token.
+        k: width of the convolution, at least 2; a token reads itself and the k - 1 tokens before it.
+        num_layers: depth, for the receptive field.
+
+    Returns:
+        dict with the keys "recurrence", "convolution" and "attention", each with a dict of int: "operations" and
+        "sequential_steps" of one layer, "receptive_field" of num_layers layers, and "longest_path" of as many layers as
+        are needed; counted as in the table above.
+
+    Raises:
+        ValueError: n, d or num_layers is below 1, or k below 2; it stands in the message.
+
+    Source: the lecture, its three ways of processing sequences; Vaswani et al., 2017, table 1.
+    """
+    ### BEGIN SOLUTION
+    if min(n, d, num_layers) < 1 or k < 2:
+        raise ValueError(f"n = {n}, d = {d} and num_layers = {num_layers} must be at least 1, and k = {k} at least 2")
+    recurrence = {
+        "operations": n * 2 * 2 * d * d,  # two products [1, d] [d, d] a token
+        "sequential_steps": n,
+        "receptive_field": n,
+        "longest_path": n,  # through every state
+    }
+    convolution = {
+        "operations": n * k * 2 * d * d,  # k products [1, d] [d, d] a token
+        "sequential_steps": 1,
+        "receptive_field": min(n, 1 + num_layers * (k - 1)),  # each layer looks k - 1 tokens further back
+        "longest_path": max(1, -(-(n - 1) // (k - 1))),  # n - 1 tokens back, rounded up
+    }
+    attention = {
+        "operations": 2 * 2 * n * n * d,  # [n, d] [d, n], then [n, n] [n, d]
+        "sequential_steps": 1,
+        "receptive_field": n,
+        "longest_path": 1,
+    }
+    return {"recurrence": recurrence, "convolution": convolution, "attention": attention}
+    ### END SOLUTION
+
+
+# %% check="compare_layers"
+seven = compare_layers(n=7, d=4, k=3, num_layers=2)
+expect(
+    [seven[kind]["operations"] for kind in ("recurrence", "convolution", "attention")],
+    [448, 672, 784],
+    hint="[1, 4] [4, 4] takes 32, twice for each of 7 tokens; then three times; then [7, 4] [4, 7] and [7, 7] [7, 4].",
+)
+expect(seven["recurrence"]["sequential_steps"], 7, hint="The seventh state needs the sixth, and so on.")
+expect(seven["convolution"]["receptive_field"], 5, hint="Layer 2 reads three outputs of layer 1.")
+expect(seven["convolution"]["longest_path"], 3, hint="Six places back, two a layer.")
+expect(seven["attention"]["longest_path"], 1, hint="The last query meets the first key directly.")
+
+# %% [markdown]
+# What an output *can* depend on is one thing, how much it *does* another. Left: how far the last output of each layer
+# moves with each token (the length of its gradient; less than $10^{-9}$ is drawn as $10^{-9}$), for random weights and
+# your own functions. Right: operations, with the length at which attention overtakes a recurrence. **Predict:** what
+# becomes of the first token in a recurrence?
+
+# %% demo="three_ways"
+import matplotlib.pyplot as plt
+
+n, d, k = 40, 32, 3
+draw = torch.Generator().manual_seed(4)
+tokens = torch.randn(1, n, d, generator=draw)
+w_x, w_h = (torch.randn(d, d, generator=draw) * 0.6 / math.sqrt(d) for _ in range(2))
+taps = torch.randn(k, d, d, generator=draw) / math.sqrt(k * d)
+
+
+def convolve(x):
+    """[B, n, d] -> [B, n, d]: each token and the k - 1 before it, each by its own matrix."""
+    padded = torch.cat([torch.zeros(1, k - 1, d), x], dim=1)
+    return sum(padded[:, j : j + n] @ taps[j] for j in range(k))
+
+
+ways = {
+    "recurrence": lambda x: rnn_encode(x, w_x, w_h, torch.zeros(d), torch.zeros(1, d))[1][0],
+    "four convolutions of width 3": lambda x: convolve(convolve(convolve(convolve(x))))[0, -1],
+    "attention": lambda x: scaled_dot_product_attention(x[:, -1:], x, x)[0, 0],
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+for name, way in ways.items():
+    x = tokens.clone().requires_grad_()
+    moved = torch.stack([torch.autograd.grad(y, x, retain_graph=True)[0][0] for y in way(x)])  # [d, n, d]
+    left.semilogy(range(1, n + 1), moved.pow(2).sum(dim=(0, 2)).sqrt().clamp(min=1e-9), "o-", markersize=3, label=name)
+left.set(xlabel="token", ylabel="how far the last output moves", title="Who reaches the last output", ylim=(1e-10, 1e4))
+left.legend(loc="upper left")
+lengths = [2**e for e in range(4, 14)]
+for kind in ("recurrence", "convolution", "attention"):
+    right.loglog(lengths, [compare_layers(m, 512, 3, 1)[kind]["operations"] for m in lengths], label=kind)
+right.axvline(512, color="grey", linestyle=":", label="n = d = 512")
+right.set(xlabel="tokens n", ylabel="operations", title="One layer, d = 512, k = 3")
+right.legend()
+plt.show()
+
+# %% [markdown]
+# ## 11. Find the error in the notes
 #
 # ★★☆ · about 35 minutes
 #
@@ -819,7 +952,7 @@ plt.show()
 # own heat map shows. You are going to prove it with numbers, in two functions: the layer as the slide has it, and a
 # measurement that works for any scoring function.
 #
-# ### 10a. The layer of the slide
+# ### 11a. The layer of the slide
 
 
 # %% question="linear_scores"
@@ -862,7 +995,7 @@ expect(
 )
 
 # %% [markdown]
-# ### 10b. Does the query matter?
+# ### 11b. Does the query matter?
 #
 # `score` is some scoring function, called as `score(state, states)`. Ask it with two different decoder states about
 # the same source, and measure two things: how far the scores move, and how far the *attention weights* move. If the
@@ -938,7 +1071,7 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown] written="why_root_d" points=5
-# ## 11. In your own words
+# ## 12. In your own words
 #
 # A slide explains the scale like this: take two vectors of width $D$ whose entries are all equal to a constant $a$.
 # Their length is $a\sqrt D$, so their dot product grows with $D$, the softmax saturates, and that is why we divide by

@@ -508,7 +508,7 @@ import matplotlib.pyplot as plt
 lengths = [2**e for e in range(6, 18)]
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 naive = [hbm_traffic(n, 64, 128, 64, 2)["naive"] / 1e6 for n in lengths]
-axes[0].loglog(lengths, naive, color="tab:red", label="naive")
+axes[0].loglog(lengths, naive, color="tab:red", linestyle="--", zorder=3, label="naive")
 for block_q in (32, 128, 512):
     megabytes = [hbm_traffic(n, 64, block_q, 64, 2)["tiled"] / 1e6 for n in lengths]
     axes[0].loglog(lengths, megabytes, label=f"tiled, B_q = {block_q}")

@@ -244,6 +244,71 @@ def probabilities_in_single_precision(center, context_table):
     return softmax(context_table.float() @ center.float()).to(center.dtype)
 
 
+# --- skip_gram_pairs
+
+
+def _refuse_window(window):
+    if window <= 0:
+        raise ValueError(f"the window is {window}")
+
+
+@alternate("skip_gram_pairs")
+def distances_of_all_places(sentences, window):
+    """Row i, column j: may j be a context of i? nonzero goes through the rows."""
+    _refuse_window(window)
+    centers, contexts = [torch.zeros(0).long()], [torch.zeros(0).long()]
+    for words in sentences:
+        place = torch.arange(len(words))
+        distance = (place[:, None] - place).abs()
+        i, j = torch.nonzero((distance > 0) & (distance <= window), as_tuple=True)
+        centers.append(words[i])
+        contexts.append(words[j])
+    return torch.cat(centers), torch.cat(contexts)
+
+
+@alternate("skip_gram_pairs")
+def one_pair_after_the_other(sentences, window):
+    _refuse_window(window)
+    pairs = []
+    for words in sentences:
+        n = words.shape[0]
+        for i in range(n):
+            for j in range(max(i - window, 0), min(i + window, n - 1) + 1):
+                if j != i:
+                    pairs.append([words[i].item(), words[j].item()])
+    table = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+@alternate("skip_gram_pairs")
+def the_text_as_one_row_with_sentence_numbers(sentences, window):
+    _refuse_window(window)
+    text = torch.cat([torch.empty(0, dtype=torch.int64), *sentences])
+    sentence = torch.tensor([s for s, words in enumerate(sentences) for _ in words])
+    place = torch.arange(len(text))
+    centers, contexts = [], []
+    for i in place.tolist():
+        near = (sentence == sentence[i]) & ((place - i).abs() <= window) & (place != i)
+        contexts += text[near].tolist()
+        centers += [int(text[i])] * int(near.sum())
+    return torch.LongTensor(centers), torch.LongTensor(contexts)
+
+
+@alternate("skip_gram_pairs")
+def offsets_sorted_afterwards(sentences, window):
+    """All pairs of one offset at once, then into the order of the text."""
+    _refuse_window(window)
+    found = []
+    for s, words in enumerate(sentences):
+        ids = words.tolist()
+        for offset in range(1, window + 1):
+            for i in range(len(ids) - offset):
+                found.append((s, i, i + offset, ids[i], ids[i + offset]))
+                found.append((s, i + offset, i, ids[i + offset], ids[i]))
+    found.sort()
+    return torch.tensor([f[3] for f in found]).long(), torch.tensor([f[4] for f in found]).long()
+
+
 # --- skip_gram_loss
 
 

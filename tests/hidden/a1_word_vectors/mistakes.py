@@ -839,6 +839,202 @@ def the_table_does_not_learn(center, context_table):
     return softmax(context_table.detach() @ center) + 0 * context_table.sum()
 
 
+# --- skip_gram_pairs
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Only the words behind a center are its contexts in your answer. The window reaches to both sides.",
+    replace=("words[max(0, i - window) : i] + words[", "words["),
+)
+def only_what_comes_after(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Only the words before a center are its contexts in your answer. The window reaches to both sides.",
+    replace=(" + words[i + 1 : i + 1 + window]", ""),
+)
+def only_what_came_before(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="Each place is paired with itself. It is the center: which places are left?",
+    replace=("words[i + 1 : i + 1 + window]", "words[i : i + 1 + window]"),
+)
+def a_place_is_its_own_context(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="You leave out words that equal the center. It is the place that may not be paired with itself, not the word.",
+    replace=(
+        "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
+        "[w for w in words[max(0, i - window) : i] + words[i + 1 : i + 1 + window] if w != center]",
+    ),
+)
+def leaves_out_equal_words(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="The last word of a sentence has the first one of the next sentence as its context in your answer.",
+    replace=("for sentence in sentences:", "for sentence in [torch.cat(sentences)] if sentences else []:"),
+)
+def reaches_across_sentences(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="You share the window out over the two sides. It reaches w places to each of them.",
+    replace=[("i - window", "i - window // 2"), ("i + 1 + window", "i + 1 + window // 2")],
+)
+def half_the_window_to_each_side(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="To the right your window ends one place early. A slice stops before its end.",
+    replace=("i + 1 + window", "i + window"),
+)
+def stops_one_place_early(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="Your window reaches one place too far to the right. How far is the last context from the center?",
+    replace=("i + 1 + window", "i + 2 + window"),
+)
+def reaches_one_place_too_far(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="Words near an end of the sentence are no centers in your answer. Their window is cut off, not left out.",
+    replace=("in enumerate(words)", "in list(enumerate(words))[window : len(words) - window]"),
+)
+def only_centers_with_a_full_window(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="A slice that begins below 0 begins near the end. What do the first words of a sentence have before them?",
+    replace=("max(0, i - window)", "i - window"),
+)
+def slices_from_below_zero(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Each pair is there once in your answer. A pair that occurs five times in the text counts five times.",
+    replace=(
+        "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
+        "return tuple(torch.tensor([p[s] for p in dict.fromkeys(zip(centers, contexts))]).long() for s in (0, 1))",
+    ),
+)
+def distinct_pairs_only(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Only words that are exactly w places away are contexts in your answer. What of the nearer ones?",
+    replace=(
+        "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
+        "[word for j, word in enumerate(words) if abs(i - j) == window]",
+    ),
+)
+def only_the_edge_of_the_window(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="You compare ids: words whose numbers are near. The window is about places in the sentence.",
+    replace=(
+        "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
+        "[word for j, word in enumerate(words) if j != i and abs(word - center) <= window]",
+    ),
+)
+def near_by_number(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Every other word of the sentence is a context in your answer. How far does the window reach?",
+    replace=[("max(0, i - window)", "0"), ("i + 1 + window", "len(words)")],
+)
+def the_whole_sentence(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="Your first tensor holds the contexts. In which order does skip_gram_loss take the two?",
+    replace=[("torch.tensor(centers", "torch.tensor(contexts"), ("torch.tensor(contexts", "torch.tensor(centers")],
+)
+def contexts_come_first(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="The contexts before a center come out backwards, the nearest first. They are sorted by their place.",
+    replace=("words[max(0, i - window) : i] +", "words[max(0, i - window) : i][::-1] +"),
+)
+def the_nearest_context_first(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="Two tensors are asked for, centers and contexts; yours is one with two columns.",
+    replace=(
+        "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
+        "return torch.tensor([centers, contexts], dtype=torch.int64).T",
+    ),
+)
+def one_tensor_of_pairs(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    keeps=0.5,
+    hint="You return lists. Ids that pick rows of a table are an int64 tensor.",
+    replace=(
+        "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
+        "return centers, contexts",
+    ),
+)
+def lists_of_ids(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="A tensor made of an empty list is float32. Which dtype have ids, even where there are none?",
+    replace=[("centers, dtype=torch.int64", "centers"), ("contexts, dtype=torch.int64", "contexts")],
+)
+def floats_where_nothing_is(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="A text without sentences makes your function fail. It has no pairs, and that is an answer.",
+    replace=("centers, contexts = [], []", "centers, contexts, longest = [], [], max(map(len, sentences))"),
+)
+def wants_a_sentence(): ...
+
+
+@mistake(
+    "skip_gram_pairs",
+    hint="A window of 0 places reaches no word. Which windows should be refused?",
+    replace=("window < 1", "window < 0"),
+)
+def takes_a_window_of_nothing(): ...
+
+
 # --- skip_gram_loss
 
 

@@ -136,6 +136,49 @@ def total_of_the_batch(center_ids, context_ids, center_table, context_table):
     return (s.logsumexp(-1) - s[rows, context_ids]).sum().to(center_table.dtype)
 
 
+@sample("skip_gram_pairs", deserves=("only_what_comes_after", "takes_a_window_of_nothing"))
+def neighbours_by_zip(sentences, window):
+    if window < 0:
+        raise ValueError(f"negative window {window}")
+    a, b = [], []
+    for s in sentences:
+        ids = s.tolist()
+        for i in range(len(ids)):
+            for d in range(1, window + 1):
+                if i + d < len(ids):
+                    a.append(ids[i])
+                    b.append(ids[i + d])
+    return torch.tensor(a).long(), torch.tensor(b).long()
+
+
+@sample("skip_gram_pairs", deserves=("reaches_across_sentences",))
+def sliding_over_the_concatenation(sentences, window):
+    if window < 1:
+        raise ValueError(f"window must be >= 1, not {window}")
+    corpus = [word for s in sentences for word in s.tolist()]
+    out = [
+        (corpus[c], corpus[o])
+        for c in range(len(corpus))
+        for o in range(c - window, c + window + 1)
+        if o != c and 0 <= o < len(corpus)
+    ]
+    return torch.LongTensor([x for x, _ in out]), torch.LongTensor([y for _, y in out])
+
+
+@sample("skip_gram_pairs", deserves=("leaves_out_equal_words", "floats_where_nothing_is"))
+def compares_the_words(sentences, window):
+    if window < 1:
+        raise ValueError(f"bad window: {window}")
+    first, second = [], []
+    for s in sentences:
+        for i, a in enumerate(s):
+            for b in s[max(i - window, 0) : i + window + 1]:
+                if a != b:
+                    first.append(a.item())
+                    second.append(b.item())
+    return torch.tensor(first), torch.tensor(second)
+
+
 # ── train_bpe, encode_bpe ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,7 +5,7 @@ from autograder.suite import assert_equal, assert_refused, call_twice, points, r
 pytestmark = [uses("nearest")]
 
 
-@points(2)
+@points(1.5)
 def test_a_parallelogram_is_completed(student):
     """The target is b − a + c: only the first word is subtracted. Here the fourth corner is in the table."""
     for _ in range(3):
@@ -43,7 +43,7 @@ def test_the_angle_to_the_target_decides(student):
     assert_equal(student.analogy(table, 0, 1, 2), 4)
 
 
-@points(1)
+@points(0.5)
 def test_the_vectors_are_used_as_they_are(student):
     """The arithmetic is done on the rows as they stand. Normalizing them before changes the target."""
     table = tensor([[2.0, 0.0], [0.0, 10.0], [6.0, 6.0], [4.0, 16.0], [-0.293, 1.707]])

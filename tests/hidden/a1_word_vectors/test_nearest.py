@@ -28,7 +28,7 @@ def assert_ids(found, expected):
     assert_equal(found.tolist(), expected.tolist(), what="the list of ids")
 
 
-@points(2)
+@points(1.5)
 def test_the_best_words_come_first(student, reference):
     """Ids by falling similarity: the first one is the nearest."""
     table = randn(11, 5)
@@ -39,7 +39,7 @@ def test_the_best_words_come_first(student, reference):
     assert_ids(student.nearest(table, query, 11), reference.nearest(table, query, 11))
 
 
-@points(2)
+@points(1.5)
 def test_the_angle_decides_not_the_length(student, reference):
     """Rows of very different lengths: a long row must not win because it is long, nor a short one because it is
     near."""

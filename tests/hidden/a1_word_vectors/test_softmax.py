@@ -32,7 +32,7 @@ def test_each_row_becomes_a_distribution(student, reference):
         assert_close(student.softmax(z), reference.softmax(z))
 
 
-@points(2)
+@points(1.5)
 def test_dim_says_what_sums_to_one(student, reference):
     """The exponentials are shared out along dim, and along no other dimension. Try each dim of a [3, 5, 7]."""
     z = 2 * randn(3, 5, 7)
@@ -99,7 +99,7 @@ def test_the_gradient_past_a_row_of_minus_infinity_is_finite(student, reference)
     assert_close(z.grad, own.grad, what="the gradient of z")
 
 
-@points(1)
+@points(0.5)
 def test_gradients_flow_through(student, reference):
     """The gradient of ordinary scores: nothing may be detached or converted to a Python number on the way."""
     values, weight = randn(4, 7), randn(4, 7)

@@ -369,6 +369,84 @@ def norm_entry_by_entry(z):
     return total**0.5
 
 
+# ---------------------------------------------------------------------------------------------- compare_layers
+
+
+def _refuse_sizes(n, d, k, num_layers):
+    if n < 1 or d < 1 or num_layers < 1 or k < 2:
+        raise ValueError(f"nothing to compare: {n} tokens, width {d}, kernel {k}, {num_layers} layers")
+
+
+@alternate("compare_layers")
+def walks_back_from_the_last_token(n, d, k, num_layers):
+    """The convolutions are walked, one layer after the other."""
+    _refuse_sizes(n, d, k, num_layers)
+    seen = {n - 1}
+    for _ in range(num_layers):
+        seen = {i - j for i in seen for j in range(k) if i - j >= 0}
+    first, layers = max(0, n - k), 1  # the earliest token that one layer reaches
+    while first > 0:
+        first, layers = max(0, first - (k - 1)), layers + 1
+    product = 2 * d * d
+    return {
+        "attention": {
+            "operations": n * n * d * 4, "sequential_steps": 1, "receptive_field": n, "longest_path": 1,
+        },
+        "convolution": {
+            "operations": sum(k * product for _ in range(n)),
+            "sequential_steps": 1,
+            "receptive_field": len(seen),
+            "longest_path": layers,
+        },
+        "recurrence": {
+            "operations": n * (product + product), "sequential_steps": n, "receptive_field": n, "longest_path": n,
+        },
+    }  # fmt: skip
+
+
+@alternate("compare_layers")
+def tables_of_who_depends_on_whom(n, d, k, num_layers):
+    """Boolean tables [n, n], multiplied layer by layer."""
+    _refuse_sizes(n, d, k, num_layers)
+    back = torch.arange(n)[:, None] - torch.arange(n)
+    layer = ((back >= 0) & (back < k)).double()
+    reach, path, deep = layer, None, layer
+    for _ in range(num_layers - 1):
+        reach = (reach @ layer).clamp(max=1)
+    for depth in range(1, n + 1):
+        if deep[-1, 0] > 0:
+            path = depth
+            break
+        deep = (deep @ layer).clamp(max=1)
+    rows = {
+        "recurrence": (4 * n * d**2, n, n, n),
+        "convolution": (2 * k * n * d**2, 1, int((reach[-1] > 0).sum()), path),
+        "attention": (4 * n**2 * d, 1, n, 1),
+    }
+    keys = ("operations", "sequential_steps", "receptive_field", "longest_path")
+    return {kind: dict(zip(keys, row, strict=True)) for kind, row in rows.items()}
+
+
+@alternate("compare_layers")
+def one_key_after_the_other(n, d, k, num_layers):
+    _refuse_sizes(n, d, k, num_layers)
+    table = {
+        kind: {"sequential_steps": 1, "receptive_field": n, "longest_path": 1} for kind in ("convolution", "attention")
+    }
+    table["recurrence"] = dict.fromkeys(("sequential_steps", "receptive_field", "longest_path"), n)
+    if num_layers < (n - 1) / (k - 1):
+        table["convolution"]["receptive_field"] = num_layers * k - (num_layers - 1)
+    if n > k:
+        table["convolution"]["longest_path"] = math.ceil((n - 1) / (k - 1))
+    for kind, multiply_adds in (
+        ("recurrence", 2 * n * d * d),
+        ("convolution", k * n * d * d),
+        ("attention", 2 * n * n * d),
+    ):
+        table[kind]["operations"] = 2 * multiply_adds
+    return table
+
+
 # ------------------------------------------------------------------------------------------- linear_scores
 
 

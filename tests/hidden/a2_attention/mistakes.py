@@ -1554,6 +1554,201 @@ def norm_without_checks(z):
     return (torch.diag(p) - torch.outer(p, p)).norm().item()
 
 
+# ---------------------------------------------------------------------------------------------- compare_layers
+
+
+@mistake(
+    "compare_layers",
+    hint="A multiplication and an addition are two operations here.",
+    replace=[
+        ("n * 2 * 2 * d * d", "n * 2 * d * d"),
+        ("n * k * 2 * d * d", "n * k * d * d"),
+        ("2 * 2 * n * n * d", "2 * n * n * d"),
+    ],
+)
+def a_multiply_add_is_one(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Your recurrence multiplies the word only. What else goes into a state?",
+    replace=("n * 2 * 2 * d * d", "n * 2 * d * d"),
+)
+def a_recurrence_without_its_state(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Your convolution multiplies one token. How many does it read?",
+    replace=("n * k * 2 * d * d", "n * 2 * d * d"),
+)
+def a_convolution_of_one_token(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="At the beginning zeros stand in for missing tokens, and they are multiplied like the others.",
+    replace=("n * k * 2 * d * d", "sum(min(i + 1, k) for i in range(n)) * 2 * d * d"),
+)
+def leaves_the_zeros_out(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="You count the scores. A second product mixes the values.",
+    replace=("2 * 2 * n * n * d", "2 * n * n * d"),
+)
+def attention_stops_at_the_scores(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Your attention grows like n. Every query meets every key.",
+    replace=("2 * 2 * n * n * d", "2 * 2 * n * d * d"),
+)
+def attention_linear_in_n(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Queries, keys and values are given: their projections are not counted here.",
+    replace=("2 * 2 * n * n * d", "2 * 2 * n * n * d + 3 * 2 * n * d * d"),
+)
+def attention_with_projections(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Operations are those of one layer; num_layers is for the receptive field.",
+    replace=[
+        ("n * 2 * 2 * d * d", "num_layers * n * 2 * 2 * d * d"),
+        ("n * k * 2 * d * d", "num_layers * n * k * 2 * d * d"),
+        ("2 * 2 * n * n * d", "num_layers * 2 * 2 * n * n * d"),
+    ],
+)
+def operations_of_all_layers(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Can the states of a recurrence be computed at once? What does the second one need?",
+    replace=('"sequential_steps": n,', '"sequential_steps": 1,'),
+)
+def a_recurrence_all_at_once(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Two layers of width 3 see five tokens, not six: they overlap.",
+    replace=("1 + num_layers * (k - 1)", "num_layers * k"),
+)
+def layers_do_not_overlap(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Two layers of width 3 see five tokens, not nine: each adds as many as the one before.",
+    replace=("1 + num_layers * (k - 1)", "k**num_layers"),
+)
+def a_field_that_multiplies(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="The last output depends on its own token, too.",
+    replace=("min(n, 1 + num_layers * (k - 1))", "min(n, num_layers * (k - 1))"),
+)
+def a_field_without_its_own_token(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="The receptive field is that of num_layers layers. What does each one add?",
+    replace=("1 + num_layers * (k - 1)", "k"),
+)
+def the_field_of_one_layer(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Your convolution looks ahead as well. Here a token reads itself and what came before.",
+    replace=("1 + num_layers * (k - 1)", "1 + num_layers * 2 * (k - 1)"),
+)
+def a_field_of_both_sides(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="There are n tokens: no output can depend on more.",
+    replace=("min(n, 1 + num_layers * (k - 1))", "1 + num_layers * (k - 1)"),
+)
+def a_field_larger_than_the_text(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Your path ends before it reaches the first token: a part of a layer is a layer.",
+    replace=("-(-(n - 1) // (k - 1))", "(n - 1) // (k - 1)"),
+)
+def a_path_rounded_down(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="A layer leads k - 1 tokens further, not k.",
+    replace=("-(-(n - 1) // (k - 1))", "-(-n // k)"),
+)
+def a_path_by_whole_widths(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Convolutions whose width doubles from layer to layer reach that fast. Here each leads as far as the last.",
+    replace=("-(-(n - 1) // (k - 1))", "math.ceil(math.log(n, k))"),
+)
+def a_path_of_logarithms(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="With one token the output is still one layer away from it.",
+    replace=("max(1, -(-(n - 1) // (k - 1)))", "-(-(n - 1) // (k - 1))"),
+)
+def a_path_of_no_steps(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="The step from the first token into the first state counts, too.",
+    replace=('"longest_path": n,', '"longest_path": n - 1,'),
+)
+def a_path_between_the_states(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="The last query meets the first key directly: what lies between does not matter.",
+    replace=('"longest_path": 1,', '"longest_path": n,'),
+)
+def attention_walks_from_token_to_token(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Counts are whole numbers: which division gives an int?",
+    replace=("max(1, -(-(n - 1) // (k - 1)))", "float(max(1, -(-(n - 1) // (k - 1))))"),
+)
+def numbers_with_a_point(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="A convolution of width 1 connects nothing, however many layers there are.",
+    replace=("k < 2", "k < 1"),
+)
+def a_convolution_of_width_one(): ...
+
+
 # ------------------------------------------------------------------------------------------- linear_scores
 
 

@@ -229,6 +229,66 @@ def sum_of_squares_of_the_entries(z):
     return total
 
 
+# ── compare_layers ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@sample("compare_layers", deserves=("layers_do_not_overlap", "a_convolution_of_width_one"))
+def counts_whole_windows(n, d, k, num_layers):
+    if n < 1 or d < 1 or num_layers < 1 or k < 1:
+        raise ValueError(f"{n=} {d=} {k=} {num_layers=}")
+    conv_path = math.ceil((n - 1) / (k - 1)) or 1
+    return {
+        "recurrence": dict(operations=4 * n * d * d, sequential_steps=n, receptive_field=n, longest_path=n),
+        "convolution": dict(
+            operations=2 * n * k * d * d,
+            sequential_steps=1,
+            receptive_field=n if num_layers * k > n else num_layers * k,
+            longest_path=conv_path,
+        ),
+        "attention": dict(operations=4 * n * n * d, sequential_steps=1, receptive_field=n, longest_path=1),
+    }
+
+
+@sample("compare_layers", deserves=("a_multiply_add_is_one",))
+def big_o_with_the_constants_of_multiplications(n, d, k, num_layers):
+    for name, size, least in (("n", n, 1), ("d", d, 1), ("k", k, 2), ("num_layers", num_layers, 1)):
+        if size < least:
+            raise ValueError(f"{name} = {size} is below {least}")
+    result = {"recurrence": {}, "convolution": {}, "attention": {}}
+    result["recurrence"]["operations"] = n * d**2 + n * d**2
+    result["convolution"]["operations"] = k * n * d**2
+    result["attention"]["operations"] = n**2 * d + n**2 * d
+    for kind in result:
+        result[kind]["sequential_steps"] = n if kind == "recurrence" else 1
+        result[kind]["receptive_field"] = n
+        result[kind]["longest_path"] = n if kind == "recurrence" else 1
+    reach = 1
+    for _ in range(num_layers):
+        reach += k - 1
+    result["convolution"]["receptive_field"] = min(reach, n)
+    layers, reach = 1, k
+    while reach < n:
+        layers, reach = layers + 1, reach + k - 1
+    result["convolution"]["longest_path"] = layers
+    return result
+
+
+@sample("compare_layers", deserves=("a_path_of_no_steps", "a_path_between_the_states"))
+def distance_between_first_and_last(n, d, k, num_layers):
+    if min(n, d, num_layers, k - 1) < 1:
+        raise ValueError(f"sizes {n}, {d}, {k}, {num_layers}")
+    gap = n - 1
+    rnn = {"operations": 2 * (2 * n * d * d), "sequential_steps": n, "receptive_field": n, "longest_path": gap}
+    cnn = {
+        "operations": 2 * (k * n * d * d),
+        "sequential_steps": 1,
+        "receptive_field": min(n, num_layers * (k - 1) + 1),
+    }
+    cnn["longest_path"] = (gap + k - 2) // (k - 1)
+    att = {"operations": 2 * (n * n * d * 2), "sequential_steps": 1, "receptive_field": n, "longest_path": 1}
+    return {"recurrence": rnn, "convolution": cnn, "attention": att}
+
+
 # ── linear_scores, query_effect ──────────────────────────────────────────────────────────────────────────────
 
 

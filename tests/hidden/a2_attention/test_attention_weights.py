@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-@points(2.5)
+@points(2)
 def test_each_query_distributes_over_the_keys(student, reference):
     """Row i belongs to query i and sums to 1. Check which axis your softmax normalizes and what you divide by."""
     q, k = randn(2, 5, 7), randn(2, 6, 7)
@@ -48,7 +48,7 @@ def test_two_leading_axes(student, reference):
     assert_close(student.attention_weights(q, k), reference.attention_weights(q, k))
 
 
-@points(1)
+@points(0.5)
 def test_as_many_queries_as_keys(student, reference):
     """With B = N_q = N_k = d a transposed matrix or a softmax over the wrong axis keeps its shape."""
     q, k = randn(5, 5, 5), randn(5, 5, 5)

@@ -14,7 +14,7 @@ def assert_values(actual, expected, what, atol=2e-6):
     assert_close(actual, expected, what=what, atol=atol, same_dtype=False)
 
 
-@points(3)
+@points(2.5)
 def test_states_follow_the_recurrence(student, reference):
     """Work the second state out by hand from the first: tanh(word · w_x + state · w_h + b), each part once."""
     arguments = inputs()
@@ -57,7 +57,7 @@ def test_a_word_changes_its_own_state_and_later_ones_only(student):
     )
 
 
-@points(1)
+@points(0.5)
 def test_widths_that_coincide(student, reference):
     """With D = H every transposed or exchanged matrix fits: weights are [in, out] and multiply from the right."""
     arguments = inputs(b=2, t=3, d=4, h=4)

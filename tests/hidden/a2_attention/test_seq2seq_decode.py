@@ -26,7 +26,7 @@ def assert_values(actual, expected, what):
     assert_close(actual, expected, what=what, same_dtype=False)
 
 
-@points(3)
+@points(2.5)
 def test_hidden_states_follow_the_step(student, reference):
     """Work out the second step by hand: y_1, the context made with s_1, and s_1 itself, one matrix each."""
     arguments = inputs()
@@ -34,7 +34,7 @@ def test_hidden_states_follow_the_step(student, reference):
     assert_values(hidden, reference.seq2seq_decode(*arguments)[0], "hidden")
 
 
-@points(2)
+@points(1.5)
 def test_weights_have_a_row_for_every_step(student, reference):
     """[B, Ty, T], row t made with s_{t-1}. Do your rows differ from step to step, and does each sum to 1?"""
     arguments = inputs(ty=6)
@@ -102,7 +102,7 @@ def test_one_step_over_one_position(student, reference):
     assert_values(mine[1], theirs[1], "weights")
 
 
-@points(2)
+@points(1.5)
 def test_gradients_reach_states_start_and_words(student, reference):
     """Training needs the way back: to every encoder state (through weights and context), to s0, to the words fed in."""
     states, s0, targets, params = inputs()
@@ -131,7 +131,7 @@ def test_the_dtype_is_that_of_the_input(student, reference):
         assert mine[0].std() > 1e-3, "All entries of the hidden states are the same."
 
 
-@points(1.5)
+@points(1)
 def test_sizes_that_cannot_match_are_refused(student):
     """Words must fit w_y, and every sentence needs its states, its start and its words."""
     states, s0, targets, params = inputs()
