@@ -20,14 +20,10 @@
 # ![A decoder alone, an encoder with a decoder, and blocks over patches](figures/three_models.svg)
 #
 # The three models of the picture are the three that the lecture shows. You build each of them whole, and each learns
-<<<<<<< HEAD
-# something before your eyes in a few seconds: the language model a little grammar, the encoder–decoder to translate a
-# language that reads backwards, the vision transformer to tell patterns apart. Besides, you look into them: what a
-# word's vector means in its context, how far a head looks in an image, what a trained model is worth for another task.
-=======
 # something before your eyes in less than a minute: the language model a little grammar, the encoder–decoder to
-# translate a language that reads backwards, the vision transformer to tell patterns apart.
->>>>>>> f838060 (Skip-gram's pairs come from context windows (a1), and recurrence, convolution and attention are compared in counts (a2): two questions that the lectures have and the course had not)
+# translate a language that reads backwards, the vision transformer to tell patterns apart. Besides, you look into them:
+# what a word's vector means in its context, how far a head looks in an image, what a trained model is worth for another
+# task.
 #
 # | | function | what it gives | difficulty, estimated time |
 # |---|---|---|---|
