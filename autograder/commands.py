@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -253,7 +254,7 @@ def _stale(
 
 def _gradebooks_times(course: Course) -> dict[str, Deadline]:
     """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
-    if course.late.policy == "none" or not course.gradebook.is_file():
+    if course.late.policy == "none" or not course.has_gradebook:
         return {}
     from autograder.nbgrader.class_list import due_in_gradebook
 
@@ -263,8 +264,7 @@ def _gradebooks_times(course: Course) -> dict[str, Deadline]:
 def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
     from autograder.nbgrader.manual_grades import read_manual_grades
 
-    gradebook = course.gradebook
-    return read_manual_grades(gradebook, assignment.name) if gradebook.is_file() else None
+    return read_manual_grades(course.db_url, assignment.name) if course.has_gradebook else None
 
 
 def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
@@ -289,7 +289,7 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import tell_gradebook
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
-    from autograder.nbgrader.gradebook import fill_gradebook
+    from autograder.nbgrader.gradebook import fill_gradebook, shown_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
     course, assignment = request.course, request.assignment
@@ -313,9 +313,9 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
                 autograded.write(result, submission)
             yield result, submission
 
-    gradebook = request.to or course.gradebook
-    db_url = f"sqlite:///{gradebook.absolute()}"
-    with gradebook_file(gradebook):
+    db_url = f"sqlite:///{request.to.absolute()}" if request.to else course.db_url
+    file = request.to or (None if course.on_server.db_url else course.gradebook)
+    with gradebook_file(file) if file else contextlib.nullcontext():
         fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
         everybody = class_marks(course, assignment, graded, timing)
         people = {mark.student: mark.person for mark in everybody if mark.person}
@@ -325,7 +325,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
             f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
             f"{_named(other)}; run `autograder grade {assignment.name}` first"
         )
-    yield f"{len(graded)} results of {assignment.name} in {gradebook}"
+    yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
     if autograded is not None:
         for student, problem in problems.items():
             autograded.write_problem(student, problem)

@@ -80,6 +80,18 @@ class ZoneName:
         return "that names a time zone, such as Europe/Berlin, or is empty"
 
 
+@dataclass(frozen=True, slots=True)
+class ServersAddress:
+    """The address of a database of PostgreSQL, as SQLAlchemy and nbgrader write it, or "" for none."""
+
+    def allows(self, value: str) -> bool:
+        """Whether the value is empty or such an address."""
+        return not value or re.fullmatch(r"postgresql(\+psycopg)?://\S+", value) is not None
+
+    def __str__(self) -> str:
+        return "that is the address of a database, such as postgresql+psycopg://host/course, or is empty"
+
+
 Seconds = Annotated[float, Between(0, 86_400, least_too=False)]
 Count = Annotated[int, Between(1, 100_000)]
 Share = Annotated[float, Between(0, 1)]
@@ -146,6 +158,13 @@ class Gradescope:
 
 
 @dataclass(frozen=True, slots=True)
+class Gradebook:
+    """Where nbgrader's database is, if it is not the file in the course's folder."""
+
+    db_url: Annotated[str, ServersAddress()] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """Where the parts of one assignment lie."""
 
@@ -186,6 +205,7 @@ class Course:
     late: Late = field(default_factory=Late)
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
+    on_server: Gradebook = field(default_factory=Gradebook)
     due: DueTimes = field(default_factory=DueTimes)
 
     @property
@@ -230,8 +250,18 @@ class Course:
 
     @property
     def gradebook(self) -> Path:
-        """nbgrader's database."""
+        """nbgrader's database, where it is a file."""
         return self.root / GRADEBOOK
+
+    @property
+    def db_url(self) -> str:
+        """The address of nbgrader's database, as SQLAlchemy and nbgrader write it. It may hold a password."""
+        return self.on_server.db_url or f"sqlite:///{self.gradebook}"
+
+    @property
+    def has_gradebook(self) -> bool:
+        """Whether there is a database to ask."""
+        return bool(self.on_server.db_url) or self.gradebook.is_file()
 
     @property
     def hidden(self) -> list[Path]:
@@ -259,7 +289,7 @@ class Course:
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
              "late": ("late", Late), "totals": ("totals", Totals),
-             "gradescope": ("gradescope", Gradescope)}  # fmt: skip
+             "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook)}  # fmt: skip
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
 _NOUNS = {float: "a number", int: "a whole number", str: "a text"}
@@ -299,9 +329,12 @@ def load_course(root: Path) -> Course:
 
 
 def settings_of_nobody(course: Course) -> str:
-    """The settings as text of a course.toml, without the due times and extensions, which name people."""
+    """The settings as text of a course.toml, without the due times and extensions, which name people, and without the
+    address of the gradebook, which may hold a password."""
     parts = []
     for section, (name, _) in _SECTIONS.items():
+        if section == "gradebook":
+            continue
         values = dataclasses.asdict(getattr(course, name))
         # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be
         parts += [

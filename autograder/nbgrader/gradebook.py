@@ -32,7 +32,7 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 from nbgrader.utils import parse_utc
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, make_url, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -153,7 +153,7 @@ def record_problem(course: Course, release: Path, assignment: str, student: str,
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
-    url = db_url or default_db_url(course)
+    url = db_url or course.db_url
     try:
         with alembic_on_path():
             gradebook = Gradebook(url, course_id(course.about.name))
@@ -162,13 +162,13 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
         finally:
             gradebook.close()
     except SQLAlchemyError as error:
-        error.add_note(url.removeprefix("sqlite:///"))  # the error itself does not say which file it is about
+        error.add_note(shown_gradebook(url))  # the error itself does not say which file it is about
         raise
 
 
-def default_db_url(course: Course) -> str:
-    """The address of the course's gradebook, as SQLAlchemy and nbgrader write it."""
-    return f"sqlite:///{course.gradebook}"
+def shown_gradebook(db_url: str) -> str:
+    """The database of that address for people: a file's path, or a server's without the password."""
+    return make_url(db_url).render_as_string(hide_password=True).removeprefix("sqlite:///")
 
 
 @contextlib.contextmanager

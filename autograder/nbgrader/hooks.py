@@ -18,7 +18,7 @@ from autograder.course import Assignment, Course, find_course
 from autograder.errors import KitError
 from autograder.handed_in import what_else
 from autograder.nbgrader import graders
-from autograder.nbgrader.gradebook import Entry, default_db_url, open_gradebook, write_entries
+from autograder.nbgrader.gradebook import Entry, open_gradebook, write_entries
 from autograder.nbgrader.registry import register_release
 from autograder.nbgrader.release import read_release
 from autograder.nbgrader.source import suite_assignment
@@ -76,7 +76,7 @@ def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequenc
 def _db_url(course: Course) -> str:
     """The database of the running command (its `--db`), else the course's own."""
     app: Any = Application.instance() if Application.initialized() else None
-    url = default_db_url(course)
+    url = course.db_url
     while app is not None:
         if getattr(app, "coursedir", None) is not None:
             url = str(app.coursedir.db_url)

@@ -1,14 +1,16 @@
-"""What people gave in the formgrader, read from `gradebook.db` for reports and exports.
+"""What people gave in the formgrader, read from nbgrader's database for reports and exports.
 
 Read with SQL and without nbgrader, whose import takes seconds that every report would pay, and without a chance to
-change the file.
+change anything.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from autograder.errors import KitError
 from autograder.model import ManualGrades, ManualScore
@@ -33,32 +35,32 @@ LEFT JOIN base_cell AS commented
   AND commented.name = CASE WHEN cell.name LIKE 'check!_%' ESCAPE '!' THEN SUBSTR(cell.name, LENGTH('check_') + 1)
     ELSE cell.name END
 LEFT JOIN comment ON comment.notebook_id = notebook.id AND comment.cell_id = commented.id
-WHERE assignment.name = ?
+WHERE assignment.name = :assignment
 ORDER BY student, name
 """
 
 
-def read_manual_grades(gradebook: Path, assignment: str) -> dict[str, ManualGrades]:
+_Row = Mapping[str, Any] | sqlite3.Row
+_SQLITE = "sqlite:///"
+
+
+def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
     """What people gave for one assignment, by student.
 
     Args:
-        gradebook: the database's file; where there is none, nobody has graded anything.
+        db_url: the database; where there is none, nobody has graded anything.
         assignment: its name.
 
     Returns:
         Everybody who has a submission in the gradebook. Who has none is not in it: their written answers wait.
 
     Raises:
-        KitError: the file is no gradebook, or another program holds it.
+        KitError: what lies there is no gradebook, another program holds it, or no server answers.
     """
-    if not gradebook.is_file():
-        return {}
-    try:
-        with closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            database.row_factory = sqlite3.Row
-            rows = database.execute(_SCORES, (assignment,)).fetchall()
-    except sqlite3.Error as error:
-        raise KitError(f"{gradebook}: people's scores cannot be read from it ({error})") from error
+    if db_url.startswith(_SQLITE):
+        rows = _of_file(Path(db_url.removeprefix(_SQLITE)), assignment)
+    else:
+        rows = _of_server(db_url, assignment)
     found: dict[str, tuple[list[ManualScore], list[ManualScore], dict[str, float]]] = {}
     for row in rows:
         written, questions, automatic = found.setdefault(row["student"], ([], [], {}))
@@ -74,7 +76,37 @@ def read_manual_grades(gradebook: Path, assignment: str) -> dict[str, ManualGrad
     }
 
 
-def _written(row: sqlite3.Row) -> ManualScore:
+def _of_file(gradebook: Path, assignment: str) -> Sequence[_Row]:
+    if not gradebook.is_file():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            return database.execute(_SCORES, {"assignment": assignment}).fetchall()
+    except sqlite3.Error as error:
+        raise KitError(f"{gradebook}: people's scores cannot be read from it ({error})") from error
+
+
+def _of_server(db_url: str, assignment: str) -> Sequence[_Row]:
+    from sqlalchemy import create_engine, inspect, text
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        engine = create_engine(db_url)
+        try:
+            with engine.connect() as connection:
+                if not inspect(connection).has_table("submitted_assignment"):
+                    return []  # nothing was exported to it yet
+                rows: Sequence[_Row] = connection.execute(text(_SCORES), {"assignment": assignment}).mappings().all()
+                return rows
+        finally:
+            engine.dispose()
+    except SQLAlchemyError as error:
+        said = str(getattr(error, "orig", None) or error).split("\n")[0]
+        raise KitError(f"{engine.url!r}: people's scores cannot be read from it ({said})") from error
+
+
+def _written(row: _Row) -> ManualScore:
     points = row["auto_score"] if row["manual_score"] is None else row["manual_score"]
     return ManualScore(
         name=row["name"].removeprefix("written_"),
@@ -86,7 +118,7 @@ def _written(row: sqlite3.Row) -> ManualScore:
     )
 
 
-def _question(row: sqlite3.Row) -> ManualScore | None:
+def _question(row: _Row) -> ManualScore | None:
     """A question that a person had to do with. The automatic comment is in the result already."""
     comment = row["manual_comment"] or ""
     if row["manual_score"] is None and not (row["extra_credit"] or comment or row["waits"]):

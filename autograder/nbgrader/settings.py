@@ -38,7 +38,7 @@ def _folders(c: Any, course: Course) -> None:
     c.CourseDirectory.submitted_directory = Folder.SUBMITTED.path
     c.CourseDirectory.autograded_directory = Folder.AUTOGRADED.path
     c.CourseDirectory.feedback_directory = Folder.FEEDBACK.path
-    c.CourseDirectory.db_url = f"sqlite:///{course.gradebook}"
+    c.CourseDirectory.db_url = course.db_url
 
 
 def _steps(c: Any) -> None:

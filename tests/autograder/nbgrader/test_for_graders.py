@@ -48,7 +48,7 @@ def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
     _hand_in(tiny, "ada", "Because.")
     _hand_in(tiny, "ben", None)
     assert _export(tiny)[1].startswith("2 notebooks to grade by hand in ")
-    hands = read_manual_grades(tiny.root / "gradebook.db", "tiny")
+    hands = read_manual_grades(tiny.course.db_url, "tiny")
     assert [hands[student].waits for student in ("ada", "ben")] == [True, False]
     assert tiny.grades("ada")["written_why"] == (None, None, True)
     assert tiny.grades("ben")["written_why"] == (0.0, None, False)

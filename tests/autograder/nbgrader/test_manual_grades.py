@@ -35,7 +35,7 @@ def _edit(tiny: TinyCourse, student: str, cell: str, comment: str | None = None,
 
 
 def _read(tiny: TinyCourse) -> dict[str, ManualGrades]:
-    return read_manual_grades(tiny.root / "gradebook.db", "tiny")
+    return read_manual_grades(tiny.course.db_url, "tiny")
 
 
 def test_who_nobody_has_graded_waits(class_of_two: TinyCourse) -> None:
@@ -66,12 +66,12 @@ def test_a_score_to_be_looked_at_again_counts_and_waits(class_of_two: TinyCourse
 
 
 def test_without_a_gradebook_nobody_has_graded(tmp_path: Path) -> None:
-    assert read_manual_grades(tmp_path / "gradebook.db", "tiny") == {}
+    assert read_manual_grades(f"sqlite:///{tmp_path}/gradebook.db", "tiny") == {}
     assert not (tmp_path / "gradebook.db").exists()
 
 
 def test_another_assignment_is_not_there(class_of_two: TinyCourse) -> None:
-    assert read_manual_grades(class_of_two.root / "gradebook.db", "other") == {}
+    assert read_manual_grades(class_of_two.course.db_url, "other") == {}
 
 
 @pytest.mark.parametrize("content", [b"no database", None])
@@ -84,4 +84,4 @@ def test_what_is_no_gradebook_is_named(tmp_path: Path, content: bytes | None) ->
     else:
         path.write_bytes(content)
     with pytest.raises(KitError, match=r"grade book\?.db: people's scores cannot be read"):
-        read_manual_grades(path, "tiny")
+        read_manual_grades(f"sqlite:///{path}", "tiny")

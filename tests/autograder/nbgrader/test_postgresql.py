@@ -1,0 +1,183 @@
+"""The gradebook on a server of PostgreSQL: what stands in it is what would stand in the file."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from nbgrader.api import Base
+from nbgrader_course import TinyCourse, result_for
+from sqlalchemy import create_engine
+
+from autograder.cli import main
+from autograder.course import Course, load_course, settings_of_nobody
+from autograder.errors import BadCourseFile, KitError
+from autograder.model import Graded, ManualGrades
+from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
+from autograder.nbgrader.gradebook import fill_gradebook
+from autograder.nbgrader.manual_grades import read_manual_grades
+from autograder.results import write_result
+from autograder.roster import Person
+
+PROGRAMS = [*map(Path, os.environ["PATH"].split(os.pathsep)), *Path("/usr/lib/postgresql").glob("*/bin")]
+AT = "2026-03-01 10:00:00 UTC"
+
+
+def program(name: str) -> Path | None:
+    return next((folder / name for folder in PROGRAMS if os.access(folder / name, os.X_OK)), None)
+
+
+def somebody_else() -> dict[str, str]:
+    """PostgreSQL does not run as root; the Debian package has a user for it."""
+    return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Callable[[], str]]:
+    """A server of this module's own, reached by a socket in its folder; gives addresses of new, empty databases."""
+    initdb, postgres = program("initdb"), program("postgres")
+    if initdb is None or postgres is None:
+        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+    who = somebody_else()
+    if who and "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:
+        pytest.skip("PostgreSQL does not run as root, and there is no user called postgres")
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # where a socket's path is short, and another user may read
+    if who:
+        shutil.chown(folder, "postgres")
+    made = [initdb, "-D", folder / "data", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+    subprocess.run(made, check=True, capture_output=True, **who)  # type: ignore[call-overload]
+    run = [postgres, "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(run, stdout=log, stderr=log, **who)  # type: ignore[call-overload]
+    numbers = itertools.count()
+
+    def new_database() -> str:
+        import psycopg
+
+        name = f"course{next(numbers)}"
+        with psycopg.connect(host=str(folder), user="postgres", dbname="postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"postgresql+psycopg://postgres:secret@/{name}?host={folder}"
+
+    try:
+        while process.poll() is None and not (folder / ".s.PGSQL.5432.lock").exists():
+            os.sched_yield()
+        subprocess.run([program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"], capture_output=True)
+        yield new_database
+    finally:
+        process.terminate()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def on_server(tiny: TinyCourse, server: Callable[[], str]) -> Callable[..., None]:
+    """Move the gradebook to the server; with nbgrader's tables, since it starts programs to make its own."""
+
+    def move(*, empty: bool = False) -> None:
+        address = server()
+        if not empty:
+            engine = create_engine(address)
+            Base.metadata.create_all(engine)
+            engine.dispose()
+        text = (tiny.root / "course.toml").read_text(encoding="utf-8")
+        (tiny.root / "course.toml").write_text(f'{text}\n[gradebook]\ndb_url = "{address}"\n', encoding="utf-8")
+        (tiny.root / "gradebook.db").unlink()
+
+    return move
+
+
+def fill(course: Course, half: float) -> None:
+    results = [result_for("ada", half), result_for("ben–ß", 3.0)]
+    times = {result.student: AT for result in results}
+    problems = {"cay": "not a notebook % or one"}
+    fill_gradebook(course, course.assignment("tiny"), [(result, None) for result in results], times, problems)
+
+
+def everything(tiny: TinyCourse) -> tuple[object, dict[str, ManualGrades]]:
+    rows = {student: (tiny.grades(student), tiny.comments(student)) for student in ("ada", "ben–ß", "cay")}
+    return rows, read_manual_grades(tiny.course.db_url, "tiny")
+
+
+def test_a_server_holds_what_the_file_would(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+    """Filled, scored by hand, and filled again with another result."""
+
+    def a_term() -> tuple[object, dict[str, ManualGrades]]:
+        fill(tiny.course, 1.0)
+        tiny.score_by_hand("ada", "written_why", 2.5)
+        fill(tiny.course, 0.0)
+        fill(tiny.course, 0.0)
+        return everything(tiny)
+
+    in_file = a_term()
+    on_server(empty=True)
+    assert read_manual_grades(tiny.course.db_url, "tiny") == {}
+    assert a_term() == in_file
+    assert in_file[1]["ada"].written[0].points == 2.5
+    assert not (tiny.root / "gradebook.db").exists()
+
+
+def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+    dates = '\n[due]\ntiny = "2026-03-01 09:00 UTC"\n[extensions]\ntiny = { ada = 2 }\n'
+    (tiny.root / "course.toml").write_text((tiny.root / "course.toml").read_text(encoding="utf-8") + dates)
+
+    def told() -> object:
+        fill(tiny.course, 1.0)
+        people = {"ada": Person("ada", "Ada Lovelace", "ada@example.org", "", {})}
+        tell_gradebook(tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url)
+        return due_in_gradebook(tiny.course)
+
+    in_file = told()
+    on_server()
+    assert told() == in_file
+
+
+def test_nbgrader_grades_into_it(
+    tiny: TinyCourse, on_server: Callable[..., None], graded: dict[str, Graded | Exception]
+) -> None:
+    """nbgrader takes the address from the course's own settings."""
+    on_server()
+    tiny.hand_in("ada", at=AT)
+    tiny.autograde()
+    assert tiny.grades("ada")["check_double"] == (3.0, None, False)
+    assert "tiny" in tiny.feedback("ada")
+
+
+def test_the_command_fills_it_and_shows_no_password(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+    on_server()
+    write_result(tiny.root / "results", result_for("ada"))
+    done = CliRunner().invoke(main, ["export", "tiny", "--format", "gradebook"])
+    assert done.exit_code == 0, done.output
+    assert "1 results of tiny in postgresql+psycopg://postgres:***@/course" in done.stdout
+    assert "secret" not in done.output
+    done = CliRunner().invoke(main, ["export", "tiny", "--format", "csv"])
+    assert "without a mark, waits for a person: 1: ada" in done.stderr
+
+
+def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
+    away = "postgresql+psycopg://ada:secret@127.0.0.1:9/course"
+    text = (tiny.root / "course.toml").read_text(encoding="utf-8")
+    (tiny.root / "course.toml").write_text(f'{text}\n[gradebook]\ndb_url = "{away}"\n', encoding="utf-8")
+    with pytest.raises(KitError, match=r"postgresql\+psycopg://ada:\*\*\*@127.0.0.1:9/course: .*refused"):
+        read_manual_grades(tiny.course.db_url, "tiny")
+    write_result(tiny.root / "results", result_for("ada"))
+    done = CliRunner().invoke(main, ["export", "tiny", "--format", "gradebook"])
+    assert done.exit_code == 2
+    assert "secret" not in done.output
+    assert "/course: the database cannot be used (" in done.stderr.splitlines()[-1]
+    assert "secret" not in settings_of_nobody(tiny.course)
+
+
+@pytest.mark.parametrize("address", ["mysql://host/course", "course", "sqlite:///other.db", "postgresql://a b"])
+def test_other_addresses_are_refused(tmp_path: Path, address: str) -> None:
+    (tmp_path / "course.toml").write_text(f'[gradebook]\ndb_url = "{address}"\n', encoding="utf-8")
+    with pytest.raises(BadCourseFile, match="address of a database"):
+        load_course(tmp_path)
