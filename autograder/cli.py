@@ -15,10 +15,12 @@ import click
 
 from autograder import __version__
 from autograder.cli_base import Commands, CountOrAll, beside
+from autograder.errors import KitError
 from autograder.sandbox.tiers import ISOLATIONS
 from autograder.summaries import not_graded, tell_graded, tell_proofs
 
 if TYPE_CHECKING:
+    from autograder.cluster.driver import Cluster
     from autograder.intake.origins import Origin
     from autograder.outputs.bundle import Target
 
@@ -207,6 +209,11 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
 @what_and_how
 @click.option("--out", type=click.Path(path_type=Path), help="Where results go (default: results/ of the course).")
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS|local:N",
+    help="Grade on the machines of a Dask scheduler (tls://HOST:PORT), or of a cluster of N on this machine.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
 def grade(
     assignment: str,
@@ -216,6 +223,7 @@ def grade(
     isolation: str,
     device: str,
     force: bool,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
@@ -227,7 +235,10 @@ def grade(
 
     course = find_course()
     folder = out or course.results
-    request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, force, device)
+    elsewhere = _on_cluster(cluster, workers, device) if cluster is not None else None
+    request = GradeRequest(
+        course, course.assignment(assignment), paths, folder, workers, isolation, force, device, elsewhere
+    )
     summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
@@ -237,6 +248,17 @@ def grade(
     else:
         tell_graded(summary, request)
     sys.exit(1 if summary.problems or summary.overlooked else 0)
+
+
+def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
+    if workers is not None or device != "cpu":
+        raise KitError(
+            "--cluster goes with neither --workers nor --device: a machine has as many graders as its Dask worker has "
+            "threads, and kernels run in the interpreter there"
+        )
+    from autograder.cluster.driver import Cluster  # Dask comes in with this
+
+    return Cluster(address)
 
 
 @main.command()

@@ -70,6 +70,10 @@ class DeviceUnavailable(KitError):
     """Kernels cannot be run on the device that was asked for: not here, or not of this assignment."""
 
 
+class ClusterUnavailable(KitError):
+    """No scheduler answers, no machine of the cluster can grade, or Dask is not installed."""
+
+
 class HostFailed(KitError):
     """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never becomes the outcome
     of a test."""

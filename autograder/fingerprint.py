@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import platform
+import sys
+from importlib import metadata
 from pathlib import Path
 
+_KIT = Path(__file__).resolve().parent
+_LIBRARIES = ("torch", "numpy", "triton", "safetensors")
 _PROOF = "samples.py"
 """What measures diagnosis and gives no points."""
 
@@ -21,3 +27,19 @@ def files_sha256(folder: Path, *patterns: str, without: str = "") -> str:
     for path in sorted(found):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+@functools.cache
+def software() -> dict[str, str]:
+    """What besides a course and a notebook a result may depend on, by name: the kit's own code, libraries, Python, and
+    the kind of processor."""
+    own = {"the kit's code": files_sha256(_KIT, "**/*.py", "**/*.json")[:32]}
+    libraries = {name: _version(name) for name in _LIBRARIES}
+    return own | libraries | {"Python": sys.version, "the processor": platform.machine()}
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "none"

@@ -305,6 +305,7 @@ class Scored:
     Attributes:
         score, max_score: None and 0 where there is no result.
         walls, problem, seconds, untried, speeds: as in `Result` and `Graded`.
+        machine: which one of a cluster graded it; "" without a cluster.
     """
 
     student: str
@@ -315,6 +316,7 @@ class Scored:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     untried: bool = False
     speeds: tuple[Speed, ...] = ()
+    machine: str = ""
 
     @staticmethod
     def of(result: Result) -> Scored:

@@ -44,19 +44,21 @@ _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 class Timed:
     """How one submission fared when it was last graded. `problem` is "" where it has a result; `speeds` are there
     where it was graded with a device; `older` says why its result is an older one: it was to be graded again, and was
-    not."""
+    not; `machine` is the one of a cluster that graded it."""
 
     student: str
     seconds: dict[str, float]
     problem: str = ""
     speeds: tuple[Speed, ...] = ()
     older: str = ""
+    machine: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Its entry in the timing file; what is not there is left out."""
         entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
         speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
-        return entry | ({"speeds": speeds} if speeds else {}) | ({"older": self.older} if self.older else {})
+        optional = {"speeds": speeds, "older": self.older, "machine": self.machine}
+        return entry | {name: value for name, value in optional.items() if value}
 
 
 def path_name(student: str) -> str:
@@ -268,7 +270,8 @@ class TimingFile:
             known = self._entries.get(one.student)
             seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
             older = known.older if known and not settled else ""
-            self._put(Timed(one.student, seconds, one.problem, one.speeds, older))
+            machine = one.machine if isinstance(one, Scored) else ""
+            self._put(Timed(one.student, seconds, one.problem, one.speeds, older, machine))
         self._unwritten += len(graded)
         if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
             self._write(to_disk=not more)
@@ -305,6 +308,7 @@ def read_timing(folder: Path, assignment: str) -> list[Timed]:
                 str(e["problem"]),
                 tuple(map(_speed, e.get("speeds", ()))),
                 str(e.get("older", "")),
+                str(e.get("machine", "")),
             )
             for e in raw["submissions"]
         ]

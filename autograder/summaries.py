@@ -26,6 +26,7 @@ def not_graded(summary: GradeSummary) -> list[str]:
         *(one_line(f"not graded: {problem.student}: {problem.problem}") for problem in summary.problems),
         *(one_line(f"not taken for a submission: {line}") for line in named),
         *([f"not taken for a submission: {more} more"] if more else []),
+        *(one_line(f"refused its share: {line}") for line in summary.refused),
     ]
 
 

@@ -52,6 +52,7 @@ class ScratchCourse:
     """A copy of one assignment with a small class, in a folder of its own."""
 
     root: Path
+    assignment: str = ASSIGNMENT
 
     @property
     def temporary(self) -> Path:
@@ -63,30 +64,33 @@ class ScratchCourse:
             (self.root / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / part, self.root / part)
         for folder in ("source", "assignments", "solutions", "tests/hidden"):
-            shutil.copytree(ROOT / folder / ASSIGNMENT, self.root / folder / ASSIGNMENT)
+            shutil.copytree(ROOT / folder / self.assignment, self.root / folder / self.assignment)
         self.temporary.mkdir()
-        self.command("demo", ASSIGNMENT).wait()
+        self.command("demo", self.assignment).wait()
         for student in (self.root / "submitted").iterdir():
             if student.name not in CLASS:
                 shutil.rmtree(student)
 
     def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
         program = "import sys; from autograder.cli import main; sys.argv[0] = 'autograder'; main()"
-        path = os.pathsep.join([str(ROOT), *sys.path])
         return subprocess.Popen(
             [sys.executable, "-c", program, *map(str, arguments)],
             cwd=self.root,
-            env=os.environ | {"TMPDIR": str(self.temporary), "PYTHONPATH": path},
+            env=self.environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
 
+    def environment(self) -> dict[str, str]:
+        path = os.pathsep.join([str(ROOT), *sys.path])
+        return os.environ | {"TMPDIR": str(self.temporary), "PYTHONPATH": path}
+
     def grade(self, out: Path) -> subprocess.Popen[str]:
-        return self.command("grade", ASSIGNMENT, "--workers", "2", "--out", out)
+        return self.command("grade", self.assignment, "--workers", "2", "--out", out)
 
     def results(self, out: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (out / ASSIGNMENT).glob("*.json")}
+        return {path.name: path.read_bytes() for path in (out / self.assignment).glob("*.json")}
 
 
 # processes

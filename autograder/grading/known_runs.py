@@ -12,12 +12,9 @@ import contextlib
 import functools
 import hashlib
 import json
-import platform
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ from torch.utils._pytree import tree_map
 
 from autograder.course import Assignment, Course
 from autograder.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
-from autograder.fingerprint import files_sha256
+from autograder.fingerprint import software
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.sandbox.student import Handle
@@ -36,7 +33,6 @@ from autograder.whole_files import write_whole
 from autograder.wire.frames import WireError
 from autograder.wire.values import Decoder, Encoder
 
-_KIT = Path(__file__).resolve().parents[1]
 _KEPT_OUTCOMES = ("passed", "failed", "error", "missing", "forbidden")
 """A hang or a crash may be the machine's doing: it is seen anew each time."""
 _FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
@@ -89,17 +85,8 @@ class KnownRuns:
 
 
 def _fingerprint(inputs_sha256: str) -> str:
-    libraries = [f"{name} {_version(name)}" for name in ("torch", "numpy", "triton", "safetensors")]
-    kit = files_sha256(_KIT, "**/*.py", "**/*.json")
-    parts = [inputs_sha256, kit, *libraries, sys.version, platform.machine()]
+    parts = [inputs_sha256, *software().values()]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
-
-
-def _version(library: str) -> str:
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return "none"
 
 
 def _packed(run: TestRun) -> bytes:

@@ -26,6 +26,7 @@ from autograder.errors import HostFailed, KitError, WorkerKilled
 from autograder.sandbox.host import HostClient
 
 Job = TypeVar("Job")
+Arriving = TypeVar("Arriving", covariant=True)
 
 MOST_TRIES = 2
 _DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
@@ -57,14 +58,25 @@ class Ended(Generic[Job]):
     fault: str = ""
 
 
+class Arrivals(Protocol[Arriving]):
+    """Jobs that come from elsewhere while others are done."""
+
+    def fileno(self) -> int:
+        """What becomes readable when one has come."""
+
+    def take(self) -> Arriving:
+        """The one that has come. What it raises ends the pool."""
+
+
 class Pool(Generic[Job]):
     """Processes that do `work(client, job)` for one job after the other.
 
     Args:
         hosts: says how many processes, and gives each its client.
-        jobs: all of them; processes know them from the fork, so only numbers are sent.
+        jobs: those that are known; processes know them from the fork, so only numbers are sent.
         work: does one job in a process and returns bytes. HostFailed is what it raises where the machine is at fault.
         until: when it must all be over (`time.monotonic()`).
+        arrivals: where more jobs come from, which are pickled: the pool then goes on until it is closed, or hopeless.
     """
 
     def __init__(
@@ -73,8 +85,10 @@ class Pool(Generic[Job]):
         jobs: Sequence[Job],
         work: Callable[[HostClient, Job], bytes],
         until: float = math.inf,
+        arrivals: Arrivals[Job] | None = None,
     ) -> None:
-        self._hosts, self._jobs, self._work, self._until = hosts, jobs, work, until
+        self._hosts, self._jobs, self._work, self._until = hosts, list(jobs), work, until
+        self._arrivals, self._known = arrivals, len(jobs)
         self._context = multiprocessing.get_context("fork")
         self._free = list(range(len(hosts.clients)))
         self._waiting = deque(range(len(jobs)))
@@ -89,18 +103,22 @@ class Pool(Generic[Job]):
     def run(self) -> Generator[Ended[Job], None, None]:
         """Each job with what came of it, as soon as it is done. Closing it ends every process."""
         try:
-            while self._waiting or self._at_work:
+            while self._waiting or self._at_work or self._arrivals:
                 while self._waiting and self._free and not self._is_over():
                     self._give(self._free.pop(), self._waiting.popleft())
-                for pipe in wait(list(self._at_work), self._left()):
-                    assert isinstance(pipe, Connection)
-                    yield from self._take(pipe)
+                for ready in wait([*self._at_work, *([self._arrivals] if self._arrivals else [])], self._left()):
+                    if isinstance(ready, Connection):
+                        yield from self._take(ready)
+                    elif self._arrivals:
+                        self._waiting.append(len(self._jobs))
+                        self._jobs.append(self._arrivals.take())
                 if self._is_over():
                     self._end_all()
                     for pipe in list(self._at_work):
                         yield from self._take(pipe)
                     yield from (Ended(self._jobs[number], fault=self._hopeless) for number in self._waiting)
                     self._waiting.clear()
+                    self._arrivals = None
         finally:
             self._end_all()
             for pipe in self._pipes.values():
@@ -129,7 +147,7 @@ class Pool(Generic[Job]):
         pipe = self._pipes[slot]
         self._at_work[pipe] = (slot, number)
         with contextlib.suppress(BrokenPipeError):  # it has died while it waited, which `_take` will see
-            pipe.send(number)
+            pipe.send(number if number < self._known else self._jobs[number])
 
     def _take(self, pipe: Connection) -> Iterator[Ended[Job]]:
         """What a process has to say; nothing where its job will be done once more."""
@@ -200,10 +218,10 @@ class Pool(Generic[Job]):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         while True:
             try:
-                number = pipe.recv()
+                sent = pipe.recv()
             except EOFError:
                 return
-            pipe.send_bytes(self._done(client, self._jobs[number]))
+            pipe.send_bytes(self._done(client, self._jobs[sent] if isinstance(sent, int) else sent))
 
     def _done(self, client: HostClient, job: Job) -> bytes:
         try:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from autograder.course import Assignment, Course
-from autograder.model import Scored
+from autograder.model import FoundSubmission, Scored
 from autograder.results import Timed
+
+
+class Elsewhere(Protocol):
+    """Where a class is graded, if it is not by processes of this machine."""
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Machine → why it graded nothing."""
+
+    def grade(
+        self,
+        course: Course,
+        assignment: Assignment,
+        submissions: Sequence[FoundSubmission],
+        isolation: str,
+        warn: Callable[[str], None],
+    ) -> Generator[tuple[Scored, bytes], None, None]:
+        """As `grade_batch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +42,7 @@ class GradeRequest:
     isolation: str = "auto"
     force: bool = False
     device: str = "cpu"
+    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +62,5 @@ class GradeSummary:
     """Those of submissions that were graded on a device, and whose function the suite times."""
     overlooked: tuple[str, ...] = ()
     """What lies among the submissions and was not taken for one, and why."""
+    refused: tuple[str, ...] = ()
+    """Machines that graded nothing, and why."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from autograder.errors import DeviceUnavailable, KitError
 from autograder.grading.progress import Watcher
@@ -54,6 +54,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
         seconds=time.monotonic() - started,
         speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
         overlooked=tuple(overlooked(course, assignment, request.paths, found)),
+        refused=tuple(f"{machine}: {why}" for machine, why in request.elsewhere.refused.items())
+        if request.elsewhere
+        else (),
     )
 
 
@@ -105,18 +108,12 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
 
 def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool, watcher: Watcher) -> list[Scored]:
     """Grade, and write what comes as it comes."""
-    # torch and pytest come in with this: not before there is something to grade
-    from autograder.grading.batch import grade_batch
-
-    device = find_device(request.device) if request.device != "cpu" else None
     folder, name = request.results, request.assignment.name
     done: list[Scored] = []
     timing = TimingFile(folder, name)
     timing.expect(one.student for one in todo)
     watcher.begin(name, len(todo))
-    batch = grade_batch(
-        request.course, request.assignment, todo, workers=request.workers, isolation=request.isolation, device=device
-    )
+    batch = _batch(request, todo, watcher)
     try:
         with contextlib.closing(batch), watcher:
             for scored, content in batch:
@@ -137,3 +134,16 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool,
                 "says so. `autograder doctor` tells why and what to do; `--isolation strict` refuses instead."
             )
     return done
+
+
+def _batch(
+    request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher
+) -> Generator[tuple[Scored, bytes], None, None]:
+    course, assignment, isolation = request.course, request.assignment, request.isolation
+    if request.elsewhere is not None:
+        return request.elsewhere.grade(course, assignment, todo, isolation, watcher.warn)
+    # torch and pytest come in with this: not before there is something to grade
+    from autograder.grading.batch import grade_batch
+
+    device = find_device(request.device) if request.device != "cpu" else None
+    return grade_batch(course, assignment, todo, workers=request.workers, isolation=isolation, device=device)

@@ -33,9 +33,7 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
     """
     path = found.path
-    _refuse_links(path, release.assignment)
-    if not os.path.lexists(path):
-        raise UnreadableSubmission(f"{shown(path.name)}: there is no such file{_instead(path.parent)}")
+    refuse_what_is_no_file(path, release.assignment)
     notebook = read_notebook(path, limits.notebook_mb)
     try:
         matched = match_cells(notebook.cells, release)
@@ -80,6 +78,17 @@ def _plain_python(cell: Cell) -> Cell:
 def in_layout(path: Path, student: str, assignment: str) -> bool:
     """The notebook lies in nbgrader's `<student>/<assignment>/`."""
     return path.parent.name == assignment and path.parent.parent.name == student
+
+
+def refuse_what_is_no_file(path: Path, assignment: str) -> None:
+    """What can be said of a submission before it is opened.
+
+    Raises:
+        UnreadableSubmission: it is a link, or lies behind one, or is not there.
+    """
+    _refuse_links(path, assignment)
+    if not os.path.lexists(path):
+        raise UnreadableSubmission(f"{shown(path.name)}: there is no such file{_instead(path.parent)}")
 
 
 def _refuse_links(path: Path, assignment: str) -> None:

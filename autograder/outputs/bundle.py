@@ -83,17 +83,18 @@ def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in scripts.items():
-            archive.writestr(_entry(name, 0o755), text)
+            archive.writestr(archive_entry(name, 0o755), text)
         for name in sorted(files):
-            archive.writestr(_entry(name, 0o644), files[name].read_bytes())
-        archive.writestr(_entry(f"course/{COURSE_FILE}", 0o644), settings)
-        archive.writestr(_entry("kit/pyproject.toml", 0o644), _pyproject())
-        archive.writestr(_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
+            archive.writestr(archive_entry(name, 0o644), files[name].read_bytes())
+        archive.writestr(archive_entry(f"course/{COURSE_FILE}", 0o644), settings)
+        archive.writestr(archive_entry("kit/pyproject.toml", 0o644), _pyproject())
+        archive.writestr(archive_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
     write_whole(to, packed.getvalue())
     return to
 
 
-def _entry(name: str, mode: int) -> zipfile.ZipInfo:
+def archive_entry(name: str, mode: int) -> zipfile.ZipInfo:
+    """A file of that name and mode in an archive: the same entry at any time."""
     entry = zipfile.ZipInfo(name, _LONG_AGO)
     entry.external_attr = (stat.S_IFREG | mode) << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -103,8 +104,18 @@ def _entry(name: str, mode: int) -> zipfile.ZipInfo:
 def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[str, Path]]:
     """Name in the archive, and the file. The kit and the course stay apart: workers may read the kit only."""
     package = Path(autograder.__file__).parent
-    for path in _files(package):
+    for path in files_below(package):
         yield f"kit/autograder/{path.relative_to(package).as_posix()}", path
+    for path in course_files(course, assignment):
+        yield f"course/{path.relative_to(course.root).as_posix()}", path
+
+
+def course_files(course: Course, assignment: Assignment) -> Iterator[Path]:
+    """The files of a course by which one assignment is graded elsewhere, but for its settings.
+
+    Raises:
+        KitError: one of them is not there.
+    """
     for needed, command in (
         (assignment.release, "build"),
         (assignment.solution, "build"),
@@ -114,8 +125,10 @@ def _gradescope_files(course: Course, assignment: Assignment) -> Iterator[tuple[
             raise KitError(f"{needed} is not there: run `autograder {command} {assignment.name}` first")
     settings = assignment.suite.parent / "pytest.ini"
     folders = [assignment.source.parent, assignment.release.parent, assignment.solution.parent, assignment.suite]
-    for path in [*([settings] if settings.is_file() else []), *(p for folder in folders for p in _files(folder))]:
-        yield f"course/{path.relative_to(course.root).as_posix()}", path
+    if settings.is_file():
+        yield settings
+    for folder in folders:
+        yield from files_below(folder)
 
 
 def _pyproject() -> str:
@@ -130,7 +143,8 @@ def _pyproject() -> str:
     return _PYPROJECT.format(version=kit["Version"], python=kit["Requires-Python"], needed=listed)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path) -> Iterator[Path]:
+    """Regular files in a folder and below, without what Python and Jupyter put there."""
     for path in sorted(folder.rglob("*")):
         hidden = _SKIPPED.intersection(path.relative_to(folder).parts)
         if path.is_file() and not path.is_symlink() and not hidden and path.suffix != ".pyc":
@@ -143,7 +157,7 @@ def _github(assignment: Assignment, to: Path) -> Path:
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
     write_whole(to / ".github" / "workflows" / "grade.yml", GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name))
     write_whole(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
-    shown = [release, *(p for part in ("figures", "data") for p in _files(release.parent / part))]
+    shown = [release, *(p for part in ("figures", "data") for p in files_below(release.parent / part))]
     for path in shown:
         write_whole(to / path.relative_to(release.parent), path.read_bytes())
     return to

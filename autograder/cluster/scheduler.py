@@ -1,0 +1,64 @@
+"""The way to a scheduler: one that stands somewhere, or a cluster on this machine for as long as a run takes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Iterator
+
+from autograder.errors import ClusterUnavailable
+from autograder.sandbox.leftovers import ScratchFolder
+
+try:
+    from distributed import Client, LocalCluster
+    from distributed.security import Security
+except ImportError as error:
+    raise ClusterUnavailable(f"`--cluster` needs Dask ({error}): pip install 'attention-kit[cluster]'") from error
+
+_LOCAL = re.compile(r"local:([1-9]\d{0,3})")
+_SECONDS = 10.0
+"""How long one try to reach a scheduler may take."""
+
+Connect = Callable[[], Client]
+"""Makes a client.
+
+Raises:
+    OSError: there is no scheduler.
+"""
+
+
+@contextlib.contextmanager
+def reaching(address: str) -> Iterator[Connect]:
+    """What makes clients of the cluster at `address`: a scheduler's, or `local:N` for N Dask workers on this machine,
+    of one grader each.
+
+    A scheduler runs whatever it is sent. So one that is started here talks by TLS alone, with a key that nobody else
+    has; the certificates for another are those of Dask's own settings.
+    """
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what is worth knowing of a lost machine the driver says
+    local = _LOCAL.fullmatch(address)
+    if local is None:
+        if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
+            raise ClusterUnavailable(
+                f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
+            )
+        yield lambda: Client(address, timeout=_SECONDS, set_as_default=False)
+        return
+    scratch = ScratchFolder()
+    with contextlib.ExitStack() as stack:
+        stack.callback(scratch.remove)
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=int(local[1]),
+                threads_per_worker=1,
+                memory_limit=0,
+                local_directory=str(scratch.path),
+                dashboard_address=None,
+                protocol="tls://",
+                security=Security.temporary(),
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        yield lambda: Client(cluster, timeout=_SECONDS, set_as_default=False)

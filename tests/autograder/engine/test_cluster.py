@@ -1,0 +1,347 @@
+"""A class on the machines of a cluster: the same bytes as from this machine, and no submission lost or graded twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from courses import handed_in
+from small_course import ANSWERS
+
+from autograder.cli import main
+from autograder.cluster import driver
+from autograder.cluster.course_copy import pack_course, unpack_course
+from autograder.cluster.machine import CourseThere
+from autograder.cluster.messages import HandedIn, Reply, taken_in
+from autograder.course import Course, load_course
+from autograder.errors import ClusterUnavailable, UnreadableSubmission
+from autograder.fingerprint import software
+from autograder.grading.batch import packed, taken
+from autograder.grading.bench import Bench
+from autograder.grading.pool import Ended
+from autograder.model import FoundSubmission, Graded
+from autograder.results import course_sha256, read_timing, result_bytes
+
+WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
+FAULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "cluster_faults.py"
+
+
+def write_class(folder: Path, answers: dict[str, dict[str, str]]) -> list[FoundSubmission]:
+    """In nbgrader's layout."""
+    found = []
+    for student, cells in answers.items():
+        path = folder / student / "small" / "small.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(handed_in(cells), encoding="utf-8")
+        found.append(FoundSubmission(student, path))
+    return found
+
+
+# what travels
+
+
+def test_a_course_travels_whole_and_without_its_people(course: Course, tmp_path: Path) -> None:
+    """The machine's copy gives every result the same hash; what students handed in, and who they are, stays here."""
+    (known := course.kept / "known" / "small" / "f").mkdir(parents=True)
+    (known / "one.safetensors").write_bytes(b"answers")
+    packed_course = pack_course(course, course.assignment("small"))
+    unpack_course(packed_course, tmp_path / "copy")
+    copy = load_course(tmp_path / "copy")
+    assert course_sha256(copy, copy.assignment("small")) == course_sha256(course, course.assignment("small"))
+    assert (copy.kept / "known" / "small" / "f" / "one.safetensors").read_bytes() == b"answers"
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
+    assert not copy.submitted.exists()
+    assert "extensions" not in (copy.root / "course.toml").read_text(encoding="utf-8")
+    assert pack_course(course, course.assignment("small")) == packed_course
+
+
+def test_half_a_course_is_none(course: Course, tmp_path: Path) -> None:
+    broken = pack_course(course, course.assignment("small"))[:-100]
+    with pytest.raises(Exception, match="zip"):
+        unpack_course(broken, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_submission_reads_there_as_it_reads_here(tmp_path: Path) -> None:
+    """What a result says of the file's name, its folder and others in it depends on these alone."""
+    (here := tmp_path / "s1" / "small").mkdir(parents=True)
+    for name in ("mine.ipynb", "other.ipynb", "third.ipynb"):
+        (here / name).write_bytes(name.encode())
+    handed = taken_in(FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20)
+    there = handed.write_below(tmp_path / "machine" / "0")
+    assert there == FoundSubmission("s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb")
+    assert there.path.read_bytes() == b"mine.ipynb"
+    assert sorted(path.name for path in there.path.parent.iterdir()) == ["mine.ipynb", "other.ipynb"]
+
+
+def test_a_link_does_not_travel(tmp_path: Path) -> None:
+    (tmp_path / "key.ipynb").write_text("the answer key")
+    (tmp_path / "s1.ipynb").symlink_to(tmp_path / "key.ipynb")
+    with pytest.raises(UnreadableSubmission, match=r"s1\.ipynb: is a link"):
+        taken_in(FoundSubmission("s1", tmp_path / "s1.ipynb"), "small", 1 << 20)
+
+
+# a machine
+
+
+def a_machine(course: Course, wanted: dict[str, str], name: str = "one") -> CourseThere:
+    there = CourseThere("name", pack_course(course, course.assignment("small")), "small", "auto", (), wanted)
+    there.setup(SimpleNamespace(state=SimpleNamespace(nthreads=1), name=name, address="tcp://127.0.0.1:1"))
+    return there
+
+
+def test_a_machine_grades_to_the_same_bytes_and_goes_on_where_its_graders_died(
+    course: Course, bench: Bench, tmp_path: Path
+) -> None:
+    found = write_class(tmp_path, {"s1": {**ANSWERS, "softmax": WRONG}})[0]
+    here = bench.grader.grade(bench.clients[0], found).result
+    assert here is not None
+    machine = a_machine(course, software())
+    try:
+        for _ in range(2):
+            reply = machine.grade(taken_in(found, "small", 1 << 20))
+            assert (reply.refusal, reply.fault) == ("", "")
+            scored, content = taken(Ended(found, reply.answer), course.limits)
+            assert content == result_bytes(here)
+            assert scored.score == here.score
+            assert machine._station is not None
+            machine._station._process.kill()
+            machine._station._process.wait()
+            while not machine._station.ended:
+                time.sleep(0.01)
+    finally:
+        machine.teardown(None)
+    assert machine._folder is not None
+    assert not machine._folder.path.exists()
+
+
+def test_a_machine_with_other_software_refuses_its_share(course: Course) -> None:
+    machine = a_machine(course, {**software(), "torch": "1.0"})
+    reply = machine.grade(HandedIn("s1", ("s1.ipynb",), b"{}"))
+    assert reply.answer is None
+    assert "torch" in reply.refusal
+    assert "not 1.0" in reply.refusal
+
+
+# the driver, with a scheduler that does as it is told
+
+
+class Future:
+    def __init__(self, key: str) -> None:
+        self.key, self.status, self.reply = key, "pending", Reply("")
+        self._tell: Callable[[Future], None] = lambda _: None
+
+    def add_done_callback(self, tell: Callable[[Future], None]) -> None:
+        self._tell = tell
+        if self.status != "pending":
+            tell(self)
+
+    def land(self, reply: Reply | None = None, status: str = "finished") -> None:
+        if self.status == "pending":  # Dask looks at no second answer to one task either
+            self.status, self.reply = status, reply or Reply("")
+        self._tell(self)
+
+
+class Scheduler:
+    """Hands each submission to `machine`, which may answer it now, later, twice, or never."""
+
+    status = "running"
+
+    def __init__(self, machines: dict[str, int], machine: Callable[[Scheduler, str, Future, str], None]) -> None:
+        self.machines, self._machine = machines, machine
+        self.given: list[tuple[str, str]] = []
+
+    def register_plugin(self, plugin: object) -> None: ...
+
+    def unregister_worker_plugin(self, name: str) -> None: ...
+
+    def close(self, timeout: float = 0.0) -> None: ...
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {name: {"nthreads": n, "status": "running"} for name, n in self.machines.items()}}
+
+    def submit(
+        self, task: object, course: str, handed: HandedIn, *, key: str, workers: list[str], pure: bool
+    ) -> Future:
+        future = Future(key)
+        self.given.append((workers[0], handed.student))
+        self._machine(self, workers[0], future, handed.student)
+        return future
+
+    def gather(self, futures: list[Future], errors: str) -> list[Reply]:
+        return [future.reply for future in futures]
+
+
+def answer(student: str) -> bytes:
+    """What a grader says of a submission whose result is the student's own name."""
+    return packed(Graded(student, Path(), None, problem=f"graded: {student}"))
+
+
+@pytest.fixture
+def run(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Scheduler], tuple[list[str], driver.Cluster]]:
+    """Grade a class of four on a scheduler: what was yielded of each, in order, and the cluster."""
+    monkeypatch.setattr(driver, "TICK", 0.01)
+    monkeypatch.setattr(driver, "PATIENCE", 0.1)
+    found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(4)})
+
+    def grade(*schedulers: Scheduler) -> tuple[list[str], driver.Cluster]:
+        clients = iter(schedulers)
+        monkeypatch.setattr(driver, "reaching", lambda _: contextlib.nullcontext(lambda: next(clients)))
+        cluster = driver.Cluster("tls://somewhere:1")
+        yielded = cluster.grade(course, course.assignment("small"), found, "auto", warn=lambda _: None)
+        return sorted(f"{scored.machine} {scored.problem}".strip() for scored, _ in yielded), cluster
+
+    return grade
+
+
+EACH_ONCE = [f"m graded: s{number}" for number in range(4)]
+
+
+def honest(_: Scheduler, machine: str, future: Future, student: str) -> None:
+    future.land(Reply("m", answer(student)))
+
+
+def test_each_submission_is_answered_once(run: Callable[..., Any]) -> None:
+    assert run(Scheduler({"a": 2, "b": 1}, honest))[0] == EACH_ONCE
+
+
+def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[..., Any]) -> None:
+    held: list[tuple[Future, str]] = []
+    most = 0
+
+    def slow(_: Scheduler, machine: str, future: Future, student: str) -> None:
+        nonlocal most
+        held.append((future, student))
+        most = max(most, len(held))
+        if len(held) == 2 or len(scheduler.given) == 4:
+            first, whose = held.pop(0)
+            first.land(Reply("m", answer(whose)))
+            while len(scheduler.given) == 4 and held:
+                first, whose = held.pop(0)
+                first.land(Reply("m", answer(whose)))
+
+    scheduler = Scheduler({"a": 1}, slow)
+    assert run(scheduler)[0] == EACH_ONCE
+    assert most == 2
+
+
+def test_an_answer_that_comes_twice_counts_once(run: Callable[..., Any]) -> None:
+    """The machine was given up, and another has its share; then both answer, and not even alike."""
+    late: list[Future] = []
+
+    def twice(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+        if machine == "gone":
+            late.append(future)
+            scheduler.machines = {"b": 1}
+            return
+        future.land(Reply("m", answer(student)))
+        future.land(Reply("m", answer("somebody else")))
+        for other in late:
+            other.land(Reply("late", answer("somebody else")))
+
+    assert run(Scheduler({"gone": 1}, twice))[0] == EACH_ONCE
+
+
+def test_the_share_of_a_machine_that_vanishes_goes_to_others(run: Callable[..., Any]) -> None:
+    def vanishes(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+        if machine == "gone":
+            scheduler.machines = {"b": 1}
+        else:
+            future.land(Reply("m", answer(student)))
+
+    scheduler = Scheduler({"gone": 3}, vanishes)
+    assert run(scheduler)[0] == EACH_ONCE
+    assert [where for where, _ in scheduler.given] == ["gone"] * 4 + ["b"] * 4
+
+
+def test_a_machine_that_refuses_its_share_is_named_and_the_others_have_it(run: Callable[..., Any]) -> None:
+    def picky(_: Scheduler, machine: str, future: Future, student: str) -> None:
+        future.land(Reply("old", refusal="no walls") if machine == "a" else Reply("m", answer(student)))
+
+    yielded, cluster = run(Scheduler({"a": 1, "b": 1}, picky))
+    assert yielded == EACH_ONCE
+    assert cluster.refused == {"old": "no walls"}
+
+
+def test_where_every_machine_refuses_the_run_ends_and_says_why(run: Callable[..., Any]) -> None:
+    def all_refuse(_: Scheduler, machine: str, future: Future, student: str) -> None:
+        future.land(Reply(machine, refusal=f"no walls on {machine}"))
+
+    with pytest.raises(ClusterUnavailable, match=r"a: no walls on a; b: no walls on b"):
+        run(Scheduler({"a": 1, "b": 1}, all_refuse))
+
+
+def test_what_fails_again_and_again_is_named_and_not_lost(run: Callable[..., Any]) -> None:
+    def breaks(_: Scheduler, machine: str, future: Future, student: str) -> None:
+        future.land(Reply("m", fault="the disk is full") if student == "s1" else Reply("m", answer(student)))
+
+    yielded, _ = run(Scheduler({"a": 1}, breaks))
+    assert yielded[:-1] == [EACH_ONCE[0], *EACH_ONCE[2:]]
+    assert yielded[-1].startswith("small.ipynb: m: the disk is full, and it was begun ")
+
+
+def test_a_scheduler_that_is_started_again_is_told_everything_anew(run: Callable[..., Any]) -> None:
+    """What was under way is handed out again, and no submission pays for it."""
+
+    def dies(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+        scheduler.status = "closed"
+        future.land(status="cancelled")
+
+    first, second = Scheduler({"a": 3}, dies), Scheduler({"a": 3}, honest)
+    assert run(first, second)[0] == EACH_ONCE
+    assert len(first.given) == len(second.given) == 4
+
+
+def test_without_a_scheduler_it_says_so(run: Callable[..., Any], course: Course) -> None:
+    cluster = driver.Cluster("tcp://127.0.0.1:9")
+    graded = cluster.grade(course, course.assignment("small"), [], "auto", warn=lambda _: None)
+    with pytest.raises(ClusterUnavailable, match=r"no scheduler answers"):
+        next(graded)
+
+
+def test_workers_and_devices_are_the_machines_own_business(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(course.root)
+    done = CliRunner().invoke(main, ["grade", "small", "--cluster", "local:2", "--workers", "3"])
+    assert done.exit_code == 2
+    assert "--cluster goes with neither --workers nor --device" in done.output
+
+
+# all of it
+
+
+def test_a_local_cluster_gives_the_bytes_of_one_machine(course: Course, bench: Bench, tmp_path: Path) -> None:
+    answers = {"s1": ANSWERS, "s2": {**ANSWERS, "softmax": WRONG}, "s3": {"counter": ANSWERS["counter"]}}
+    found = write_class(tmp_path / "class", answers)
+    (tmp_path / "class" / "s4.ipynb").write_text("no notebook")
+    out = tmp_path / "out"
+    command = ["grade", "small", "--cluster", "local:2", "--out", str(out), str(tmp_path / "class")]
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", *command], cwd=course.root, capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 1, done.stderr
+    assert "not graded: s4: s4.ipynb" in done.stdout
+    for one in found:
+        here = bench.grader.grade(bench.clients[0], one).result
+        assert here is not None
+        assert (out / "small" / f"{one.student}.json").read_bytes() == result_bytes(here)
+    machines = {entry.student: entry.machine.rpartition("/")[2] for entry in read_timing(out, "small")}
+    assert machines.keys() == {"s1", "s2", "s3", "s4"}
+    assert set(machines.values()) <= {"0", "1"}
+
+
+def test_a_process_killed_on_a_real_cluster_changes_no_result() -> None:
+    """The short form of benchmarks/cluster_faults.py."""
+    done = subprocess.run([sys.executable, str(FAULTS), "--runs", "1"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| SIGKILL to a machine's Dask worker | 1 | 6 | 0 |" in done.stdout
