@@ -22,15 +22,18 @@ pytestmark = [uses("vit_logits")]
 HEAD = {"w_head": 0.5, "b_head": 0.25}
 
 
-def _task(reference, layers=1):
-    """A pre-trained model of five classes, and a task of three with four images: what comes before rates and steps."""
+def _task(reference, layers=1, patch=2):
+    """A pre-trained model of five classes, and a task of three with four images (of other strides): what comes before
+    rates and steps."""
     settings = config(
         vocab_size=1, d_model=5, num_layers=layers, num_heads=2, d_head=3, d_ff=7, context_length=4,
-        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True, final_norm=True, patch=2,
+        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True, final_norm=True,
+        patch=patch,
     )  # fmt: skip
     params = reference.random_vit(settings, 1, 4, 5)
     shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), randn(4, 1, 4, 4), randint(0, 3, (4,)), 3, settings
+    images = randn(4, 1, 2 * patch, 2 * patch).transpose(2, 3)
+    return reference.with_tensors(params, shaken), images, randint(0, 3, (4,)), 3, settings
 
 
 def _tuned(student, reference, *arguments):
@@ -73,8 +76,8 @@ def test_the_head_alone_learns(student, reference):
 
 @points(1)
 def test_what_has_no_step_size_is_frozen(student, reference):
-    """Not a digit changes in the parameters that rates does not name; those it names do change."""
-    params, images, labels, classes, settings = _task(reference)
+    """Not a digit changes in the parameters that rates does not name; those it names do. A patch is one pixel."""
+    params, images, labels, classes, settings = _task(reference, patch=1)
     rates = HEAD | {"positions": 0.5}
     _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, 2)
     for name in params.keys() - rates.keys():
@@ -121,14 +124,16 @@ def test_the_losses_are_those_before_each_step(student, reference):
 
 @points(0.5)
 def test_no_step_puts_the_new_head_on(student, reference):
-    """steps = 0: no loss, and a head of zeros on the parameters as they were. So it stays where only others train."""
+    """steps = 0: no loss, and a head of zeros on the parameters as they were. So it stays where only others train. All
+    in float32 here."""
     params, images, labels, classes, settings = _task(reference)
+    params, images = reference.with_tensors(params, [w.float() for w in reference.list_tensors(params)]), images.float()
     losses, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 0)
     assert_equal(len(losses), 0, what="the number of losses")
     _assert_same_group("blocks", tuned["blocks"], params["blocks"])
     for steps, rates in ((0, HEAD), (1, {"positions": 0.1})):
         _, tuned = _tuned(student, reference, params, images, labels, classes, settings, rates, steps)
-        assert_close(tuned["w_head"], torch.zeros(5, 3, dtype=torch.float64), what="w_head")
+        assert_close(tuned["w_head"], torch.zeros(5, 3), what="w_head")
 
 
 @points(0.5)
