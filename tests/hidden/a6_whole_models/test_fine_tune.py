@@ -9,6 +9,7 @@ from autograder.suite import (
     assert_equal,
     assert_refused,
     assert_unchanged,
+    assert_varies,
     config,
     points,
     randint,
@@ -143,7 +144,7 @@ def test_the_pre_trained_parameters_stay(student, reference):
     _, first = _tuned(student, reference, *arguments)
     assert_unchanged()
     _, second = _tuned(student, reference, *arguments)
-    assert float(first["w_head"].detach().abs().max()) > 1e-4, "The head did not move."
+    assert_varies(first["w_head"], above=1e-3, what="w_head after two steps")
     _assert_same_group("blocks", second["blocks"], first["blocks"])
     for name, group in first.items():
         for w in reference.list_tensors(group):
@@ -156,7 +157,7 @@ def test_frozen_parameters_cost_no_gradient(student, reference):
     cost twice as much again."""
     params, images, labels, classes, settings = _task(reference, layers=2)
     _, tuned = _tuned(student, reference, params, images, labels, classes, settings, HEAD, 10)
-    assert float(tuned["w_head"].detach().abs().max()) > 1e-4, "The head did not move."
+    assert_varies(tuned["w_head"], above=1e-3, what="w_head after ten steps")
     looking = student.cost("vit_logits", images, params, settings).flops
     spent = student.cost("fine_tune", params, images, labels, classes, settings, HEAD, 10).flops
     assert spent < 15 * looking, f"Ten steps cost as much as looking at the images {spent / looking:.0f} times."
