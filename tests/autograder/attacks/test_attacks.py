@@ -13,8 +13,6 @@ from vault_course import CANARY
 from yard import ALL, OF_TIER, Batch, Yard
 
 Batches = Callable[[str], Batch]
-LONGEST = 90.0
-"""Seconds: the limit of a submission, and the run queue of a crowded machine."""
 
 CASES = [pytest.param(tier, attack, id=f"{tier}-{attack.name!a}") for tier, them in OF_TIER.items() for attack in them]
 
@@ -28,14 +26,13 @@ def test_the_corpus_is_large_and_names_are_its_own() -> None:
 @pytest.mark.parametrize(("tier", "attack"), CASES)
 def test_it_gets_what_it_deserves(batch: Batches, tier: str, attack: Attack) -> None:
     graded = batch(tier).graded[attack.name]
+    assert not graded.untried, graded.problem  # it held up neither its grader nor the batch
     if attack.ungraded:
         assert graded.result is None
         assert graded.problem
-        assert not graded.untried
         return
     assert graded.result is not None, graded.problem
     assert graded.result.max_score == FULL
-    assert sum(graded.seconds.values()) < LONGEST
     assert graded.result.score <= attack.deserves
     if not attack.may_lose:
         assert graded.result.score == attack.deserves, [q for q in graded.result.questions if q.score < q.max_score]
