@@ -372,7 +372,7 @@ def norm_entry_by_entry(z):
 # ---------------------------------------------------------------------------------------------- compare_layers
 
 
-def _refuse_sizes(n, d, k, num_layers):
+def _refuse_layers(n, d, k, num_layers):
     if n < 1 or d < 1 or num_layers < 1 or k < 2:
         raise ValueError(f"nothing to compare: {n} tokens, width {d}, kernel {k}, {num_layers} layers")
 
@@ -380,7 +380,7 @@ def _refuse_sizes(n, d, k, num_layers):
 @alternate("compare_layers")
 def walks_back_from_the_last_token(n, d, k, num_layers):
     """The convolutions are walked, one layer after the other."""
-    _refuse_sizes(n, d, k, num_layers)
+    _refuse_layers(n, d, k, num_layers)
     seen = {n - 1}
     for _ in range(num_layers):
         seen = {i - j for i in seen for j in range(k) if i - j >= 0}
@@ -407,7 +407,7 @@ def walks_back_from_the_last_token(n, d, k, num_layers):
 @alternate("compare_layers")
 def tables_of_who_depends_on_whom(n, d, k, num_layers):
     """Boolean tables [n, n], multiplied layer by layer."""
-    _refuse_sizes(n, d, k, num_layers)
+    _refuse_layers(n, d, k, num_layers)
     back = torch.arange(n)[:, None] - torch.arange(n)
     layer = ((back >= 0) & (back < k)).double()
     reach, path, deep = layer, None, layer
@@ -429,7 +429,7 @@ def tables_of_who_depends_on_whom(n, d, k, num_layers):
 
 @alternate("compare_layers")
 def one_key_after_the_other(n, d, k, num_layers):
-    _refuse_sizes(n, d, k, num_layers)
+    _refuse_layers(n, d, k, num_layers)
     table = {
         kind: {"sequential_steps": 1, "receptive_field": n, "longest_path": 1} for kind in ("convolution", "attention")
     }
