@@ -183,7 +183,7 @@ def _module(statements: Sequence[Statement], names: Iterable[str], own: Mapping[
     kept = []
     for each in statements:
         prepares = each.role == "given" and not each.binds  # sets what an import below it looks at
-        if not (each.binds & wanted or prepares or _is_future(each.node)):
+        if not (each.binds & (wanted | {"*"}) or prepares or _is_future(each.node)):
             continue
         if isinstance(each.node, ast.ImportFrom) and each.node.module == "my_course":
             there = [alias for alias in each.node.names if alias.name in own or alias.name == "*"]

@@ -35,7 +35,8 @@ SECOND = [
         "def scaled(x):\n    return 0\n\ndef both(x): return 0\n\ndef absent(x):\n    return 5\n",
     ),
     ("", "", "from my_course import scaled, absent\n"),
-    ("question", "again", "def again(x):\n    return scaled(x), absent(x), both(x)\n"),
+    ("", "", "from math import *; from my_course import *\n"),
+    ("question", "again", "def again(x):\n    return scaled(x), absent(x), floor(x)\n"),
     ("question", "given_here", "def given_here(x):\n    return 'the second'\n"),
 ]
 """What these notebooks give is of other arguments, in part; `given_here` is a name that the first one has too."""
@@ -81,7 +82,7 @@ def test_functions_come_with_what_they_need_and_each_keeps_to_its_notebook(
     assert make_my_course.main([write("first.ipynb", FIRST), write("second.ipynb", SECOND)]) == 0
     assert capsys.readouterr().out.split("\n")[:2] == ["first.ipynb: scaled, both", "second.ipynb: again, given_here"]
     code = "from my_course import *; print(scaled(1.5), both(2, 'y'), again(1), given_here(1))"
-    assert python(folder, code) == "4 [6, 'y', ['one']] (3, 5, 0) the second\n"
+    assert python(folder, code) == "4 [6, 'y', ['one']] (3, 5, 1) the second\n"
 
 
 def test_the_line_for_the_notebook_beside_it_has_what_fits(
