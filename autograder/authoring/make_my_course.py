@@ -77,9 +77,16 @@ def main(arguments: Sequence[str]) -> int:
         print("Nothing is written yet in these notebooks.")
         return 1
     _write(modules, own)
-    if (raised := _import_problem()) is not None:
-        print(f"my_course does not import: {raised}")
-        return 1
+    while raised := _import_problem():
+        broken = next((module for module in reversed(modules) if f"{module}.py" in raised), "")
+        last = raised.rpartition("\n")[2]
+        if not broken or len(modules) == 1:
+            print(f"my_course does not import: {last}")
+            return 1
+        print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last}")
+        del modules[broken]
+        own = {name: (module, node) for name, (module, node) in own.items() if module != broken}
+        _write(modules, own)
     for beside in sorted(FOLDER.parent.glob("*.ipynb")):
         if beside.stem not in modules:
             _say_how(beside, own)
@@ -162,8 +169,9 @@ def _is_question(statements: Sequence[Statement], name: str) -> bool:
 
 
 def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
-    """The last one: it is what the notebook ends with."""
-    return next(each.node for each in reversed(statements) if name in each.binds)
+    """The last `def` or `class` of that name, else whatever gave it a value last."""
+    found = [each.node for each in statements if name in each.binds]
+    return ([node for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)] or found)[-1]
 
 
 def _is_stub(node: ast.stmt) -> bool:
@@ -210,11 +218,11 @@ def _write(modules: Mapping[str, str], own: Mapping[str, tuple[str, object]]) ->
     (FOLDER / "__init__.py").write_text("".join(start), encoding="utf-8")
 
 
-def _import_problem() -> str | None:
-    """Import it in a fresh Python, as a notebook will."""
+def _import_problem() -> str:
+    """Import it in a fresh Python, as a notebook will; what that raises, "" where nothing."""
     command = [sys.executable, "-c", "import my_course"]
     done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, errors="replace", check=False)
-    return None if done.returncode == 0 else done.stderr.strip()
+    return "" if done.returncode == 0 else done.stderr.strip() or "it ends Python"
 
 
 def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:

@@ -147,6 +147,21 @@ def test_a_cell_that_is_not_python_is_left_out_and_named(
     assert said.startswith("first.ipynb: cell 9 (def half() is left out, '(' was never closed in line 1\n")
 
 
+def test_a_notebook_that_does_not_import_is_left_out_and_named(
+    folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = [
+        ("given", "library", "import no_such_library\n"),
+        ("question", "f", "def f():\n    no_such_library.g()\n"),
+    ]
+    assert make_my_course.main([write("broken.ipynb", broken), write("first.ipynb", FIRST)]) == 0
+    assert capsys.readouterr().out.split("\n")[2] == (
+        "broken.ipynb: left out, since what is needed of it does not run: ModuleNotFoundError: No module named "
+        "'no_such_library'"
+    )
+    assert python(folder, "from my_course import scaled; print(scaled(1.5))") == "4\n"
+
+
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
