@@ -1612,7 +1612,11 @@ expect(
     hint="The same weights on a grid of one row.",
 )
 expect(attention_distance(torch.eye(6).expand(2, 3, 6, 6), 3), torch.zeros(2, 3), hint="Nobody looks away: 0 a head.")
-expect(attention_distance(torch.full((4, 4), 0.25), 2), torch.tensor((0 + 1 + 1 + math.sqrt(2)) / 4), hint="Evenly.")
+expect(
+    attention_distance(torch.full((4, 4), 0.25), 2),
+    torch.tensor((0 + 1 + 1 + math.sqrt(2)) / 4),
+    hint="Each patch sees the distances 0, 1, 1 and √2, a quarter of each.",
+)
 
 # %% [markdown]
 # ### Positions discover the grid
