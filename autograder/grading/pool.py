@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from autograder.errors import HostFailed, KitError, WorkerKilled
 from autograder.sandbox.host import HostClient
@@ -106,7 +106,8 @@ class Pool(Generic[Job]):
             while self._waiting or self._at_work or self._arrivals:
                 while self._waiting and self._free and not self._is_over():
                     self._give(self._free.pop(), self._waiting.popleft())
-                for ready in wait([*self._at_work, *([self._arrivals] if self._arrivals else [])], self._left()):
+                awaited: list[Any] = [*self._at_work, *([self._arrivals] if self._arrivals else [])]
+                for ready in wait(awaited, self._left()):
                     if isinstance(ready, Connection):
                         yield from self._take(ready)
                     elif self._arrivals:

@@ -168,7 +168,7 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
 
 def shown_gradebook(db_url: str) -> str:
     """The database of that address for people: a file's path, or a server's without the password."""
-    return make_url(db_url).render_as_string(hide_password=True).removeprefix("sqlite:///")
+    return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix("sqlite:///")
 
 
 @contextlib.contextmanager

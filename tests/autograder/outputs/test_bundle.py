@@ -3,12 +3,13 @@ import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
 import autograder
-from autograder.course import load_course
+from autograder.course import Course, load_course
 from autograder.errors import KitError
 from autograder.outputs.bundle import _pyproject, bundle
 
@@ -17,7 +18,7 @@ SECRET = "return softmax(q @ k.T) @ v"
 
 
 @pytest.fixture
-def course(tmp_path):
+def course(tmp_path: Path) -> Course:
     """A course of two assignments, built."""
     root = tmp_path / "course"
     files = {"course.toml": "[late]\npolicy = 'zero'\n", "tests/hidden/pytest.ini": "[pytest]\n"}
@@ -37,7 +38,7 @@ def course(tmp_path):
     return load_course(root)
 
 
-def test_gradescope_gets_what_it_needs_and_no_more(course, tmp_path):
+def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Path) -> None:
     path = bundle(course, course.assignment("attention"), "gradescope", tmp_path / "out" / "attention.zip")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -63,7 +64,7 @@ def test_gradescope_gets_what_it_needs_and_no_more(course, tmp_path):
         assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
 
 
-def test_the_bundle_has_the_settings_and_nobodys_name(course, tmp_path):
+def test_the_bundle_has_the_settings_and_nobodys_name(course: Course, tmp_path: Path) -> None:
     (course.root / "course.toml").write_text(
         '[course]\nname = "Kürs \U0001f600 \\"A\\""\n[limits]\nmemory_mb = 900\n'
         '[due]\nmasks = "2026-10-02 23:59 UTC"\n[extensions]\nmasks = { student-001 = 2 }\n',
@@ -80,13 +81,13 @@ def test_the_bundle_has_the_settings_and_nobodys_name(course, tmp_path):
     assert (read.about, read.limits, read.grading) == (settings.about, settings.limits, settings.grading)
 
 
-def test_the_same_course_gives_the_same_zip(course, tmp_path):
+def test_the_same_course_gives_the_same_zip(course: Course, tmp_path: Path) -> None:
     paths = [bundle(course, course.assignment("masks"), "gradescope", tmp_path / name) for name in ("a.zip", "b.zip")]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert [p.name for p in tmp_path.glob("*part")] == []
 
 
-def test_a_classroom_repository_holds_nothing_hidden(course, tmp_path):
+def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: Path) -> None:
     import yaml
 
     folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
@@ -106,7 +107,7 @@ def test_a_classroom_repository_holds_nothing_hidden(course, tmp_path):
     assert "ASSIGNMENT" not in files[".github/workflows/grade.yml"] + files["GRADING.md"]
 
 
-def _course_workflow(course, tmp_path):
+def _course_workflow(course: Course, tmp_path: Path) -> Any:
     import yaml
 
     path = bundle(course, course.assignment("attention"), "github-course", tmp_path)
@@ -118,7 +119,7 @@ def _course_workflow(course, tmp_path):
     return yaml.safe_load(text)
 
 
-def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course, tmp_path):
+def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course: Course, tmp_path: Path) -> None:
     workflow = _course_workflow(course, tmp_path)
     assert workflow[True] == "workflow_dispatch"  # YAML reads `on` as a truth value
     assert workflow["permissions"] == {"contents": "read"}
@@ -132,7 +133,7 @@ def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course, tmp
 
 
 @pytest.mark.parametrize("list_", [None, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"])
-def test_the_workflow_of_the_course_clones_who_is_asked_for(course, tmp_path, list_):
+def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_path: Path, list_: str | None) -> None:
     """With git itself, repositories on this disk, and a stand-in for GitHub's command line."""
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
     script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
@@ -177,7 +178,7 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(course, tmp_path, li
     assert not (runner / "clones" / "attention-ada" / "key.txt").is_symlink()
 
 
-def test_a_course_that_is_not_built_says_what_to_run(course, tmp_path):
+def test_a_course_that_is_not_built_says_what_to_run(course: Course, tmp_path: Path) -> None:
     assignment = course.assignment("attention")
     assignment.release.unlink()
     for target in ("gradescope", "github"):
@@ -186,14 +187,16 @@ def test_a_course_that_is_not_built_says_what_to_run(course, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_name_that_a_shell_would_read_is_refused(course, tmp_path):
+def test_a_name_that_a_shell_would_read_is_refused(course: Course, tmp_path: Path) -> None:
     from autograder.course import Assignment
 
     with pytest.raises(KitError, match="letters"):
         bundle(course, Assignment("a; rm -r", course.root), "github", tmp_path / "out")
 
 
-def test_an_installed_copy_is_bundled_with_the_packages_that_it_has(tmp_path, monkeypatch):
+def test_an_installed_copy_is_bundled_with_the_packages_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An installed copy has no pyproject.toml beside it: one is made of what pip knows."""
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (tmp_path / "autograder").mkdir()

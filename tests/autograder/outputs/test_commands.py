@@ -2,16 +2,18 @@ import csv
 import dataclasses
 import io
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from courses import on_stderr
 
 from autograder.commands import ExportRequest, export_command, report_command, totals_command
-from autograder.course import load_course
+from autograder.course import Course, load_course
 from autograder.errors import BadCourseFile, KitError, NothingToGrade
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
-from autograder.model import Graded
+from autograder.model import Graded, Result
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import mark_of
 from autograder.outputs.totals import totals
@@ -24,13 +26,13 @@ from autograder.suite import points, uses
 pytestmark = [uses({uses})]
 
 @points(4)
-def test_it(student):
+def test_it(student: str) -> None:
     pass
 """
 
 
 @pytest.fixture
-def course(tmp_path):
+def course(tmp_path: Path) -> Course:
     """A course whose question `attention` builds on `softmax`."""
     files = {
         "course.toml": "",
@@ -45,21 +47,21 @@ def course(tmp_path):
     return load_course(tmp_path)
 
 
-def export(course, format, **options):
+def export(course: Course, format: str, **options: Any) -> list[str]:
     request = ExportRequest(course, course.assignment("attention"), course.root / "results", format, **options)
     return list(export_command(request, on_stderr))
 
 
-def rows(text):
+def rows(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
-def with_settings(course, text):
+def with_settings(course: Course, text: str) -> Course:
     (course.root / "course.toml").write_text(text, encoding="utf-8")
     return load_course(course.root)
 
 
-def put(course, student, time=None):
+def put(course: Course, student: str, time: str | None = None) -> None:
     """A submission in submitted/, of which only the name and the time matter here."""
     folder = course.root / "submitted" / student / "attention"
     folder.mkdir(parents=True)
@@ -68,7 +70,7 @@ def put(course, student, time=None):
         (folder / "timestamp.txt").write_text(time, encoding="utf-8")
 
 
-def test_report_writes_a_page_a_student_and_one_for_the_class(course, plain):
+def test_report_writes_a_page_a_student_and_one_for_the_class(course: Course, plain: Result) -> None:
     results = course.root / "results"
     write_result(results, plain)
     lines = list(report_command(course, course.assignment("attention"), results, on_stderr))
@@ -81,14 +83,16 @@ def test_report_writes_a_page_a_student_and_one_for_the_class(course, plain):
     assert 'href="../feedback/ada/attention/attention.html"' in (results / "attention.html").read_text(encoding="utf-8")
 
 
-def test_a_suite_that_does_not_import_stops_no_report(course, plain, capsys):
+def test_a_suite_that_does_not_import_stops_no_report(
+    course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
     (course.root / "tests/hidden/attention/test_broken.py").write_text("import nothing_of_that_name\n")
     write_result(course.root / "results", plain)
     assert len(list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr))) == 2
     assert "does not import" in capsys.readouterr().err
 
 
-def test_a_class_of_problems_has_a_report(course, problem):
+def test_a_class_of_problems_has_a_report(course: Course, problem: Graded) -> None:
     results = course.root / "results"
     TimingFile(results, "attention").note([Graded(problem.student, problem.path, None, "unreadable")])
     old = feedback_path(course.root / "feedback", "attention", problem.student)
@@ -99,19 +103,20 @@ def test_a_class_of_problems_has_a_report(course, problem):
     assert not old.exists()
 
 
-def test_nothing_graded_says_what_to_run(course):
-    for command in (
+def test_nothing_graded_says_what_to_run(course: Course) -> None:
+    commands: tuple[Callable[[], list[str]], ...] = (
         lambda: list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr)),
         lambda: export(course, "csv"),
         lambda: export(course, "gradebook"),
-    ):
+    )
+    for command in commands:
         with pytest.raises(NothingToGrade, match="autograder grade attention"):
             command()
     with pytest.raises(NothingToGrade, match="autograder grade"):
         list(totals_command(course, course.root / "results", None, on_stderr, provisional=False))
 
 
-def test_export_to_the_screen_and_to_a_file(course, plain, tmp_path):
+def test_export_to_the_screen_and_to_a_file(course: Course, plain: Result, tmp_path: Path) -> None:
     write_result(course.root / "results", plain)
     (text,) = export(course, "csv")
     assert rows(text)[1] == ["ada", "2", "6", "3", "11", "20", "graded", ""]
@@ -120,7 +125,7 @@ def test_export_to_the_screen_and_to_a_file(course, plain, tmp_path):
     assert file.read_text(encoding="utf-8") == text + "\n"
 
 
-def test_nobody_disappears(course, plain, capsys):
+def test_nobody_disappears(course: Course, plain: Result, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever became of a submission, its student is in every table, in the report, and on stderr."""
     results = course.root / "results"
     (course.root / "students.csv").write_text(
@@ -169,7 +174,7 @@ def test_nobody_disappears(course, plain, capsys):
     assert not feedback_path(course.root / "feedback", "attention", "gone").exists()
 
 
-def test_results_of_other_folders_are_not_withdrawn(course, plain):
+def test_results_of_other_folders_are_not_withdrawn(course: Course, plain: Result) -> None:
     write_result(course.root / "elsewhere", plain)
     put(course, "somebody")
     request = ExportRequest(course, course.assignment("attention"), course.root / "elsewhere", "csv")
@@ -192,7 +197,9 @@ s3 = "2026-03-09 12:00"
 """
 
 
-def test_lateness_by_due_time_extension_and_late_days(course, plain, capsys):
+def test_lateness_by_due_time_extension_and_late_days(
+    course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
     late = with_settings(course, LATE)
     (course.root / "students.csv").write_text("id,name\ns3,Cleo Roe\n", encoding="utf-8")
     times = {
@@ -229,12 +236,14 @@ def test_lateness_by_due_time_extension_and_late_days(course, plain, capsys):
         ("[totals]\ndrop_lowest = -1", r"totals\.drop_lowest"),
     ],
 )
-def test_times_in_the_settings_are_checked(course, text, why):
+def test_times_in_the_settings_are_checked(course: Course, text: str, why: str) -> None:
     with pytest.raises(BadCourseFile, match=why):
         with_settings(course, text)
 
 
-def test_a_late_policy_without_due_times_is_said(course, plain, capsys):
+def test_a_late_policy_without_due_times_is_said(
+    course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
     late = with_settings(course, '[late]\npolicy = "zero"\n')
     write_result(course.root / "results", plain)
     (text,) = export(late, "csv")
@@ -242,7 +251,7 @@ def test_a_late_policy_without_due_times_is_said(course, plain, capsys):
     assert "without late penalties: nobody says when attention is due" in capsys.readouterr().err
 
 
-def test_canvas_by_a_roster_file(course, plain, tmp_path):
+def test_canvas_by_a_roster_file(course: Course, plain: Result, tmp_path: Path) -> None:
     roster = tmp_path / "canvas.csv"
     roster.write_text('Student,ID,SIS Login ID,Section\n"Lovelace, Ada",7,ada,A\n', encoding="utf-8")
     write_result(course.root / "results", plain)
@@ -254,7 +263,9 @@ def test_canvas_by_a_roster_file(course, plain, tmp_path):
     assert text.splitlines()[2] == '"Lovelace, Ada",7,ada,A,11'
 
 
-def test_feedback_pages_go_back_in_the_names_of_the_platform(course, plain, tmp_path, capsys):
+def test_feedback_pages_go_back_in_the_names_of_the_platform(
+    course: Course, plain: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = {
         "ada_12": Arrival("canvas", "12", "ada", "ada_LATE_12_345_a-1.ipynb"),
         "Max Roe_7": Arrival("moodle", "7", "Max_Roe", "Max Roe_7_assignsubmission_file_/a.ipynb"),
@@ -286,7 +297,7 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(course, plain, tmp_
         export(course, "canvas-feedback")
 
 
-def test_the_mark_of_the_course_drops_the_lowest(course, plain, tmp_path):
+def test_the_mark_of_the_course_drops_the_lowest(course: Course, plain: Result, tmp_path: Path) -> None:
     settings = with_settings(course, "[totals]\ndrop_lowest = 1\n")
     (course.root / "students.csv").write_text("id,name\nada,Ada Roe\nzoe,Zoe Lee\n", encoding="utf-8")
     scores = {"attention": 11.0, "heads": 20.0, "masks": 5.0}
@@ -319,7 +330,7 @@ def test_the_mark_of_the_course_drops_the_lowest(course, plain, tmp_path):
     ]
 
 
-def test_a_total_of_which_a_part_is_not_known_is_none(plain):
+def test_a_total_of_which_a_part_is_not_known_is_none(plain: Result) -> None:
     known, waits = mark_of(plain), dataclasses.replace(mark_of(plain), status="waits for a person")
     (row,) = totals({"a": [known], "b": [waits]}, 1)
     assert (row.total, row.dropped) == (None, ())

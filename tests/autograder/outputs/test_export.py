@@ -1,10 +1,12 @@
 import csv
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from autograder.intake.collected import Arrival
+from autograder.model import Result
 from autograder.outputs.export import csv_of_students, csv_of_tests, safe_cell
 from autograder.outputs.imports import canvas_csv, moodle_csv
 from autograder.outputs.late import Lateness
@@ -12,7 +14,7 @@ from autograder.outputs.marks import Mark, mark_of
 from autograder.roster import Person
 
 
-def rows(text):
+def rows(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
@@ -34,16 +36,16 @@ def rows(text):
         ("", ""),
     ],
 )
-def test_no_cell_is_a_formula(text, expected):
+def test_no_cell_is_a_formula(text: str, expected: str) -> None:
     assert safe_cell(text) == expected
 
 
-def named(mark, student, **changes):
+def named(mark: Mark, student: str, **changes: Any) -> Mark:
     return replace(mark, student=student, **changes)
 
 
 @pytest.fixture
-def ada(plain):
+def ada(plain: Result) -> Mark:
     """11 of 20, nobody waits."""
     return mark_of(plain)
 
@@ -51,7 +53,7 @@ def ada(plain):
 NOTHING = Mark("bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {}))
 
 
-def test_csv_has_a_row_a_student_and_a_column_a_question(ada, hostile):
+def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Result) -> None:
     assert rows(csv_of_students([mark_of(hostile), ada])) == [
         ["student", "softmax", "attention", "heads", "total", "max", "status", "note"],
         ["'=cmd|' /C calc'!A0<script>alert(1)</script>redabcdcba[bold]x[/bold]", "1", "", "", "1", "20", "graded", ""],
@@ -59,7 +61,7 @@ def test_csv_has_a_row_a_student_and_a_column_a_question(ada, hostile):
     ]
 
 
-def test_csv_names_who_has_no_mark_and_why(ada):
+def test_csv_names_who_has_no_mark_and_why(ada: Mark) -> None:
     broken = Mark("eve", "could not be graded", "m1.ipynb: is empty")
     table = rows(csv_of_students([ada, NOTHING, broken]))
     assert table[0] == [
@@ -79,7 +81,7 @@ def test_csv_names_who_has_no_mark_and_why(ada):
     assert table[3] == ["eve", "", "", "", "", "", "", "", "20", "could not be graded", "m1.ipynb: is empty"]
 
 
-def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada):
+def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada: Mark) -> None:
     waits = replace(ada, status="waits for a person", note="waits: written_why", max_score=25.0)
     assert rows(csv_of_students([waits])) == [
         ["student", "softmax", "attention", "heads", "written", "total", "max", "status", "note"],
@@ -88,15 +90,15 @@ def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada):
     assert rows(csv_of_students([waits], provisional=True))[1][4:7] == ["0", "11", "25"]
 
 
-def test_names_with_quotes_and_newlines_stay_one_cell(ada):
+def test_names_with_quotes_and_newlines_stay_one_cell(ada: Mark) -> None:
     assert rows(csv_of_students([named(ada, 'x, "y"\nz')]))[1][:2] == ['x, "y"\nz', "2"]
 
 
-def test_csv_shows_no_dust(ada):
+def test_csv_shows_no_dust(ada: Mark) -> None:
     assert rows(csv_of_students([replace(ada, score=4.000000001)]))[1][-4:-2] == ["4", "20"]
 
 
-def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada):
+def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
     late = replace(ada, late=Lateness(90.0), total=9.0)
     unknown = named(
         ada, "bea", late=Lateness(None, "no time", unreadable=True), total=None, status="time cannot be read"
@@ -107,7 +109,7 @@ def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada):
     assert table[2][-6:-1] == ["11", "20", "", "", "time cannot be read"]
 
 
-def test_a_row_a_test(hostile):
+def test_a_row_a_test(hostile: Result) -> None:
     table = rows("".join(csv_of_tests([mark_of(hostile), NOTHING])))
     assert len(table) == 5
     assert table[1][1:6] == ["softmax", "test_rows_sum_to_one", "passed", "1", "1"]
@@ -120,13 +122,13 @@ def test_a_row_a_test(hostile):
 # Canvas
 
 
-def of_canvas(mark, number, name="x"):
+def of_canvas(mark: Mark, number: str, name: str = "x") -> Mark:
     return replace(
         mark, student=f"{name}_{number}", arrival=Arrival("canvas", number, name, f"{name}_{number}_9_a.ipynb")
     )
 
 
-def test_canvas_without_a_roster_goes_by_its_id_or_takes_the_name_for_the_login(ada):
+def test_canvas_without_a_roster_goes_by_its_id_or_takes_the_name_for_the_login(ada: Mark) -> None:
     made = canvas_csv([ada, of_canvas(ada, "12345", "adalovelace"), NOTHING], "attention")
     assert rows(made.text) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"],
@@ -146,7 +148,7 @@ ROSTER = (
 ).encode()
 
 
-def test_canvas_with_a_roster_keeps_its_people_and_their_columns(ada):
+def test_canvas_with_a_roster_keeps_its_people_and_their_columns(ada: Mark) -> None:
     made = canvas_csv([ada, named(ada, "103", total=20.0)], "attention", ROSTER)
     assert rows(made.text) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Root Account", "Section", "attention (4711)"],
@@ -157,13 +159,13 @@ def test_canvas_with_a_roster_keeps_its_people_and_their_columns(ada):
     assert (made.missing, made.said) == ((), ())
 
 
-def test_canvas_with_semicolons_gets_semicolons(ada):
+def test_canvas_with_semicolons_gets_semicolons(ada: Mark) -> None:
     text = ROSTER.decode().replace('"Lovelace, Ada"', "Ada Lovelace").replace('"Nobody, Else"', "N").replace(",", ";")
     made = canvas_csv([of_canvas(ada, "101", "lovelaceada")], "attention", text.encode())
     assert made.text.splitlines()[2] == "Ada Lovelace;101;s101;ada;x.example.org;A;11"
 
 
-def test_an_assignment_with_another_title_in_canvas(ada):
+def test_an_assignment_with_another_title_in_canvas(ada: Mark) -> None:
     assert rows(canvas_csv([ada], "week2", ROSTER, column="attention").text)[0][-1] == "attention (4711)"
     assert rows(canvas_csv([ada], "week2", ROSTER, column="attention (4711)").text)[2][-1] == "11"
     unnamed = canvas_csv([ada], "week2", ROSTER)
@@ -180,34 +182,34 @@ def test_an_assignment_with_another_title_in_canvas(ada):
     ("column", "why"),
     [("Quiz", "5 points in Canvas, and the marks here are out of 20"), ("Final Score", "does not let anybody write")],
 )
-def test_a_column_that_cannot_take_the_marks_is_refused(ada, column, why):
+def test_a_column_that_cannot_take_the_marks_is_refused(ada: Mark, column: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         canvas_csv([ada], "week2", ROSTER, column=column)
 
 
-def test_a_roster_of_something_else_is_refused(ada):
+def test_a_roster_of_something_else_is_refused(ada: Mark) -> None:
     with pytest.raises(ValueError, match="Canvas"):
         canvas_csv([ada], "attention", b"name,score\nada,1\n")
 
 
-def test_students_whom_canvas_does_not_know_are_named(ada):
+def test_students_whom_canvas_does_not_know_are_named(ada: Mark) -> None:
     marks = [of_canvas(ada, "101", "lovelaceada"), named(ada, "nobody_99"), NOTHING]
     made = canvas_csv(marks, "attention", ROSTER)
     assert [row[0] for row in rows(made.text)[2:]] == ["Lovelace, Ada"]
     assert made.missing == ("nobody_99",)
 
 
-def test_anonymous_ids_are_no_canvas_ids(ada):
+def test_anonymous_ids_are_no_canvas_ids(ada: Mark) -> None:
     made = canvas_csv([of_canvas(ada, "Ab3dE", "anon")], "attention")
     assert (len(rows(made.text)), made.missing) == (2, ("anon_Ab3dE",))
 
 
-def test_a_number_in_a_name_that_canvas_did_not_give_is_no_canvas_id(ada):
+def test_a_number_in_a_name_that_canvas_did_not_give_is_no_canvas_id(ada: Mark) -> None:
     made = canvas_csv([named(ada, "student_101")], "attention")
     assert rows(made.text)[2] == ["student_101", "", "", "student_101", "", "11"]
 
 
-def test_two_people_of_one_name_are_not_mixed_up(ada):
+def test_two_people_of_one_name_are_not_mixed_up(ada: Mark) -> None:
     twins = [named(ada, f"s{n}", person=Person(f"s{n}", "Ada Roe", "", "", {})) for n in (1, 2)]
     roster = b'Student,ID,SIS Login ID,Section\n"Ada Roe",7,x,A\n"Ada Roe",8,y,A\n'
     assert canvas_csv(twins, "attention", roster).missing == ("s1", "s2")
@@ -216,20 +218,20 @@ def test_two_people_of_one_name_are_not_mixed_up(ada):
 # Moodle
 
 
-def of_moodle(mark, number, name):
+def of_moodle(mark: Mark, number: str, name: str) -> Mark:
     return replace(
         mark, student=f"{name}_{number}", arrival=Arrival("moodle", number, name, f"{name}_{number}_x/a.ipynb")
     )
 
 
-def test_moodle_gets_every_column_without_which_it_refuses_the_file(ada):
+def test_moodle_gets_every_column_without_which_it_refuses_the_file(ada: Mark) -> None:
     assert rows(moodle_csv([of_moodle(ada, "12345", "Ada Lovelace")]).text) == [
         ["Identifier", "Full name", "Grade", "Last modified (grade)"],
         ["Participant 12345", "Ada Lovelace", "11", "-"],
     ]
 
 
-def test_one_odd_name_changes_nobodys_identifier(ada):
+def test_one_odd_name_changes_nobodys_identifier(ada: Mark) -> None:
     odd = replace(of_moodle(ada, "7", "Pat O’Brien – Roe"), student="Pat O_Brien _ Roe_7-3f2a9c81d2")
     made = moodle_csv([named(ada, "Max Roe_8"), odd, ada])
     assert [row[:2] for row in rows(made.text)[1:]] == [
@@ -246,7 +248,7 @@ WORKSHEET = (
 ).encode()
 
 
-def test_moodles_own_worksheet_is_filled_in_and_otherwise_kept(ada):
+def test_moodles_own_worksheet_is_filled_in_and_otherwise_kept(ada: Mark) -> None:
     made = moodle_csv(
         [named(ada, "s1", person=Person("s1", "", "ada@example.org", "", {})), named(ada, "other")], WORKSHEET
     )
@@ -259,7 +261,7 @@ def test_moodles_own_worksheet_is_filled_in_and_otherwise_kept(ada):
     assert made.missing == ("other",)
 
 
-def test_a_worksheet_in_another_language_needs_the_name_of_its_column(ada):
+def test_a_worksheet_in_another_language_needs_the_name_of_its_column(ada: Mark) -> None:
     text = (
         WORKSHEET.decode()
         .replace("Identifier", "ID")
@@ -272,11 +274,11 @@ def test_a_worksheet_in_another_language_needs_the_name_of_its_column(ada):
     assert rows(moodle_csv(marks, text.encode(), column="Bewertung").text)[1][4] == "11"
 
 
-def test_another_maximum_in_moodle_is_refused(ada):
+def test_another_maximum_in_moodle_is_refused(ada: Mark) -> None:
     with pytest.raises(ValueError, match=r"the maximum grade in Moodle is 20\.00, and the marks here are out of 100"):
         moodle_csv([replace(of_moodle(ada, "7", "Ada"), max_score=100.0)], WORKSHEET)
 
 
-def test_an_empty_class_is_a_header():
+def test_an_empty_class_is_a_header() -> None:
     assert len(rows(csv_of_students([]))) == len(rows("".join(csv_of_tests([])))) == len(rows(moodle_csv([]).text)) == 1
     assert len(rows(canvas_csv([], "attention").text)) == 2

@@ -71,7 +71,8 @@ def result(text: Texts) -> Result:
 
 def feedback(text: Texts) -> str:
     made = mark_of(result(text))
-    hand = ManualGrades("", *[tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)] * 2)
+    scores = tuple(ManualScore(text(name), 2.0, 1.0, comment=text(name)) for name in HOSTILE)
+    hand = ManualGrades("", scores, scores)
     assert made.result is not None
     return feedback_page(made.result, mark=replace(made, by_hand=hand))
 

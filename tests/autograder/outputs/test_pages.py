@@ -5,11 +5,12 @@ import dataclasses
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from autograder.intake.collected import Collected
-from autograder.model import Diagnosis, ManualGrades, ManualScore
+from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result
 from autograder.outputs.feedback import carried_note, feedback_page, feedback_path
 from autograder.outputs.late import Lateness
 from autograder.outputs.marks import Mark, mark_of
@@ -27,37 +28,39 @@ VOID = {"meta", "br", "rect", "link", "img", "input"}
 class Page(HTMLParser):
     """The elements and the text of a page; complains about tags that do not match."""
 
-    def __init__(self, html):
+    def __init__(self, html: str) -> None:
         super().__init__()
-        self.elements, self.open, self.text, self.style = [], [], "", ""
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = self.style = ""
         self.feed(html)
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attributes)))
         self.text += " " if tag in ("br", "td", "th") else ""
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attributes)))
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         if self.open[-1:] == ["style"]:
             self.style += data
         else:
             self.text += data
 
 
-def words(html):
+def words(html: str) -> str:
     return " ".join(Page(html).text.split())
 
 
-def assert_harmless(html):
+def assert_harmless(html: str) -> None:
     page = Page(html)
     assert not {"script", "link", "img", "iframe", "object", "form", "base", "i", "b"} & {
         tag for tag, _ in page.elements
@@ -65,7 +68,7 @@ def assert_harmless(html):
     names = {name for _, attributes in page.elements for name in attributes}
     assert not {name for name in names if name.startswith("on") or name in ("style", "src")}
     targets = [attributes["href"] for _, attributes in page.elements if "href" in attributes]
-    assert all(re.fullmatch(r"#question-\d+", target) for target in targets)
+    assert all(re.fullmatch(r"#question-\d+", target or "") for target in targets)
     assert clean(html) == html
     policy = next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
     digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
@@ -74,7 +77,7 @@ def assert_harmless(html):
     assert "@import" not in page.style
 
 
-def test_feedback_says_what_was_lost_and_why(plain):
+def test_feedback_says_what_was_lost_and_why(plain: Result) -> None:
     text = words(feedback_page(plain, {"attention": ["softmax"]}))
     assert "Feedback for ada 11 of 20 points" in text
     assert "softmax 2 of 4 points Look here first. Each row should sum to 1: does dim point at the keys?" in text
@@ -89,19 +92,19 @@ def test_feedback_says_what_was_lost_and_why(plain):
     assert "without isolation" not in text
 
 
-def test_tests_that_fail_alike_share_one_message(plain):
+def test_tests_that_fail_alike_share_one_message(plain: Result) -> None:
     text = words(feedback_page(plain))
     assert text.count("there is no split_heads") == 1
     assert "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
 
 
-def test_passed_tests_are_folded_away(plain):
+def test_passed_tests_are_folded_away(plain: Result) -> None:
     html = feedback_page(plain)
     assert html.count("<details>") == 4  # passed tests of three questions, and what cost nothing
     assert "<details open" not in html
 
 
-def test_hostile_feedback_is_text(hostile):
+def test_hostile_feedback_is_text(hostile: Result) -> None:
     html = feedback_page(hostile)
     assert_harmless(html)
     text = words(html)
@@ -112,16 +115,16 @@ def test_hostile_feedback_is_text(hostile):
     assert "(8000 characters more)" in text
 
 
-def test_plain_pages_keep_the_policy(plain):
+def test_plain_pages_keep_the_policy(plain: Result) -> None:
     assert_harmless(feedback_page(plain))
     assert_harmless("".join(report_page("attention", [mark_of(plain)])))
 
 
-def test_code_in_backticks_is_escaped_code():
+def test_code_in_backticks_is_escaped_code() -> None:
     assert prose("use `a<b` & `c`, not `") == "use <code>a&lt;b</code> &amp; <code>c</code>, not `"
 
 
-def test_partly_carried_points_are_counted(plain):
+def test_partly_carried_points_are_counted(plain: Result) -> None:
     from dataclasses import replace
 
     question = replace(plain.questions[1], score=5.0, carried=3.0)
@@ -133,17 +136,17 @@ def test_partly_carried_points_are_counted(plain):
     assert carried_note(plain.questions[0], plain, ["heads"]) == ""
 
 
-def test_prerequisites_of_prerequisites_count():
+def test_prerequisites_of_prerequisites_count() -> None:
     uses = {"block": ["attention", "norm"], "attention": ["softmax"], "softmax": ["block"]}
     assert prerequisites("block", uses) == ["attention", "norm", "softmax"]
     assert prerequisites("norm", uses) == []
 
 
-def test_feedback_lies_where_nbgrader_looks(tmp_path):
+def test_feedback_lies_where_nbgrader_looks(tmp_path: Path) -> None:
     assert feedback_path(tmp_path, "attention", "ada") == tmp_path / "ada" / "attention" / "attention.html"
 
 
-def test_no_submission_has_no_questions_to_show(plain):
+def test_no_submission_has_no_questions_to_show(plain: Result) -> None:
     from dataclasses import replace
 
     empty = replace(plain, questions=(), cells=(), score=0.0, max_score=0.0)
@@ -151,7 +154,7 @@ def test_no_submission_has_no_questions_to_show(plain):
     assert_harmless("".join(report_page("attention", [mark_of(empty)])))
 
 
-def test_the_page_adds_what_a_person_gave(plain):
+def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
     waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
     text = words(feedback_page(plain, mark=waits))
     assert "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
@@ -170,7 +173,7 @@ def test_the_page_adds_what_a_person_gave(plain):
     assert_harmless(html.replace("#written-", "#question-"))
 
 
-def test_report_counts_the_class(plain, hostile, problem):
+def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded) -> None:
     timing = [Timed("ada", {"read": 0.5, "tests": 1.5}), Timed(problem.student, {"read": 1.0}, problem.problem)]
     broken = Mark(problem.student, "could not be graded", problem.problem)
     html = "".join(report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing))
@@ -189,13 +192,13 @@ def test_report_counts_the_class(plain, hostile, problem):
     assert "read 1.5 s · tests 1.5 s over all submissions" in text
 
 
-def test_report_of_nobody(problem):
+def test_report_of_nobody(problem: Graded) -> None:
     html = "".join(report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)]))
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
 
 
-def test_the_class_is_there_in_three_orders_without_a_script(plain):
+def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> None:
     better = dataclasses.replace(plain, student="zoe", score=19.0)
     html = "".join(report_page("attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]))
     tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
@@ -206,7 +209,7 @@ def test_the_class_is_there_in_three_orders_without_a_script(plain):
     assert html.count(" checked>") == 1
 
 
-def test_every_question_has_a_column_with_its_number(plain):
+def test_every_question_has_a_column_with_its_number(plain: Result) -> None:
     many = tuple(dataclasses.replace(plain.questions[0], name=f"q{i}") for i in range(1, 12))
     html = "".join(report_page("attention", [mark_of(dataclasses.replace(plain, questions=many))]))
     assert re.findall(r'<th scope="col" class="sign" title="q(\d+)">(\d+)</th>', html)[:11] == [
@@ -214,7 +217,7 @@ def test_every_question_has_a_column_with_its_number(plain):
     ]
 
 
-def test_the_report_leads_to_the_pages(tmp_path, plain):
+def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_of(plain), mark_of(odd)]
     write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
@@ -224,21 +227,21 @@ def test_the_report_leads_to_the_pages(tmp_path, plain):
     assert links == {"../feedback/%C3%85da%20%231%3F/attention/attention.html"}
 
 
-def test_the_report_shows_what_collect_did(plain):
+def test_the_report_shows_what_collect_did(plain: Result) -> None:
     said = ("2 submissions of attention: 2 new", "eve: has no notebook here: eve.pdf: not a notebook")
     text = words("".join(report_page("attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said))))
     assert "Collected The last download: all.zip 2 submissions of attention: 2 new eve: has no notebook here" in text
 
 
 @pytest.mark.parametrize(("score", "bin_"), [(0.0, 0), (1.99, 0), (2.0, 1), (6.0, 3), (19.9, 9), (20.0, 9)])
-def test_histogram_bins(plain, score, bin_):
+def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
     from dataclasses import replace
 
     counts = [b.count for b in histogram(shares([mark_of(replace(plain, score=score))]))]
     assert counts == [1 if i == bin_ else 0 for i in range(10)]
 
 
-def test_statistics_of_a_question(plain, hostile):
+def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
     softmax, attention, heads = question_statistics([plain, plain, hostile])
     assert (softmax.mean, softmax.max_score, softmax.right_share) == (5 / 3, 4.0, 0.0)
     assert softmax.mean_share == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
@@ -248,11 +251,11 @@ def test_statistics_of_a_question(plain, hostile):
     assert heads.mean == 3.0
 
 
-def test_no_times_no_summary():
+def test_no_times_no_summary() -> None:
     assert timing_summary([Timed("ada", {})]) is None
 
 
-def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain):
+def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:
     """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said there."""
     softmax = dataclasses.replace(
         plain.questions[0],

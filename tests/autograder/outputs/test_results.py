@@ -1,6 +1,8 @@
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from courses import on_stderr
@@ -12,17 +14,19 @@ from autograder.model import Graded, Result
 from autograder.whole_files import write_whole
 
 
-def test_a_result_comes_back_as_it_was(tmp_path, plain, hostile):
+def test_a_result_comes_back_as_it_was(tmp_path: Path, plain: Result, hostile: Result) -> None:
     paths = [results.write_result(tmp_path, result) for result in (plain, hostile)]
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
     assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]  # "=" sorts before "a"
 
 
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
+def test_an_interrupted_write_leaves_the_old_file(
+    tmp_path: Path, plain: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = results.write_result(tmp_path, plain)
 
-    def full_disk(descriptor):
+    def full_disk(descriptor: int) -> NoReturn:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full_disk)
@@ -32,12 +36,13 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, plain, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == ["ada.json"]
 
 
-def test_pieces_are_written_whole_or_not_at_all(tmp_path):
+def test_pieces_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    write_whole(path, iter(["a,ü\n", b"b,1\n", "\ud800\n"]))
+    pieces: list[str | bytes] = ["a,ü\n", b"b,1\n", "\ud800\n"]
+    write_whole(path, iter(pieces))
     assert path.read_bytes() == "a,ü\nb,1\n\\ud800\n".encode()
 
-    def broken():
+    def broken() -> Iterator[str]:
         yield "half"
         raise ValueError("no more")
 
@@ -60,22 +65,22 @@ def test_pieces_are_written_whole_or_not_at_all(tmp_path):
         ("Zoë 数", "Zoë 数"),
     ],
 )
-def test_a_student_is_one_path_component(student, name):
+def test_a_student_is_one_path_component(student: str, name: str) -> None:
     assert results.path_name(student) == name
 
 
-def test_a_long_name_fits_a_file_system_and_stays_its_own():
+def test_a_long_name_fits_a_file_system_and_stays_its_own() -> None:
     first, second = (results.path_name("数" * 100 + ending) for ending in "ab")
     assert first != second
     assert len(first.encode()) <= 200
 
 
-def test_a_student_needs_a_name():
+def test_a_student_needs_a_name() -> None:
     with pytest.raises(ValueError):
         results.path_name("")
 
 
-def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
+def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Result) -> None:
     path = results.write_result(tmp_path, plain)
     (path.parent / "student-002.json").write_text("{", encoding="utf-8")
     (path.parent / "student-003.json").write_text("[" * 100_000, encoding="utf-8")
@@ -83,7 +88,7 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
     (path.parent / "student-005.json").write_text(
         plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
     )
-    broken = []
+    broken: list[str] = []
     assert results.read_results(tmp_path, "attention", broken.append) == [plain]
     assert [Path(line.partition(":")[0]).name for line in broken] == [
         "student-002.json",
@@ -94,20 +99,22 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path, plain):
     assert "'ada'" in broken[2]
 
 
-def test_a_broken_file_is_told_in_one_line(tmp_path, plain, capsys):
+def test_a_broken_file_is_told_in_one_line(tmp_path: Path, plain: Result, capsys: pytest.CaptureFixture[str]) -> None:
     results.write_result(tmp_path, plain).write_text("{", encoding="utf-8")
     assert results.read_results(tmp_path, "attention", on_stderr) == []
     assert "ada.json: left out" in capsys.readouterr().err
 
 
-def test_no_folder_is_no_results(tmp_path):
+def test_no_folder_is_no_results(tmp_path: Path) -> None:
     assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
-def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
+def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain: Result) -> None:
     results.write_result(tmp_path, plain)
 
-    def current(student="ada", submission="sha-ada", suite="suite-1", isolation="strict"):
+    def current(
+        student: str = "ada", submission: str = "sha-ada", suite: str = "suite-1", isolation: str = "strict"
+    ) -> bool:
         result = results.read_result(tmp_path, "attention", student)
         return result is not None and holds(result, submission, suite, {isolation})
 
@@ -120,14 +127,14 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path, plain):
     assert not current()
 
 
-def test_a_forgotten_result_is_gone(tmp_path, plain):
+def test_a_forgotten_result_is_gone(tmp_path: Path, plain: Result) -> None:
     results.write_result(tmp_path, plain)
     results.forget_result(tmp_path, "attention", "ada")
     results.forget_result(tmp_path, "attention", "nobody")
     assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
-def test_every_input_of_a_score_counts(tmp_path):
+def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
     assignment = Assignment("attention", tmp_path)
     for path in (assignment.release, assignment.solution):
         path.parent.mkdir(parents=True)
@@ -144,7 +151,7 @@ def test_every_input_of_a_score_counts(tmp_path):
     assert len(others | {before}) == 5
 
 
-def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
+def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, problem: Graded) -> None:
     ada = Graded("ada", Path("ada.ipynb"), plain, "", {"read": 0.25, "tests": 1.0})
     results.TimingFile(tmp_path, "attention").note([ada, problem])
     path = results.timing_path(tmp_path, "attention")
@@ -158,21 +165,23 @@ def test_times_of_a_partial_run_are_merged(tmp_path, plain, problem):
     ]
 
 
-def test_a_student_called_timing_has_a_result(tmp_path, plain):
+def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> None:
     result = dataclasses.replace(plain, student="timing")
     results.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
     results.write_result(tmp_path, result)
     assert results.read_results(tmp_path, "attention", on_stderr) == [result]
 
 
-def test_a_broken_timing_file_stops_nothing(tmp_path, plain):
+def test_a_broken_timing_file_stops_nothing(tmp_path: Path, plain: Result) -> None:
     results.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
     assert results.read_timing(tmp_path, "attention") == []
     results.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
     assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == ["ada"]
 
 
-def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for_each(tmp_path, plain, monkeypatch):
+def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for_each(
+    tmp_path: Path, plain: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = []
     monkeypatch.setattr(
         results, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
@@ -186,7 +195,7 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
     assert written[-1] == 250
 
 
-def test_equal_tests_of_a_class_are_one_object_and_keep_how_they_are_written(plain):
+def test_equal_tests_of_a_class_are_one_object_and_keep_how_they_are_written(plain: Result) -> None:
     text = plain.to_json()
     assert text.count('"points": 2.0') == 2
     others = text.replace('"points": 2.0', '"points": 2')

@@ -21,7 +21,7 @@ from autograder.outputs.similarity import explained, similar_pairs, similarity_p
 ROOT = Path(__file__).resolve().parents[3]
 
 OWN = """
-def attention_weights(scores, mask=None):
+def attention_weights(scores: Any, mask: Any = None) -> None:
     # numerically safe
     biggest = scores.max(dim=-1, keepdim=True).values
     shifted = scores - biggest
@@ -32,7 +32,7 @@ def attention_weights(scores, mask=None):
     return torch.where(total > 0, powers / total.clamp_min(1e-9), torch.zeros_like(powers))
 
 
-def mixture(queries, keys, values):
+def mixture(queries: Any, keys: Any, values: Any) -> None:
     rows = []
     for position in range(queries.shape[0]):
         row = torch.stack([(queries[position] * key).sum() for key in keys])
@@ -46,12 +46,12 @@ RENAMED = re.sub(
 )
 REORDERED = "\n\n".join(reversed(OWN.strip().split("\n\n\n")))
 OTHER = """
-def attention_weights(z):
+def attention_weights(z: Any) -> None:
     e = torch.exp(z - torch.amax(z, -1, True))
     return e / torch.sum(e, -1, True)
 
 
-def mixture(q, k, v):
+def mixture(q: Any, k: Any, v: Any) -> None:
     scores = torch.einsum("qd,kd->qk", q, k)
     return torch.einsum("qk,kd->qd", attention_weights(scores), v)
 """

@@ -5,11 +5,15 @@ import re
 import stat
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from autograder.errors import IsolationUnavailable
+from autograder.model import Graded, Result
 from autograder.outputs import gradescope
 from autograder.outputs.github import escape, job_summary, points_output
 from autograder.outputs.github import main as github_main
@@ -18,7 +22,7 @@ from autograder.outputs.junit import junit_xml
 from autograder.results import TimingFile, write_result
 
 
-def test_junit_counts_failures_and_errors(plain, hostile, problem):
+def test_junit_counts_failures_and_errors(plain: Result, hostile: Result, problem: Graded) -> None:
     text = "".join(junit_xml([plain, hostile], [problem]))
     root = ElementTree.fromstring(text.encode())
     assert root.attrib == {"tests": "11", "failures": "2", "errors": "5"}
@@ -33,10 +37,11 @@ def test_junit_counts_failures_and_errors(plain, hostile, problem):
     assert root[2][0][0].get("message") == "not a notebook [link](javascript:alert(1))red"
 
 
-def test_junit_keeps_markup_as_text(hostile):
+def test_junit_keeps_markup_as_text(hostile: Result) -> None:
     text = "".join(junit_xml([hostile]))
     error = ElementTree.fromstring(text.encode()).find(".//testcase/error")
-    assert error.text.startswith("<script>alert(1)</script>\nred\n")
+    assert error is not None
+    assert (error.text or "").startswith("<script>alert(1)</script>\nred\n")
     assert "<script>" not in text
 
 
@@ -55,11 +60,11 @@ def test_junit_keeps_markup_as_text(hostile):
         ("\x1b[31mred", "red"),
     ],
 )
-def test_markdown_is_escaped(text, expected):
+def test_markdown_is_escaped(text: str, expected: str) -> None:
     assert escape(text) == expected
 
 
-def test_summary_of_a_result(plain):
+def test_summary_of_a_result(plain: Result) -> None:
     lines = job_summary([plain]).splitlines()
     assert lines[0] == "## attention: 11 of 20 points"
     assert lines[2] == "Student: <code>ada</code>"
@@ -72,7 +77,7 @@ def test_summary_of_a_result(plain):
     )
 
 
-def test_summary_of_a_hostile_result(hostile):
+def test_summary_of_a_hostile_result(hostile: Result) -> None:
     text = job_summary([hostile])
     assert "::" not in text
     assert set(re.findall(r"</?(\w+)", text)) == {"code", "br"}
@@ -82,7 +87,7 @@ def test_summary_of_a_hostile_result(hostile):
     assert "**Graded without isolation.**" in text
 
 
-def test_rendered_markdown_has_no_element_of_a_students(plain, hostile):
+def test_rendered_markdown_has_no_element_of_a_students(plain: Result, hostile: Result) -> None:
     from markdown_it import MarkdownIt
 
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(job_summary([plain, hostile]))
@@ -92,24 +97,24 @@ def test_rendered_markdown_has_no_element_of_a_students(plain, hostile):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
-def test_carried_points_are_explained(plain):
+def test_carried_points_are_explained(plain: Result) -> None:
     note = "You lost nothing here for a mistake in a question that it builds on: with a right answer in its place"
     assert note in json.loads(results_json(plain))["tests"][1]["output"]
     assert escape(note) in job_summary([plain])
 
 
-def test_a_summary_has_a_largest_size(hostile):
+def test_a_summary_has_a_largest_size(hostile: Result) -> None:
     text = job_summary([hostile] * 2000)
     assert len(text.encode()) < 1024 * 1024
     assert "more results are not shown here." in text
 
 
-def test_points_are_numbers(plain, hostile):
+def test_points_are_numbers(plain: Result, hostile: Result) -> None:
     assert points_output([plain]) == "points=11\nmax_points=20\n"
     assert points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
 
 
-def test_the_runner_gets_summary_and_points(tmp_path, monkeypatch, plain):
+def test_the_runner_gets_summary_and_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Result) -> None:
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
     write_result(tmp_path / "results", plain)
@@ -119,7 +124,9 @@ def test_the_runner_gets_summary_and_points(tmp_path, monkeypatch, plain):
     assert github_main(["other", str(tmp_path / "results"), str(tmp_path)]) == 1
 
 
-def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(tmp_path, monkeypatch, problem):
+def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Graded
+) -> None:
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
     cells = [
@@ -139,7 +146,7 @@ def test_a_notebook_that_could_not_be_graded_has_its_reason_and_its_points(tmp_p
     assert "\x1b" not in summary
 
 
-def test_gradescope_has_an_entry_a_question(plain):
+def test_gradescope_has_an_entry_a_question(plain: Result) -> None:
     page = json.loads(results_json(plain))
     assert page["score"] == 11.0
     assert page["stdout_visibility"] == "hidden"
@@ -164,7 +171,7 @@ def test_gradescope_has_an_entry_a_question(plain):
     ]
 
 
-def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plain):
+def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plain: Result) -> None:
     page = json.loads(results_json(plain, written=5.0, visibility="after_published"))
     assert page["output"].startswith("Not in this score: 5 points of written answers, which a person gives.")
     assert {t["visibility"] for t in page["tests"]} == {"after_published"}
@@ -172,7 +179,7 @@ def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plai
     assert json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0]["status"] == "failed"
 
 
-def test_gradescope_says_when_no_wall_stood(hostile):
+def test_gradescope_says_when_no_wall_stood(hostile: Result) -> None:
     text = results_json(hostile)
     assert json.loads(text)["output"].startswith("Graded without isolation")
     assert "\\u001b" not in text
@@ -180,13 +187,13 @@ def test_gradescope_says_when_no_wall_stood(hostile):
     assert "\\ud800" not in text
 
 
-def test_gradescope_reads_a_problem_too():
+def test_gradescope_reads_a_problem_too() -> None:
     page = json.loads(problem_json("not a notebook\x1b[31m"))
     assert (page["score"], page["tests"]) == (0.0, [])
     assert page["output"] == "This submission could not be graded. not a notebook"
 
 
-def test_the_notebook_that_was_handed_in(tmp_path):
+def test_the_notebook_that_was_handed_in(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no notebook"):
         find_notebook(tmp_path, "attention")
     (tmp_path / "mine.ipynb").write_text("{}", encoding="utf-8")
@@ -202,7 +209,7 @@ def test_the_notebook_that_was_handed_in(tmp_path):
 
 
 @pytest.fixture
-def base(tmp_path):
+def base(tmp_path: Path) -> Path:
     """Gradescope's folder, with a submission in it."""
     (tmp_path / "submission").mkdir()
     (tmp_path / "submission" / "mine.ipynb").write_text("{}", encoding="utf-8")
@@ -210,10 +217,10 @@ def base(tmp_path):
 
 
 @pytest.fixture
-def stand_in(tmp_path, plain):
+def stand_in(tmp_path: Path, plain: Result) -> Callable[..., list[str]]:
     """A command in the place of `autograder`: it refuses every mode but some, and knows what it will find."""
 
-    def make(stands, problem="", isolation="strict"):
+    def make(stands: Sequence[str], problem: str = "", isolation: str = "strict") -> list[str]:
         result = replace(plain, isolation=isolation)
         (tmp_path / "result.json").write_text(result.to_json(), encoding="utf-8")
         script = tmp_path / "stand_in.py"
@@ -236,30 +243,32 @@ def stand_in(tmp_path, plain):
     return make
 
 
-def graded(base, command):
+def graded(base: Path, command: Sequence[str]) -> Any:
     return json.loads(grade_submission("attention", base, base, command, print))
 
 
-def test_strict_walls_need_no_note(base, stand_in):
+def test_strict_walls_need_no_note(base: Path, stand_in: Callable[..., list[str]]) -> None:
     page = graded(base, stand_in(["strict", "auto"]))
     assert page["score"] == 11.0
     assert "walls" not in page["output"]
 
 
-def test_weaker_walls_are_said_out_loud(base, stand_in):
+def test_weaker_walls_are_said_out_loud(base: Path, stand_in: Callable[..., list[str]]) -> None:
     page = graded(base, stand_in(["auto"], isolation="no-open"))
     assert page["score"] == 11.0
     assert page["output"].startswith("The strict walls do not stand in this container; graded behind weaker ones (no-")
 
 
-def test_no_walls_no_score(base, stand_in, monkeypatch):
+def test_no_walls_no_score(base: Path, stand_in: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AUTOGRADER_ALLOW_NO_ISOLATION", raising=False)
     with pytest.raises(IsolationUnavailable, match="no walls for auto"):
         graded(base, stand_in(["none"]))
 
 
-def test_a_container_at_fault_gives_nobody_a_score(base, monkeypatch, capsys):
-    def refuse(*arguments):
+def test_a_container_at_fault_gives_nobody_a_score(
+    base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*arguments: object) -> NoReturn:
         raise IsolationUnavailable("no walls")
 
     monkeypatch.setattr(gradescope, "BASE", base)
@@ -269,24 +278,28 @@ def test_a_container_at_fault_gives_nobody_a_score(base, monkeypatch, capsys):
     assert not (base / "results").exists()
 
 
-def test_no_walls_where_the_instructor_accepts_it(base, stand_in, monkeypatch):
+def test_no_walls_where_the_instructor_accepts_it(
+    base: Path, stand_in: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUTOGRADER_ALLOW_NO_ISOLATION", "1")
     page = graded(base, stand_in(["none"], isolation="none"))
     assert page["score"] == 11.0
     assert page["output"].startswith("Graded without isolation")
 
 
-def test_a_submission_at_fault_is_not_tried_again(base, stand_in):
+def test_a_submission_at_fault_is_not_tried_again(base: Path, stand_in: Callable[..., list[str]]) -> None:
     page = graded(base, stand_in(["strict"], problem="not a notebook"))
     assert (page["score"], page["output"]) == (0.0, "This submission could not be graded. not a notebook")
 
 
-def test_nothing_handed_in(base, stand_in):
+def test_nothing_handed_in(base: Path, stand_in: Callable[..., list[str]]) -> None:
     (base / "submission" / "mine.ipynb").unlink()
     assert "Hand in attention.ipynb; there is no notebook." in graded(base, stand_in(["strict"]))["output"]
 
 
-def test_the_page_is_written_where_gradescope_reads_it(base, monkeypatch, plain):
+def test_the_page_is_written_where_gradescope_reads_it(
+    base: Path, monkeypatch: pytest.MonkeyPatch, plain: Result
+) -> None:
     monkeypatch.setattr(gradescope, "BASE", base)
     monkeypatch.setattr(gradescope, "grade_submission", lambda *arguments: results_json(plain))
     assert gradescope.main(["attention", str(base)]) == 0

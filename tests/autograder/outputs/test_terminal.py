@@ -1,15 +1,16 @@
 import io
+from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from autograder.model import QuestionResult
+from autograder.grading.request import GradeSummary
+from autograder.model import Graded, QuestionResult, Result, Scored
 from autograder.outputs.terminal import ends, mark, terminal_table
 from autograder.summaries import not_graded
 
 
-def printed(results, width=100, color=False):
+def printed(results: Sequence[Result], width: int = 100, color: bool = False) -> str:
     from rich.console import Console
 
     out = io.StringIO()
@@ -19,7 +20,7 @@ def printed(results, width=100, color=False):
     return out.getvalue()
 
 
-def test_a_row_a_student(plain):
+def test_a_row_a_student(plain: Result) -> None:
     lines = [" ".join(line.split()) for line in printed([plain]).splitlines()]
     assert lines[0] == "student score of 1 2 3 diagnosis"
     assert lines[2] == "ada 11 20 ~ + ~ softmax_over_queries"
@@ -29,11 +30,11 @@ def test_a_row_a_student(plain):
 @pytest.mark.parametrize(
     ("score", "carried", "expected"), [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")]
 )
-def test_marks(score, carried, expected):
+def test_marks(score: float, carried: float, expected: str) -> None:
     assert mark(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
 
 
-def test_names_are_neither_markup_nor_escapes(plain, hostile):
+def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) -> None:
     text = printed([replace(plain, student="[bold]x[/]"), hostile])
     assert "[bold]x[/]" in text
     assert "=cmd|' /C calc'!A0<script>" in text
@@ -42,23 +43,23 @@ def test_names_are_neither_markup_nor_escapes(plain, hostile):
     assert "\u202e" not in text
 
 
-def test_what_was_not_graded_is_named_without_escapes(problem):
-    assert not_graded(SimpleNamespace(problems=[problem], overlooked=[])) == [
+def test_what_was_not_graded_is_named_without_escapes(problem: Graded) -> None:
+    assert not_graded(GradeSummary((), (Scored(problem.student, problem=problem.problem),), 0, 0.0)) == [
         "not graded: student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red"
     ]
 
 
-def test_marks_stand_under_their_question(plain, hostile):
+def test_marks_stand_under_their_question(plain: Result, hostile: Result) -> None:
     lines = printed([hostile, replace(plain, student="ada")]).splitlines()
     assert lines[0].index("1 2 3") == lines[3].index("~ + ~")
     assert "1:softmax   2:attention   3:heads" in lines
 
 
-def test_markup_in_a_name_changes_no_colour(plain):
+def test_markup_in_a_name_changes_no_colour(plain: Result) -> None:
     assert "\x1b[1m" not in printed([replace(plain, student="[bold]x[/]")], color=True).split("x[/]")[0].split("\n")[-1]
 
 
-def test_the_middle_of_a_long_class_is_counted(plain):
+def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
     text = printed([replace(plain, student=f"student-{i:03}") for i in range(200)])
     assert "… 160 more …" in text
     assert text.count("student-") == 40
@@ -69,7 +70,7 @@ def test_the_middle_of_a_long_class_is_counted(plain):
     assert "…" not in printed([replace(plain, student=f"student-{i:03}") for i in range(40)])
 
 
-def test_everything_fits_100_columns(plain):
+def test_everything_fits_100_columns(plain: Result) -> None:
     many = tuple(replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}") for i in range(12))
     text = printed([replace(plain, student="x" * 300, questions=many), plain])
     assert max(len(line) for line in text.splitlines()) <= 100
