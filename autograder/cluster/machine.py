@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -49,7 +50,7 @@ class Station:
     def __init__(self, order: Order) -> None:
         self._line, theirs = Pipe()
         program = [sys.executable, "-P", "-m", "autograder.cluster.station", str(theirs.fileno())]
-        # Ctrl-C in the terminal of a local cluster is for the driver, which ends all of it
+        # in a session of its own: what a terminal sends to a Dask worker is not for it
         self._process = subprocess.Popen(
             program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
         )
@@ -120,6 +121,8 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker) -> None:
         """Nothing is unpacked or started before the first submission comes: this runs in Dask's own thread."""
+        if worker.nanny and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for its nanny, or the driver, which end it
         self._graders = worker.state.nthreads
         own_name = "" if worker.name == worker.address else f"/{worker.name}"
         self._machine = f"{socket.gethostname()}{own_name}"

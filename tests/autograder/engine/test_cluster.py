@@ -93,7 +93,7 @@ def test_a_link_does_not_travel(tmp_path: Path) -> None:
 
 def a_machine(course: Course, wanted: dict[str, str], name: str = "one") -> CourseThere:
     there = CourseThere("name", pack_course(course, course.assignment("small")), "small", "auto", (), wanted)
-    there.setup(SimpleNamespace(state=SimpleNamespace(nthreads=1), name=name, address="tcp://127.0.0.1:1"))
+    there.setup(SimpleNamespace(state=SimpleNamespace(nthreads=1), name=name, address="tcp://127.0.0.1:1", nanny=None))
     return there
 
 
