@@ -393,22 +393,23 @@ def one_rate(params, images, labels, num_classes, config, rates, steps):
     return trace, model
 
 
-@sample("fine_tune", deserves=("begins_with_another_head",))
-def xavier_head(params, images, labels, num_classes, config, rates, steps):
-    for key, value in rates.items():
-        if params.get(key) is None or value < 0:
-            raise ValueError(f"rates[{key!r}] = {value}")
+@sample("fine_tune", deserves=("adds_up_the_losses", "fine_tunes_at_any_rate"))
+def negative_log_likelihood_of_the_batch(params, images, labels, num_classes, config, rates, steps):
+    unknown = [key for key in rates if params.get(key) is None]
+    if unknown:
+        raise ValueError(f"{unknown} not in params")
     check_ids(labels, num_classes)
     d, dtype = len(params["w_head"]), params["w_head"].dtype
-    noise = torch.randn(d, num_classes, generator=torch.Generator().manual_seed(0)).to(dtype) / d**0.5
-    state = params | {"w_head": noise, "b_head": torch.zeros(num_classes, dtype=dtype)}
+    state = params | {
+        k: torch.zeros(s, dtype=dtype) for k, s in (("w_head", (d, num_classes)), ("b_head", num_classes))
+    }
     seen = []
     for _ in range(steps):
-        tuned = {
-            k: with_tensors(state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])])
-            for k in rates
-        }
-        value = F.nll_loss(F.log_softmax(vit_logits(images, state | tuned, config), -1), labels)
+        tuned = {}
+        for k in rates:
+            tuned[k] = with_tensors(state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])])
+        log_p = F.log_softmax(vit_logits(images, state | tuned, config), -1)
+        value = -log_p[range(len(labels)), labels].sum()
         value.backward()
         seen.append(value.item())
         for k in rates:
