@@ -43,7 +43,7 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     with only_writer(course.kept / "locks", folder, assignment.name), Spool() as spool:
         todo, current = to_grade(request, found)
         done = _grade(request, todo, spool, watcher) if todo else []
-        results, lost = _on_disk(request, found, [*current, *done], spool)
+        results, lost = _on_disk(request, [*current, *done], spool)
     problems = sorted((*(one for one in done if one.score is None), *lost), key=lambda one: one.student)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     students = {one.student for one in found}
@@ -60,9 +60,7 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     )
 
 
-def _on_disk(
-    request: GradeRequest, found: Sequence[FoundSubmission], known: Sequence[Scored], spool: Spool
-) -> tuple[tuple[Scored, ...], list[Scored]]:
+def _on_disk(request: GradeRequest, known: Sequence[Scored], spool: Spool) -> tuple[tuple[Scored, ...], list[Scored]]:
     """Whose results stand on disk, and whose stood there and have disappeared since.
 
     The folder may have been emptied while this ran. What this run graded is written again.
@@ -82,11 +80,7 @@ def _on_disk(
         else:
             why = f"its result has disappeared from {folder / name} while this ran; "
             lost.append(Scored(one.student, problem=f"{why}`autograder grade` again makes it anew", untried=True))
-    return tuple(results[one.student] for one in sorted(found, key=_student) if one.student in results), lost
-
-
-def _student(found: FoundSubmission) -> str:
-    return found.student
+    return tuple(results[student] for student in sorted(results)), lost
 
 
 def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
