@@ -1276,7 +1276,7 @@ for step in range(600):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    losses.append(loss.item())
+    losses += [loss.item()]
 learned = with_tensors(learned, [leaf.detach() for leaf in leaves])
 src, mask, targets = pairs(200)
 said = greedy_translate(src, mask, learned, translator, START, END, max_new=7)
@@ -1537,7 +1537,7 @@ for _ in range(250):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    losses.append(loss.item())
+    losses += [loss.item()]
 seeing = with_tensors(seeing, [leaf.detach() for leaf in leaves])
 images, kind = patterns(500)
 seen = vit_logits(images, seeing, eyes).argmax(dim=-1)
