@@ -348,6 +348,8 @@ expect(
 # %% [markdown]
 # ## 4. Batch normalization, and why not
 #
+# ★★☆ · about 25 minutes
+#
 # The older layer of this kind takes its statistics the other way, as on the right of the picture in question 1: **each
 # feature over all tokens of the batch**. With $T$ tokens on all leading axes together:
 #
