@@ -21,8 +21,8 @@ LONG_ENOUGH, MOST_REPEATS, ROUNDS = 0.2, 4096, 3
 class SpeedMeter:
     """Times a submission's function against the baseline. The baseline is timed once, by the first submission."""
 
-    def __init__(self, bench: DeviceHost, test: SpeedTest) -> None:
-        self._bench, self.test = bench, test
+    def __init__(self, device: DeviceHost, test: SpeedTest) -> None:
+        self._device, self.test = device, test
         self._baseline: list[tuple[SpeedCase, Tensor, float]] = []
 
     def measure(self, worker: Worker) -> tuple[Speed, ...]:
@@ -44,13 +44,13 @@ class SpeedMeter:
         return tuple(speeds)
 
     def _student(self, worker: Worker) -> Student:
-        return Student(OneWorker(worker), self._bench.limits.call_seconds, {})
+        return Student(OneWorker(worker), self._device.limits.call_seconds, {})
 
     def _cases(self) -> list[tuple[SpeedCase, Tensor, float]]:
         if not self._baseline:
-            worker = Worker(self._bench.client, self._bench.limits)
+            worker = Worker(self._device.client, self._device.limits)
             try:
-                next(worker.load([(BASELINE, self.test.baseline)], self._bench.limits.cell_seconds, "the baseline"))
+                next(worker.load([(BASELINE, self.test.baseline)], self._device.limits.cell_seconds, "the baseline"))
                 student = self._student(worker)
                 baseline = [(case, *_timed(student, BASELINE, case)) for case in self.test.cases()]
                 if not all(isinstance(result, Tensor) and result.numel() for _, result, _ in baseline):

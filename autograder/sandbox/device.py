@@ -169,28 +169,28 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
         DeviceUnavailable: the walls do not stand, or the device does not work behind them.
     """
     tier = device_tier(isolation)
-    bench = DeviceHost(
+    opened = DeviceHost(
         device, HostProcess(course, tier, extras=("triton on a device",), device=device), device_limits(course.limits)
     )
     try:
-        bench.host.wait_until_ready()
-        fallen = [] if tier == "none" else [wall for wall in probe(course, bench.host) if not wall.stands]
+        opened.host.wait_until_ready()
+        fallen = [] if tier == "none" else [wall for wall in probe(course, opened.host) if not wall.stands]
         if fallen:
             raise DeviceUnavailable(f"the wall against {fallen[0].name!r} falls with a GPU ({fallen[0].detail})")
-        _run_a_kernel(bench)
+        _run_a_kernel(opened)
     except (IsolationUnavailable, HostFailed) as error:
-        bench.host.close()
+        opened.host.close()
         raise DeviceUnavailable(
             f"no GPU can be used behind the walls of {tier} here: {error}. `autograder doctor` says more; "
             "without `--device` kernels run in the interpreter"
         ) from error
     except BaseException:
-        bench.host.close()
+        opened.host.close()
         raise
-    return bench
+    return opened
 
 
-def _run_a_kernel(bench: DeviceHost) -> None:
+def _run_a_kernel(opened: DeviceHost) -> None:
     """One small kernel in a worker, before any student's.
 
     Raises:
@@ -199,18 +199,18 @@ def _run_a_kernel(bench: DeviceHost) -> None:
     from autograder.sandbox.student import OneWorker, Student
     from autograder.sandbox.worker import Worker
 
-    worker = Worker(bench.client, bench.limits)
+    worker = Worker(opened.client, opened.limits)
     try:
         cell = ("device-probe", _PROBE.read_text(encoding="utf-8"))
-        loaded = next(worker.load([cell], bench.limits.cell_seconds, "the probe")).header
+        loaded = next(worker.load([cell], opened.limits.cell_seconds, "the probe")).header
         if loaded.get("ok") is not True:
             raise DeviceUnavailable(f"the probe of the GPU does not load: {loaded.get('error')}")
-        student = Student(OneWorker(worker), bench.limits.call_seconds, {})
-        total = student.twice_the_sum(bench.device.name)
+        student = Student(OneWorker(worker), opened.limits.call_seconds, {})
+        total = student.twice_the_sum(opened.device.name)
         if total != 2 * sum(range(100)):
-            raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {bench.device.what}, and not 9900")
+            raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900")
     except StudentFault as fault:
-        raise DeviceUnavailable(f"{bench.device.what} does not work behind the walls: {fault}") from fault
+        raise DeviceUnavailable(f"{opened.device.what} does not work behind the walls: {fault}") from fault
     finally:
         worker.kill()
 
