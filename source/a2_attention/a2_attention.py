@@ -815,8 +815,8 @@ plt.show()
 # sequences" and "Expensive". Three layers, each from $n$ tokens of width $d$ to $n$ tokens of width $d$, none of which
 # looks ahead. The *last* output is the one that should know all $n$ tokens.
 #
-# * **recurrence**: question 1 with $D = H = d$. Each token is multiplied by $w_x$, each state by $w_h$. *
-#   **convolution** of width $k$: each token and the $k - 1$ tokens before it are multiplied by a matrix `[d, d]` each,
+# * **recurrence**: question 1 with $D = H = d$. Each token is multiplied by $w_x$, each state by $w_h$.
+# * **convolution** of width $k$: each token and the $k - 1$ tokens before it are multiplied by a matrix `[d, d]` each,
 #   and added up. (Before the first token stand zeros, and they are multiplied like the others.)
 # * **attention**: question 7 with $n$ queries, keys and values of width $d$, which are given. (A mask hides what comes
 #   later; the products are made in full all the same.)
