@@ -7,14 +7,14 @@ def inputs(b=2, t=5, s=3, h=4, a=7):
     return [randn(b, s), randn(b, t, h), randn(s, a), randn(h, a), randn(a)]
 
 
-@points(2.5)
+@points(3)
 def test_scores_are_v_times_the_tanh_of_the_sum(student, reference):
     """Check the order of the steps: both projections, their sum, tanh, and v at the very end."""
     arguments = inputs()
     assert_close(call_twice(student.additive_scores, *arguments), reference.additive_scores(*arguments))
 
 
-@points(1)
+@points(1.5)
 def test_as_many_sentences_as_positions(student, reference):
     """With B = T the state of sentence j can meet position j instead of sentence j, without any error."""
     arguments = inputs(b=4, t=4)

@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 
-@points(2)
+@points(2.5)
 def test_every_query_mixes_the_values(student, reference):
     """Sizes are all different: [..., N_q, N_k] weights times [..., N_k, d_v] values."""
     q, k, v = randn(2, 5, 7), randn(2, 6, 7), randn(2, 6, 3)
@@ -23,7 +23,7 @@ def test_every_query_mixes_the_values(student, reference):
     assert_close(out, reference.scaled_dot_product_attention(q, k, v))
 
 
-@points(0.5)
+@points(1)
 def test_sizes_that_all_coincide(student, reference):
     """B = N_q = N_k = d = d_v: only the values tell keys from values and rows from columns."""
     q, k, v = randn(3, 3, 3), randn(3, 3, 3), randn(3, 3, 3)

@@ -64,7 +64,7 @@ def test_a_step_does_not_see_its_own_word(student):
     assert steps == [3, 4, 5], f"Changing the word y_2 changes the steps {steps} (counted from 1)."
 
 
-@points(1.5)
+@points(1)
 def test_the_first_step_reads_zeros(student, reference):
     """There is no word before the first: its input is zeros, not the first word and not the last one."""
     states, s0, targets, params = inputs(ty=3)
@@ -73,7 +73,7 @@ def test_the_first_step_reads_zeros(student, reference):
     assert_values(first, nothing, "the first hidden state")
 
 
-@points(1.5)
+@points(1)
 def test_the_order_of_the_source_states_does_not_matter(student, reference):
     """Attention sees a set: shuffle the encoder states, and the weights are shuffled with them, the hidden states stay.
     Does your decoder use one particular state, such as the last?"""
