@@ -170,8 +170,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
     plant()
     undisturbed = peek()
     plant()
-    text = student.generate(params, zeros(2, 1).long(), 3, settings)
+    text = student.generate(params, tensor([[1], [2]]), 3, settings)
     assert_equal(list(text.shape), [2, 4], what="the shape")
+    assert_equal(text[:, 0].tolist(), [1, 2], what="the prompt")
     assert peek() == undisturbed, "After generate the global random state is another one."
 
 
