@@ -99,7 +99,7 @@ def test_all_broken_assignments_are_named(two):
 def test_releasing_says_where_it_went(course, tmp_path):
     build_command(course, ["tiny"], check=False)
     target = tmp_path / "tiny.zip"
-    assert release_command(course, "tiny", target) == [f"tiny: 3 files in {target}"]
+    assert release_command(course, "tiny", target) == [f"tiny: 5 files in {target}"]
     assert target.exists()
 
 
