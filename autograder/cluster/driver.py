@@ -209,7 +209,7 @@ class _Run:
                 self._tries[one.number] += 1
         self._unfit &= self._machines.keys()
         if self._machines and self._unfit == self._machines.keys() and not self._flying:
-            why = "; ".join(f"{machine}: {reason}" for machine, reason in self._refused.items())
+            why = "; ".join(f"{machine}: {reason}" for machine, reason in sorted(self._refused.items()))
             raise ClusterUnavailable(f"no machine of the cluster can grade: {why}; what was graded is safe")
         if not self._machines and not self._told_to_wait:
             self._told_to_wait = True
@@ -246,20 +246,21 @@ class _Run:
 
     def _take_in(self) -> Iterator[tuple[Ended[FoundSubmission], str]]:
         """What has come, after a short while at most."""
-        keys = set()
+        keys = []
         with contextlib.suppress(queue.Empty):
-            keys.add(self._landed.get(timeout=TICK))
+            keys.append(self._landed.get(timeout=TICK))
             while True:
-                keys.add(self._landed.get_nowait())
-        landed = {key: self._flying[key] for key in keys & self._flying.keys()}
+                keys.append(self._landed.get_nowait())
+        landed = {key: self._flying[key] for key in keys if key in self._flying}
         finished = {key: one for key, one in landed.items() if one.future.status == "finished"}
         replies = self._client.gather([one.future for one in finished.values()], errors="skip") if finished else []
         if len(replies) < len(finished):
             raise OSError("an answer was lost on its way")
         for key, reply in zip(finished, replies, strict=True):
             yield from self._replied(self._flying.pop(key), reply)
-        for key in landed.keys() - finished.keys():
-            self._failed(self._flying.pop(key))
+        for key in landed:
+            if key not in finished:
+                self._failed(self._flying.pop(key))
 
     def _replied(self, one: _Flying, reply: Reply) -> Iterator[tuple[Ended[FoundSubmission], str]]:
         if reply.answer is not None:
