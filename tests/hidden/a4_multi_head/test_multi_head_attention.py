@@ -53,7 +53,8 @@ def test_every_head_attends_on_its_own(student):
     """The answer is compared with a plain loop: one attention a head, on that head's columns of the projections."""
     x, weights = randn(2, 5, 21), _weights(21, 3, 7)
     weights = (0.2 * weights[0], 0.2 * weights[1], weights[2], weights[3])
-    assert_close(student.multi_head_attention(x, *weights, 3), _slow(x, *weights, 3))
+    # a softmax in float32 is right, and off by 1e-6 where the numbers are large
+    assert_close(student.multi_head_attention(x, *weights, 3), _slow(x, *weights, 3), atol=1e-5)
 
 
 @points(1)
