@@ -296,13 +296,7 @@ def main() -> None:
     rows = {fault: Row(fault) for fault in FAULTS}
     with tempfile.TemporaryDirectory(prefix="cluster-faults-") as folder:
         course = SmallCourse(Path(folder) / "course", "small")
-        course.root.mkdir()
-        course.write()
-        out = course.root / "undisturbed"
-        course.grade(out).communicate()
-        right = course.results(out)
-        if len(right) != len(CLASS):
-            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(CLASS)}")
+        right = course.undisturbed(CLASS)
         cluster = Cluster(course, free_port())
         try:
             for number in range(options.runs):

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,17 @@ class ScratchCourse:
 
     def results(self, out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in (out / self.assignment).glob("*.json")}
+
+    def undisturbed(self, students: Sequence[str]) -> dict[str, bytes]:
+        """Write it, and grade its students while nothing goes wrong: the results that count as right."""
+        self.root.mkdir()
+        self.write()
+        out = self.root / "undisturbed"
+        self.grade(out).communicate()
+        right = self.results(out)
+        if len(right) != len(students):
+            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(students)}")
+        return right
 
 
 # processes
@@ -313,13 +324,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         course = ScratchCourse(Path(folder) / "course")
-        course.root.mkdir()
-        course.write()
-        out = course.root / "undisturbed"
-        course.grade(out).communicate()
-        right = course.results(out)
-        if len(right) != len(CLASS):
-            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(CLASS)}")
+        right = course.undisturbed(CLASS)
         rows = kill_at_random(course, right, options.kills, options.seed)
         if not options.only_kills:
             rows += [fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)]

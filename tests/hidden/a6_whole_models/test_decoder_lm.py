@@ -16,6 +16,8 @@ from autograder.suite import (
     zeros,
 )
 
+from .models import shaken
+
 pytestmark = [
     forbid("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention"),
 ]
@@ -28,8 +30,7 @@ def _model(reference, v=11, d=6, layers=2, heads=2, d_head=5, context=9, tied=Fa
         num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
     )  # fmt: skip
     params = reference.random_lm(settings)
-    shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), settings
+    return shaken(reference, params, 0.4), settings
 
 
 @points(1.5)

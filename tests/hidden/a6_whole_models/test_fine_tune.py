@@ -18,6 +18,8 @@ from autograder.suite import (
     uses,
 )
 
+from .models import shaken
+
 pytestmark = [uses("vit_logits")]
 
 HEAD = {"w_head": 0.5, "b_head": 0.25}
@@ -32,9 +34,9 @@ def _task(reference, layers=1, patch=2):
         patch=patch,
     )  # fmt: skip
     params = reference.random_vit(settings, 1, 4, 5)
-    shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
+    params = shaken(reference, params, 0.4)
     images = randn(4, 1, 2 * patch, 2 * patch).transpose(2, 3)
-    return reference.with_tensors(params, shaken), images, randint(0, 3, (4,)), 3, settings
+    return params, images, randint(0, 3, (4,)), 3, settings
 
 
 def _tuned(student, reference, *arguments):

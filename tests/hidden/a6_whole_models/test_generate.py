@@ -15,11 +15,12 @@ from autograder.suite import (
     ones,
     points,
     randint,
-    randn,
     tensor,
     uses,
     zeros,
 )
+
+from .models import shaken
 
 pytestmark = [uses("decoder_lm", "filtered_probabilities")]
 
@@ -65,8 +66,7 @@ def _random(reference, context=50):
     """A model with two blocks whose greedy texts differ between rows and do not repeat themselves."""
     settings = _settings(13, 6, layers=2, context=context)
     params = reference.random_lm(settings)
-    shaken = [t.double() + 0.5 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), settings
+    return shaken(reference, params, 0.5), settings
 
 
 @points(1)

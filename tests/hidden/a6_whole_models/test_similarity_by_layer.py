@@ -2,7 +2,9 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, config, ones, points, randn, tensor
+from autograder.suite import assert_close, assert_refused, call_twice, config, ones, points, tensor
+
+from .models import shaken
 
 
 def _model(reference, layers=3):
@@ -11,8 +13,7 @@ def _model(reference, layers=3):
         num_encoder_layers=0, tied=True, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
     )  # fmt: skip
     params = reference.random_lm(settings)
-    shaken = [t.double() + 0.4 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), settings
+    return shaken(reference, params, 0.4), settings
 
 
 def _assert_depths(answer, number):

@@ -10,9 +10,10 @@ from autograder.suite import (
     config,
     points,
     randint,
-    randn,
     uses,
 )
+
+from .models import shaken
 
 pytestmark = [uses("decoder_lm", "lm_loss")]
 
@@ -23,8 +24,7 @@ def _model(reference, layers=1, tied=True):
         num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
     )  # fmt: skip
     params = reference.random_lm(settings)
-    shaken = [t.double() + 0.3 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), settings
+    return shaken(reference, params, 0.3), settings
 
 
 def _step(student, params, ids, settings, lr):

@@ -4,6 +4,8 @@ import torch
 
 from autograder.suite import assert_close, assert_refused, assert_varies, call_twice, config, points, randn, uses, zeros
 
+from .models import shaken
+
 pytestmark = [uses("patchify")]
 
 
@@ -14,8 +16,7 @@ def _model(reference, layers=2, d=7, num_patches=6, channels=3, patch=2, classes
         patch=patch,
     )  # fmt: skip
     params = reference.random_vit(settings, channels, num_patches, classes)
-    shaken = [t.double() + 0.5 * randn(*t.shape) for t in reference.list_tensors(params)]
-    return reference.with_tensors(params, shaken), settings
+    return shaken(reference, params, 0.5), settings
 
 
 @points(1.5)
