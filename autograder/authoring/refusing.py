@@ -21,11 +21,11 @@ class _Refusal(TorchFunctionMode):
 
     def replaced(self, path):  # type: ignore[no-untyped-def]  # as above
         """What makes torch.<path> refuse while it is entered: not every function of torch asks a mode."""
-        return mock.patch(f"torch.{path}", side_effect=lambda *args, **kwargs: self.refuse(path))  # type: ignore[no-untyped-call]
+        return mock.patch(f"torch.{path}", side_effect=lambda *args, **kwargs: self.refuse(path))
 
     def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as above
         name = getattr(function, "__name__", "").strip("_")
-        self.refuse(name.removeprefix("native_").removeprefix("special_"))  # type: ignore[no-untyped-call]
+        self.refuse(name.removeprefix("native_").removeprefix("special_"))
         return function(*args, **(kwargs or {}))
 
 
@@ -34,13 +34,13 @@ def refusing(function, *names):  # type: ignore[no-untyped-def]  # students read
 
     @functools.wraps(function)
     def refuses(*args, **kwargs):  # type: ignore[no-untyped-def]  # students read this: no annotations
-        refusal = _Refusal(names)  # type: ignore[no-untyped-call]
+        refusal = _Refusal(names)
         hook = torch.nn.modules.module.register_module_forward_pre_hook(
-            lambda module, inputs: refusal.refuse(type(module).__name__)  # type: ignore[no-untyped-call]
+            lambda module, inputs: refusal.refuse(type(module).__name__)
         )
         with refusal, contextlib.ExitStack() as replacements:
             for path in filter(lambda name: "." in name, names):
-                replacements.enter_context(refusal.replaced(path))  # type: ignore[no-untyped-call]
+                replacements.enter_context(refusal.replaced(path))
             try:
                 return function(*args, **kwargs)
             finally:

@@ -13,9 +13,6 @@ from autograder.course import Assignment, Course, load_course
 
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
-    (tmp_path / "course.toml").write_text(
-        '[course]\nname = "Small Course"\n[totals]\nassignment_points = 0\n', encoding="utf-8"
-    )
     write_assignment(tmp_path, "tiny", TINY, SUITE)
     return load_course(tmp_path)
 

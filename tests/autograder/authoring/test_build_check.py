@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tiny_course import TINY
 
 from autograder.authoring import check
-from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.check import check_assignment, file_problems, leak_problems, run_problems
 from autograder.authoring.execute import CellError
+from autograder.course import Assignment, Course
 from autograder.errors import StaleBuild
 
 
-def build(course, tiny, asked, text=TINY):
+def build(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str = TINY) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
     built = build_assignment(course, tiny, asked)
     write_build(tiny, built)
@@ -20,10 +23,10 @@ def build(course, tiny, asked, text=TINY):
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Say what the kernel reports, in place of running one (test_notebook_runs.py runs one)."""
 
-    def report(*errors):
+    def report(*errors: CellError) -> None:
         monkeypatch.setattr(check, "execute_notebook", lambda notebook, files, seconds: errors)
 
     return report
@@ -34,11 +37,13 @@ GIVEN, CHECK, DEMO = 1, 4, 7
 STUB = "double: write your answer here"
 
 
-def problems_of_the_release(built):
+def problems_of_the_release(built: BuiltNotebooks) -> list[str]:
     return run_problems("the release", built.release_bytes, built, 1.0, stubs=True)
 
 
-def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, asked, run):
+def test_a_sound_assignment_passes_and_nothing_is_written(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+) -> None:
     built = build(course, tiny, asked)
     run()
     before = {path: path.stat().st_mtime_ns for path in course.root.rglob("*")}
@@ -46,7 +51,9 @@ def test_a_sound_assignment_passes_and_nothing_is_written(course, tiny, asked, r
     assert {path: path.stat().st_mtime_ns for path in course.root.rglob("*")} == before
 
 
-def test_all_problems_are_listed_at_once(course, tiny, asked, run):
+def test_all_problems_are_listed_at_once(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+) -> None:
     build(course, tiny, asked)
     tiny.solution.unlink()
     tiny.release.write_text("<svg/>")
@@ -63,7 +70,7 @@ def test_all_problems_are_listed_at_once(course, tiny, asked, run):
     ]
 
 
-def test_stale_and_missing_files_are_named(course, tiny, asked):
+def test_stale_and_missing_files_are_named(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
     built = build(course, tiny, asked)
     assert file_problems(tiny, built) == []
     (tiny.release.parent / "figures" / "line.svg").write_text("<svg></svg>")
@@ -77,7 +84,9 @@ def test_stale_and_missing_files_are_named(course, tiny, asked):
     ]
 
 
-def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, asked):
+def test_a_release_edited_by_hand_is_searched_for_leaks_too(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     built = build(course, tiny, asked)
     tiny.release.write_bytes(built.solution_bytes)
     assert leak_problems(tiny, built) == [
@@ -100,12 +109,16 @@ def test_a_release_edited_by_hand_is_searched_for_leaks_too(course, tiny, asked)
         ),
     ],
 )
-def test_a_cell_may_fail_because_it_calls_a_stub(course, tiny, asked, run, error):
+def test_a_cell_may_fail_because_it_calls_a_stub(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None], error: CellError
+) -> None:
     run(error)
     assert problems_of_the_release(build(course, tiny, asked)) == []
 
 
-def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, asked, run):
+def test_a_cell_may_miss_what_a_failed_cell_would_have_made(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+) -> None:
     built = build(course, tiny, asked, TINY + '\n# %% demo="after"\nprint(shown, shwon)\n')
     stub, after = CellError(DEMO, "NotImplementedError", STUB, ""), 9
     run(stub, CellError(after, "NameError", "name 'shown' is not defined", ""))
@@ -137,12 +150,16 @@ def test_a_cell_may_miss_what_a_failed_cell_would_have_made(course, tiny, asked,
         ),
     ],
 )
-def test_a_cell_may_not_fail_by_itself(course, tiny, asked, run, error, problem):
+def test_a_cell_may_not_fail_by_itself(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None], error: CellError, problem: str
+) -> None:
     run(error)
     assert problems_of_the_release(build(course, tiny, asked)) == [f"the release does not run: {problem}"]
 
 
-def test_the_answer_key_may_not_call_a_stub(course, tiny, asked, run):
+def test_the_answer_key_may_not_call_a_stub(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None]
+) -> None:
     built = build(course, tiny, asked)
     run(CellError(CHECK, "NotImplementedError", STUB, ""))
     assert run_problems("the answer key", built.solution_bytes, built, 1.0, stubs=False) == [

@@ -27,7 +27,7 @@ from autograder.authoring.expect import expect
 )
 def test_what_differs_is_named(actual: Any, expected: Any, problem: str) -> None:
     with pytest.raises(AssertionError, match=problem):
-        expect(actual, expected, hint="Look.")  # type: ignore[no-untyped-call]
+        expect(actual, expected, hint="Look.")
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_what_differs_is_named(actual: Any, expected: Any, problem: str) -> None
     ],
 )
 def test_what_a_suite_accepts_is_as_expected(actual: Any, expected: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    expect(actual, expected)  # type: ignore[no-untyped-call]
+    expect(actual, expected)
     assert capsys.readouterr().out == "as expected\n"

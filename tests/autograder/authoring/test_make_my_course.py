@@ -120,9 +120,7 @@ def test_what_fits(theirs: str, yours: str, fits: bool) -> None:
     assert make_my_course._fits(one, other) is fits
 
 
-def test_without_metadata_a_name_is_the_first_notebooks(
-    folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_metadata_a_name_is_the_first_notebooks(folder: Path, write: Callable[..., str]) -> None:
     first = [cell for cell in FIRST if cell[0] in ("given", "question")] + [FIRST[2]]
     paths = [write("first.ipynb", first, metadata=False), write("second.ipynb", SECOND, metadata=False)]
     assert make_my_course.main(paths) == 0

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from tiny_course import TINY
 
-from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.check import check_assignment, run_problems
 from autograder.authoring.execute import execute_notebook
+from autograder.course import Assignment, Course
 
 
-def build(course, tiny, asked, text):
+def build(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
     return build_assignment(course, tiny, asked)
 
 
-def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(course, tiny, asked, monkeypatch, tmp_path, capfd):
+def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
+    course: Course,
+    tiny: Assignment,
+    asked: dict[str, Asked],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -32,7 +43,7 @@ def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(course, tiny, asked
     assert capfd.readouterr() == ("", "")
 
 
-def test_every_cell_that_fails_by_itself_is_named(course, tiny, asked):
+def test_every_cell_that_fails_by_itself_is_named(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
     text = TINY.replace("import math\n", "import math\nimport no_such_module\n")
     text += '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="wrapped"\ntry:\n    half(1)\n'
     text += 'except NotImplementedError as e:\n    raise RuntimeError("the kernel failed") from e\n'
@@ -45,13 +56,13 @@ def test_every_cell_that_fails_by_itself_is_named(course, tiny, asked):
     ]
 
 
-def test_a_cell_that_takes_too_long_ends_the_run(course, tiny, asked):
+def test_a_cell_that_takes_too_long_ends_the_run(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
     built = build(course, tiny, asked, TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)"))
     (error,) = execute_notebook(built.solution_bytes, built.files, cell_seconds=4.0)
     assert (error.cell, error.name, error.message) == (7, "Timeout", "took longer than 4 seconds")
 
 
-def test_a_kernel_that_dies_ends_the_run(course, tiny, asked):
+def test_a_kernel_that_dies_ends_the_run(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
     built = build(course, tiny, asked, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)"))
     (error,) = execute_notebook(built.solution_bytes, built.files)
     assert (error.cell, error.name, error.message) == (7, "KernelDied", "the kernel died")

@@ -12,24 +12,24 @@ TWO = "class A:\n    def f(self):\n        ### BEGIN SOLUTION\n        return 1\
 )
 
 
-def test_every_region_becomes_the_stub_at_its_own_indentation():
+def test_every_region_becomes_the_stub_at_its_own_indentation() -> None:
     assert regions.stubbed(TWO, "raise E") == (
         "class A:\n    def f(self):\n        raise E\n\n    def g(self):\n        x = 2\n        raise E"
     )
 
 
-def test_the_answer_key_loses_the_markers_only():
+def test_the_answer_key_loses_the_markers_only() -> None:
     assert regions.complete(TWO) == (
         "class A:\n    def f(self):\n        return 1\n\n"
         "    def g(self):\n        x = 2\n        x += 1\n        return x"
     )
 
 
-def test_answers_are_the_lines_between_the_markers():
+def test_answers_are_the_lines_between_the_markers() -> None:
     assert regions.answers(TWO) == ["        return 1", "        x += 1", "        return x"]
 
 
-def test_the_stub_names_its_question():
+def test_the_stub_names_its_question() -> None:
     stub = regions.question_stub("softmax")
     assert stub == 'raise NotImplementedError("softmax: write your answer here")'
     assert regions.is_stub_message("softmax: write your answer here")
@@ -71,11 +71,11 @@ def test_the_stub_names_its_question():
         ),
     ],
 )
-def test_markers_that_do_not_pair_up_are_refused(source, line, message):
+def test_markers_that_do_not_pair_up_are_refused(source: str, line: int, message: str) -> None:
     with pytest.raises(regions.RegionError) as caught:
         regions.check_regions(source)
     assert (caught.value.line, str(caught.value)) == (line, message)
 
 
-def test_prose_about_solutions_is_no_marker():
+def test_prose_about_solutions_is_no_marker() -> None:
     regions.check_regions("In the end solutions differ: we begin, solution by solution.")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tiny_course import SUITE, TINY, write_assignment
 
-from autograder.authoring.build import build_assignment, write_build
+from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.release import release
 from autograder.cli import main
+from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
+
+Put = Callable[[Path], list[str]]
 
 
 @pytest.fixture
-def built(course, tiny, asked):
+def built(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> BuiltNotebooks:
     (tiny.source.parent / "data").mkdir()
     (tiny.source.parent / "data" / "numbers.csv").write_text("1,2")
     built = build_assignment(course, tiny, asked)
@@ -25,19 +30,25 @@ def built(course, tiny, asked):
 
 
 @pytest.fixture
-def target(tmp_path):
+def put(course: Course, tiny: Assignment, asked: dict[str, Asked], built: BuiltNotebooks) -> Put:
+    """Release it there; the names of what lies there then."""
+    return lambda to: release(course, tiny, asked, to)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
     return tmp_path / "out" / "tiny"
 
 
 NAMES = ["README.md", "check.py", "data/numbers.csv", "figures/line.svg", "tiny.cells.json", "tiny.ipynb"]
 
 
-def inside(folder):
+def inside(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, asked, built, target):
-    assert release(course, tiny, asked, target) == NAMES
+def test_a_folder_holds_the_notebook_its_files_and_a_readme(built: BuiltNotebooks, put: Put, target: Path) -> None:
+    assert put(target) == NAMES
     assert inside(target) == NAMES
     assert (target / "tiny.ipynb").read_bytes() == built.release_bytes
     readme = (target / "README.md").read_text()
@@ -46,43 +57,48 @@ def test_a_folder_holds_the_notebook_its_files_and_a_readme(course, tiny, asked,
     assert [path.name for path in target.parent.iterdir()] == ["tiny"]
 
 
-def test_a_zip_holds_the_same_in_a_folder_of_its_name(course, tiny, asked, built, target):
-    release(course, tiny, asked, target)
+def test_a_zip_holds_the_same_in_a_folder_of_its_name(put: Put, target: Path) -> None:
+    put(target)
     packed = target.with_suffix(".zip")
-    assert release(course, tiny, asked, packed) == NAMES
+    assert put(packed) == NAMES
     with zipfile.ZipFile(packed) as archive:
         assert archive.namelist() == [f"tiny/{name}" for name in NAMES]
         assert all(archive.read(f"tiny/{name}") == (target / name).read_bytes() for name in NAMES)
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_packing_twice_gives_the_same_bytes(course, tiny, asked, built, target):
+def test_packing_twice_gives_the_same_bytes(put: Put, target: Path) -> None:
     one, two = target.with_name("one.zip"), target.with_name("two.zip")
-    release(course, tiny, asked, one)
-    release(course, tiny, asked, two)
+    put(one)
+    put(two)
     assert one.read_bytes() == two.read_bytes()
 
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])
-def test_an_older_release_is_replaced(course, tiny, asked, built, target, suffix):
+def test_an_older_release_is_replaced(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], put: Put, target: Path, suffix: str
+) -> None:
     target = target.with_name(f"tiny{suffix}")
-    release(course, tiny, asked, target)
+    put(target)
     (tiny.source.parent / "data" / "numbers.csv").unlink()
     write_build(tiny, build_assignment(course, tiny, asked))
     without_data = [name for name in NAMES if not name.startswith("data/")]
-    assert release(course, tiny, asked, target) == without_data
-    if not suffix:
+    assert put(target) == without_data
+    if suffix:
+        with zipfile.ZipFile(target) as archive:
+            assert archive.namelist() == [f"tiny/{name}" for name in without_data]
+    else:
         assert inside(target) == without_data
 
 
-def test_an_empty_folder_may_be_used(course, tiny, asked, built, target):
+def test_an_empty_folder_may_be_used(put: Put, target: Path) -> None:
     target.mkdir(parents=True)
-    release(course, tiny, asked, target)
+    put(target)
     assert inside(target) == NAMES
 
 
-def test_the_table_of_cells_has_names_and_hashes_alone(course, tiny, asked, built, target):
-    release(course, tiny, asked, target)
+def test_the_table_of_cells_has_names_and_hashes_alone(course: Course, put: Put, target: Path) -> None:
+    put(target)
     table = json.loads((target / "tiny.cells.json").read_text())
     cells = table["cells"]
     assert [cell["id"] for cell in cells] == ["given_imports", "double", "check_double_1", "check_double", "half",
@@ -93,22 +109,24 @@ def test_the_table_of_cells_has_names_and_hashes_alone(course, tiny, asked, buil
     assert table["notebook_mb"] == course.limits.notebook_mb
 
 
-def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course, tiny, asked, built, target):
+def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course: Course, put: Put, target: Path) -> None:
     write_assignment(course.root, "a_first", TINY, SUITE)
-    release(course, tiny, asked, target)
+    put(target)
     text = (target / "make_my_course.py").read_text()
     assert "\nfrom check import " in text
     assert "autograder" not in text
 
 
-def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(course, tiny, asked, built, target):
+def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(tiny: Assignment, put: Put, target: Path) -> None:
     (tiny.suite / "check.py").write_text("# what the suite's tests share\n")
     with pytest.raises(StaleBuild, match=r"check\.py of the hidden suite goes out with the release"):
-        release(course, tiny, asked, target)
+        put(target)
 
 
-def test_a_template_of_github_has_the_programs_too(course, tiny, asked, built, target, monkeypatch):
-    release(course, tiny, asked, target)
+def test_a_template_of_github_has_the_programs_too(
+    course: Course, put: Put, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(target)
     monkeypatch.chdir(course.root)
     done = CliRunner().invoke(main, ["bundle", "tiny", "--for", "github", "--to", "classroom"])
     assert done.exit_code == 0, done.output
@@ -116,11 +134,11 @@ def test_a_template_of_github_has_the_programs_too(course, tiny, asked, built, t
         assert (course.root / "classroom" / name).read_bytes() == (target / name).read_bytes()
 
 
-def test_another_folder_is_left_alone(course, tiny, asked, built, target):
+def test_another_folder_is_left_alone(put: Put, target: Path) -> None:
     target.mkdir(parents=True)
     (target / "thesis.tex").write_text("mine")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, asked, target)
+        put(target)
     assert str(caught.value) == (
         f"{target} is there and is not a release of tiny: choose another place, or remove it first"
     )
@@ -128,11 +146,11 @@ def test_another_folder_is_left_alone(course, tiny, asked, built, target):
 
 
 @pytest.mark.parametrize("name", ["tiny.ipynb", "notes.txt"])
-def test_work_done_in_a_release_is_left_alone(course, tiny, asked, built, target, name):
-    release(course, tiny, asked, target)
+def test_work_done_in_a_release_is_left_alone(put: Put, target: Path, name: str) -> None:
+    put(target)
     (target / name).write_text("my answers")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, asked, target)
+        put(target)
     assert str(caught.value) == f"{target} is a release of tiny in which somebody has worked: choose another place"
     assert (target / name).read_text() == "my answers"
 
@@ -144,20 +162,20 @@ def test_work_done_in_a_release_is_left_alone(course, tiny, asked, built, target
         ("notes.txt", "is a file: name a folder, or a file that ends in .zip"),
     ],
 )
-def test_another_file_is_left_alone(course, tiny, asked, built, target, name, reason):
+def test_another_file_is_left_alone(put: Put, target: Path, name: str, reason: str) -> None:
     target.parent.mkdir()
     file = target.with_name(name)
     file.write_text("mine")
     with pytest.raises(KitError) as caught:
-        release(course, tiny, asked, file)
+        put(file)
     assert str(caught.value) == f"{file} {reason}"
     assert file.read_text() == "mine"
 
 
-def test_a_stale_build_is_not_released(course, tiny, asked, built, target):
+def test_a_stale_build_is_not_released(tiny: Assignment, built: BuiltNotebooks, put: Put, target: Path) -> None:
     tiny.release.write_bytes(built.solution_bytes)
     with pytest.raises(StaleBuild) as caught:
-        release(course, tiny, asked, target)
+        put(target)
     lines = str(caught.value).split("\n")
     assert lines[:2] == [
         "tiny is not ready to be released",

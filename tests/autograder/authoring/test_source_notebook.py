@@ -8,19 +8,20 @@ from dataclasses import replace
 import pytest
 from tiny_course import HEADER, TINY
 
-from autograder.authoring.source import expect_text, read_source
+from autograder.authoring.source import SourceNotebook, expect_text, read_source
+from autograder.course import Assignment
 from autograder.errors import BadSource
 
 QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
 """Stands at line 8 of a source that begins with HEADER: HEADER is six lines and an empty one."""
 
 
-def read(tiny, text):
+def read(tiny: Assignment, text: str) -> SourceNotebook:
     tiny.source.write_text(text, encoding="utf-8")
     return read_source(tiny)
 
 
-def test_every_cell_becomes_a_record_in_order(tiny):
+def test_every_cell_becomes_a_record_in_order(tiny: Assignment) -> None:
     notebook = read_source(tiny)
     assert [(cell.kind, cell.name, cell.points) for cell in notebook.cells] == [
         ("text", "", 0.0),
@@ -36,17 +37,17 @@ def test_every_cell_becomes_a_record_in_order(tiny):
     assert notebook.cells[3].source == "assert double(3) == 6"
 
 
-def test_an_assignments_name_that_would_fail_later_is_refused_at_once(tiny):
+def test_an_assignments_name_that_would_fail_later_is_refused_at_once(tiny: Assignment) -> None:
     with pytest.raises(BadSource, match=r"an assignment cannot be called 'hw1\(a\)'"):
         read_source(replace(tiny, name="hw1(a)"))
 
 
-def test_a_record_knows_its_line(tiny):
+def test_a_record_knows_its_line(tiny: Assignment) -> None:
     line = TINY.split("\n").index('# %% question="half"') + 1
     assert read_source(tiny).of_kind("question")[1].place == f"source/tiny/tiny.py:{line}"
 
 
-def test_the_import_of_expect_becomes_the_function_itself(tiny):
+def test_the_import_of_expect_becomes_the_function_itself(tiny: Assignment) -> None:
     given = '# %% given="expect"\nfrom autograder.authoring.expect import expect\n\n'
     cell = read(tiny, HEADER + given + QUESTION).cells[0]
     lines = cell.source.split("\n")
@@ -56,12 +57,12 @@ def test_the_import_of_expect_becomes_the_function_itself(tiny):
     assert "autograder" not in cell.source
 
 
-def test_other_lines_of_that_cell_are_kept(tiny):
+def test_other_lines_of_that_cell_are_kept(tiny: Assignment) -> None:
     given = '# %% given="expect"\nimport math\nfrom autograder.authoring.expect import expect  # ours\n\n'
     assert read(tiny, HEADER + given + QUESTION).cells[0].source == f"import math\n\n\n{expect_text()}"
 
 
-def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny):
+def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny: Assignment) -> None:
     given = '# %% given="strict"\nfrom autograder.worker.strict_triton import trace\n\n'
     source = read(tiny, HEADER + given + QUESTION).cells[0].source
     names = {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
@@ -72,12 +73,12 @@ def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny):
     assert [name for name in bound if name and bound.count(name) > 1] == []  # files share one namespace there
 
 
-def test_magics_are_no_syntax_errors(tiny):
+def test_magics_are_no_syntax_errors(tiny: Assignment) -> None:
     demo = '# %% demo="plot"\n# %matplotlib inline\n# !ls\nprint(f(1))\n'
     assert read(tiny, HEADER + QUESTION + demo).cells[1].source == "%matplotlib inline\n!ls\nprint(f(1))"
 
 
-def test_a_marker_inside_a_string_costs_the_line_numbers_only(tiny):
+def test_a_marker_inside_a_string_costs_the_line_numbers_only(tiny: Assignment) -> None:
     bad = '# %% demo="d"\ntext = """\n# %% not a cell\n"""\n\n# %% demo="d"\n1\n'
     with pytest.raises(BadSource) as caught:
         read(tiny, HEADER + QUESTION + bad)
@@ -198,18 +199,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("cell", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_built_is_refused_by_line(tiny, cell, message):
+def test_what_cannot_be_built_is_refused_by_line(tiny: Assignment, cell: str, message: str) -> None:
     with pytest.raises(BadSource) as caught:
         read(tiny, HEADER + QUESTION + "\n" + cell)
     assert str(caught.value) == "source/tiny/tiny.py" + message
 
 
-def test_a_notebook_without_questions_is_refused(tiny):
+def test_a_notebook_without_questions_is_refused(tiny: Assignment) -> None:
     with pytest.raises(BadSource, match=r'^source/tiny/tiny.py: no question; .* tagged question="name"$'):
         read(tiny, HEADER + "# %% [markdown]\n# text\n")
 
 
-def test_a_file_that_is_no_text_is_refused(tiny):
+def test_a_file_that_is_no_text_is_refused(tiny: Assignment) -> None:
     tiny.source.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadSource, match=r"^source/tiny/tiny\.py: cannot be read: "):
         read_source(tiny)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,5 +46,5 @@ def test_a_suite_that_fits(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_in_one_line(tmp_path: Path, given: dict[str, object], said: str) -> None:
-    assert problems(tmp_path, **given) == [said]  # type: ignore[arg-type]
+def test_what_does_not_fit_is_told_in_one_line(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    assert problems(tmp_path, **given) == [said]

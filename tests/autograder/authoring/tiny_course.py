@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import courses
+
 HEADER = """\
 # ---
 # jupyter:
@@ -64,14 +66,6 @@ print(shown)
 
 POINTS = {"double": 2.5, "half": 3.0}
 
-PYTEST_INI = """\
-[pytest]
-markers =
-    points(worth): what the test is worth
-    uses(*questions): what it builds on
-    forbid(*names): what it may not use
-"""
-
 SUITE = {
     "test_double.py": """\
 from autograder.suite import points
@@ -98,12 +92,8 @@ def test_halves_an_odd_number(student):
 
 
 def write_assignment(root: Path, name: str, source: str, suite: dict[str, str]) -> None:
-    folder = root / "source" / name
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.py").write_text(source, encoding="utf-8")
-    (folder / "figures" / "line.svg").write_text("<svg/>", encoding="utf-8")
-    hidden = root / "tests" / "hidden" / name
-    hidden.mkdir(parents=True, exist_ok=True)
-    (hidden.parent / "pytest.ini").write_text(PYTEST_INI, encoding="utf-8")
-    for file, text in suite.items():
-        (hidden / file).write_text(text, encoding="utf-8")
+    """One more assignment of the course, with a figure."""
+    courses.write_assignment(root, name, source, suite, '[course]\nname = "Small Course"\n')
+    figures = root / "source" / name / "figures"
+    figures.mkdir()
+    (figures / "line.svg").write_text("<svg/>", encoding="utf-8")
