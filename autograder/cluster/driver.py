@@ -1,8 +1,8 @@
 """The side of whoever grades: hands submissions out to the machines of a cluster and takes answers in.
 
-Each machine has a share at any time, a submission more than it has graders, so that none of them waits and the driver
-holds few notebooks. What a machine had that has gone is handed out again. Of each submission the first answer counts,
-and no other is looked at.
+They go in shares, of what a grader does in about two seconds: a message costs as much as some submissions do. Each
+machine has a share more than it has graders, so that none of them waits and the driver holds few notebooks. What a
+machine had that has gone is handed out again. Of each submission the first answer counts, and no other is looked at.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from distributed import Future, KilledWorker
+from distributed.client import ClosedClientError
 
 from autograder.cluster.course_copy import pack_course
 from autograder.cluster.machine import CourseThere, grade_there
-from autograder.cluster.messages import Reply, taken_in
+from autograder.cluster.messages import HandedIn, Reply, taken_in
 from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
 from autograder.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
@@ -40,6 +41,10 @@ PATIENCE = 120.0
 """Seconds in which a scheduler that has gone may come back."""
 TICK = 0.5
 """Seconds after which the machines are counted anew."""
+SHARE_SECONDS = 2.0
+"""How long a share is to keep a grader: so far progress lags behind, and so much is done anew where one is lost."""
+SHARE_MOST, SHARE_BYTES = 32, 4 << 20
+"""A share has so many submissions at most, and is given no further one when it has so many bytes."""
 
 
 class Cluster:
@@ -95,9 +100,9 @@ class _Class:
 
 @dataclass(frozen=True, slots=True)
 class _Flying:
-    """A submission that a machine has."""
+    """A share that a machine has: the submissions' numbers."""
 
-    number: int
+    numbers: tuple[int, ...]
     address: str
     future: Future
 
@@ -119,6 +124,7 @@ class _Run:
         self._waiting = deque(range(len(its.submissions)))
         self._flying: dict[str, _Flying] = {}
         self._landed: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._graded, self._seconds = 0, 0.0
         self._tries: Counter[int] = Counter()
         self._faults: dict[int, str] = {}
         self._machines: dict[str, int] = {}
@@ -138,7 +144,7 @@ class _Run:
                     yield from self._take_in()
                 except OSError:  # of which Dask's own for a lost connection is one
                     self._reconnect()
-            for number in [*(one.number for one in self._flying.values()), *self._waiting]:
+            for number in [*(number for one in self._flying.values() for number in one.numbers), *self._waiting]:
                 yield Ended(self._its.submissions[number]), ""
         finally:
             self._leave()
@@ -171,7 +177,7 @@ class _Run:
 
     def _reconnect(self) -> None:
         for key in list(self._flying):
-            self._waiting.appendleft(self._flying.pop(key).number)
+            self._put_back(self._flying.pop(key))
         with contextlib.suppress(Exception):  # it is lost, whatever it says about it
             self._client.close(timeout=TICK)
         self._machines.clear()
@@ -205,8 +211,8 @@ class _Run:
         for key, one in list(self._flying.items()):
             if one.address not in self._machines:
                 del self._flying[key]
-                self._waiting.appendleft(one.number)
-                self._tries[one.number] += 1
+                self._put_back(one)
+                self._tries.update(one.numbers)
         self._unfit &= self._machines.keys()
         if self._machines and self._unfit == self._machines.keys() and not self._flying:
             why = "; ".join(f"{machine}: {reason}" for machine, reason in sorted(self._refused.items()))
@@ -215,34 +221,65 @@ class _Run:
             self._told_to_wait = True
             self._warn("no machine is there yet; waiting for one")
 
+    def _put_back(self, one: _Flying) -> None:
+        self._waiting.extendleft(reversed(one.numbers))
+
     def _hand_out(self) -> Iterator[tuple[Ended[FoundSubmission], str]]:
-        """Fill every machine's share; what cannot be read, or was tried often enough, is answered here."""
+        """Give each machine a share more than it has graders."""
         has = Counter(one.address for one in self._flying.values())
         for address, graders in self._machines.items():
             while self._waiting and address not in self._unfit and has[address] <= graders:
-                number = self._waiting.popleft()
-                if (ended := self._given_to(address, number)) is not None:
-                    yield ended, ""
-                else:
+                if share := (yield from self._next_share()):
+                    self._give(address, share)
                     has[address] += 1
 
-    def _given_to(self, address: str, number: int) -> Ended[FoundSubmission] | None:
+    def _next_share(self) -> Generator[tuple[Ended[FoundSubmission], str], None, dict[int, HandedIn]]:
+        """Submissions by number. What cannot be read, or was tried often enough, is answered here."""
+        share: dict[int, HandedIn] = {}
+        size, full = self._share_size(), 0
+        while self._waiting and len(share) < size and full < SHARE_BYTES:
+            if share and self._tries[self._waiting[0]]:
+                break
+            number = self._waiting.popleft()
+            read = self._read(number)
+            if isinstance(read, Ended):
+                yield read, ""
+                continue
+            share[number] = read
+            full += len(read.data)
+            if self._tries[number]:  # what was lost once travels alone: it may be what brings machines down
+                break
+        return share
+
+    def _share_size(self) -> int:
+        """What a grader does in `SHARE_SECONDS`, as far as is known yet; at the end less, so that all end together."""
+        in_time = int(SHARE_SECONDS * self._graded / self._seconds) if self._seconds else 1
+        even = len(self._waiting) // (2 * sum(self._machines.values()))
+        return max(1, min(in_time, even, SHARE_MOST))
+
+    def _read(self, number: int) -> HandedIn | Ended[FoundSubmission]:
         found, limits = self._its.submissions[number], self._its.course.limits
         if self._tries[number] >= MOST_TRIES:
             why = self._faults.get(number, "the machine that had it was lost")
             return Ended(found, fault=f"{why}, and it was begun {MOST_TRIES} times")
         try:
-            handed_in = taken_in(found, self._its.assignment.name, limits.notebook_mb << 20)
+            return taken_in(found, self._its.assignment.name, limits.notebook_mb << 20)
         except UnreadableSubmission as problem:
             away = isinstance(problem, OutOfReach)
             return Ended(found, packed(Graded(found.student, found.path, None, str(problem), untried=away)))
         except OSError as error:
             return Ended(found, fault=f"it cannot be read: {error}")
+
+    def _give(self, address: str, share: dict[int, HandedIn]) -> None:
         key = f"{self._there.name}-{self._prefix}-{next(self._keys)}"
-        future = self._client.submit(grade_there, self._there.name, handed_in, key=key, workers=[address], pure=False)
-        self._flying[key] = _Flying(number, address, future)
+        its = tuple(share.values())
+        try:
+            future = self._client.submit(grade_there, self._there.name, its, key=key, workers=[address], pure=False)
+        except (OSError, ClosedClientError) as error:
+            self._waiting.extendleft(reversed(share))
+            raise OSError(f"the connection to the scheduler is lost: {error}") from error
+        self._flying[key] = _Flying(tuple(share), address, future)
         future.add_done_callback(lambda done: self._landed.put(done.key))
-        return None
 
     def _take_in(self) -> Iterator[tuple[Ended[FoundSubmission], str]]:
         """What has come, after a short while at most."""
@@ -263,27 +300,31 @@ class _Run:
                 self._failed(self._flying.pop(key))
 
     def _replied(self, one: _Flying, reply: Reply) -> Iterator[tuple[Ended[FoundSubmission], str]]:
-        if reply.answer is not None:
-            yield Ended(self._its.submissions[one.number], reply.answer), reply.machine
+        if not reply.answers:
+            self._put_back(one)
+            if reply.refusal:
+                self._unfit.add(one.address)
+                self._refused[reply.machine] = reply.refusal
+            else:  # another run that graded the same has taken the course along
+                self._tell_course(self._client)
             return
-        self._waiting.appendleft(one.number)
-        if reply.refusal:
-            self._unfit.add(one.address)
-            self._refused[reply.machine] = reply.refusal
-        elif reply.fault:
-            self._tries[one.number] += 1
-            self._faults[one.number] = f"{reply.machine}: {reply.fault}"
-        else:  # another run that graded the same has taken the course along
-            self._tell_course(self._client)
+        self._graded, self._seconds = self._graded + len(reply.answers), self._seconds + reply.seconds
+        for number, answer in zip(one.numbers, reply.answers, strict=True):
+            if answer.content is not None:
+                yield Ended(self._its.submissions[number], answer.content), reply.machine
+            else:
+                self._waiting.appendleft(number)
+                self._tries[number] += 1
+                self._faults[number] = f"{reply.machine}: {answer.fault}"
 
     def _failed(self, one: _Flying) -> None:
         """The task did not run to its end: the machine died too often under it, or does not have the kit."""
-        self._waiting.appendleft(one.number)
+        self._put_back(one)
         if one.future.status != "error":
             return  # the scheduler was lost, and says nothing of the machine
         error = one.future.exception(timeout=TICK)
         if isinstance(error, KilledWorker):
-            self._tries[one.number] += 1
+            self._tries.update(one.numbers)
         else:
             self._unfit.add(one.address)
             self._refused[one.address] = f"the kit does not run there: {error!r}"

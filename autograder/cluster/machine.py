@@ -1,4 +1,4 @@
-"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that grades one submission.
+"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that grades a share.
 
 The course comes with the plugin, once for each Dask worker, whether it is there already or joins later. No student's
 code and no suite is ever in the Dask worker itself: it starts a station, a program of its own, and hands submissions
@@ -14,7 +14,8 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from distributed import Worker, WorkerPlugin, get_worker
 
 from autograder.cluster.course_copy import unpack_course
-from autograder.cluster.messages import HandedIn, Order, Reply
+from autograder.cluster.messages import Answer, HandedIn, Order, Reply
 from autograder.errors import KitError
 from autograder.fingerprint import software
 from autograder.sandbox.leftovers import ScratchFolder
@@ -30,14 +31,6 @@ from autograder.sandbox.leftovers import ScratchFolder
 _DIED = "the graders of this machine ended while they graded this submission"
 _PATIENCE = 10.0
 """Seconds that a killed process may take to go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What a station says of a submission."""
-
-    answer: bytes | None
-    fault: str
 
 
 class Station:
@@ -66,34 +59,38 @@ class Station:
             raise KitError(refusal)
         self._sending = threading.Lock()
         self._numbers = itertools.count()
-        self._asked: dict[int, queue.SimpleQueue[Ended]] = {}
+        self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
         self.ended = False
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def grade(self, handed_in: HandedIn) -> Ended:
-        """Have one submission graded, and wait for it; several threads may."""
+    def grade(self, share: Sequence[HandedIn]) -> tuple[Answer, ...]:
+        """Have submissions graded, and wait for all of them; several threads may."""
         with self._sending:
-            number = next(self._numbers)
-            answer = self._asked[number] = queue.SimpleQueue()
-            try:
-                self._line.send((number, handed_in))
-            except OSError:
-                answer.put(Ended(None, _DIED))
-            if self.ended:  # nobody may be listening any more
-                answer.put(Ended(None, _DIED))
-        return answer.get()
+            asked = [self._ask(handed_in) for handed_in in share]
+        return tuple(answer.get() for answer in asked)
+
+    def _ask(self, handed_in: HandedIn) -> queue.SimpleQueue[Answer]:
+        number = next(self._numbers)
+        answer = self._asked[number] = queue.SimpleQueue()
+        try:
+            self._line.send((number, handed_in))
+        except OSError:
+            answer.put(Answer(None, _DIED))
+        if self.ended:  # nobody may be listening any more
+            answer.put(Answer(None, _DIED))
+        return answer
 
     def _listen(self) -> None:
         try:
             while True:
                 number, answer, fault = self._line.recv()
-                self._asked.pop(number).put(Ended(answer, fault))
+                self._asked.pop(number).put(Answer(answer, fault))
         except (EOFError, OSError):
             pass
         with self._sending:
             self.ended = True
             for answer in self._asked.values():
-                answer.put(Ended(None, _DIED))
+                answer.put(Answer(None, _DIED))
             self._line.close()
 
     def close(self) -> None:
@@ -143,15 +140,16 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
         if self._folder is not None:
             self._folder.remove()
 
-    def grade(self, handed_in: HandedIn) -> Reply:
-        """One submission; called from as many threads as the Dask worker has."""
+    def grade(self, share: Sequence[HandedIn]) -> Reply:
+        """A share; called from as many threads as the Dask worker has."""
         with self._opening:
             if not self._refusal and (self._station is None or self._station.ended):
                 self._open()
         if self._refusal or self._station is None:
             return Reply(self._machine, refusal=self._refusal)
-        ended = self._station.grade(handed_in)
-        return Reply(self._machine, ended.answer, ended.fault)
+        started = time.monotonic()
+        answers = self._station.grade(share)
+        return Reply(self._machine, answers, time.monotonic() - started)
 
     def _open(self) -> None:
         """The course unpacked, hosts started, walls proven; or a refusal."""
@@ -175,7 +173,7 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
         return self._folder.path / "course"
 
 
-def grade_there(course: str, handed_in: HandedIn) -> Reply:
-    """The task: grade one submission on whichever machine this runs, with the course of that name."""
+def grade_there(course: str, share: Sequence[HandedIn]) -> Reply:
+    """The task: grade a share on whichever machine this runs, with the course of that name."""
     there: Any = get_worker().plugins.get(course)
-    return Reply(socket.gethostname()) if there is None else there.grade(handed_in)
+    return Reply(socket.gethostname()) if there is None else there.grade(share)

@@ -1,4 +1,4 @@
-"""What travels between the driver and the machines: a submission's bytes there, a result's bytes back."""
+"""What travels between the driver and the machines, a share at a time: submissions' bytes there, results' back."""
 
 from __future__ import annotations
 
@@ -73,17 +73,30 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a machine says of one submission.
+
+    Attributes:
+        content: what a grader answered, as it crosses between the processes of a laptop.
+        fault: why there is none, where the machine or the suite is to blame.
+    """
+
+    content: bytes | None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """What a machine says to one submission. With none of the three it has not got the course (any more).
+    """What a machine says to a share. With neither answers nor a refusal it has not got the course (any more).
 
     Attributes:
         machine: its name, for people.
-        answer: what a grader answered, as it crosses between the processes of a laptop.
-        fault: why there is no answer, where the machine or the suite is to blame.
+        answers: one for each submission of the share, in its order.
+        seconds: how long these took.
         refusal: why this machine can grade nothing.
     """
 
     machine: str
-    answer: bytes | None = None
-    fault: str = ""
+    answers: tuple[Answer, ...] = ()
+    seconds: float = 0.0
     refusal: str = ""

@@ -11,6 +11,7 @@ from autograder.errors import ClusterUnavailable
 from autograder.sandbox.leftovers import ScratchFolder
 
 try:
+    import dask.config
     from distributed import Client, LocalCluster
     from distributed.security import Security
 except ImportError as error:
@@ -19,6 +20,18 @@ except ImportError as error:
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 _SECONDS = 10.0
 """How long one try to reach a scheduler may take."""
+
+_SETTINGS = {
+    # what Dask's processes do beside their work, many times a second: here they share the cores with graders
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "30s",
+    "distributed.diagnostics.nvml": False,
+    "distributed.admin.large-graph-warning-threshold": "1GB",  # a notebook may be large
+}
+"""Dask's settings, for this process and those that it starts; a scheduler elsewhere has its own."""
 
 Connect = Callable[[], Client]
 """Makes a client.
@@ -39,15 +52,16 @@ def reaching(address: str) -> Iterator[Connect]:
     for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what is worth knowing of a lost machine the driver says
     local = _LOCAL.fullmatch(address)
-    if local is None:
-        if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
-            raise ClusterUnavailable(
-                f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
-            )
-        yield lambda: Client(address, timeout=_SECONDS, set_as_default=False)
-        return
-    scratch = ScratchFolder()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(_SETTINGS))
+        if local is None:
+            if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
+                raise ClusterUnavailable(
+                    f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
+                )
+            yield lambda: Client(address, timeout=_SECONDS, set_as_default=False)
+            return
+        scratch = ScratchFolder()
         stack.callback(scratch.remove)
         cluster = stack.enter_context(
             LocalCluster(

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from courses import handed_in
+from distributed.client import ClosedClientError
 from small_course import ANSWERS
 
 from autograder.cli import main
 from autograder.cluster import driver
 from autograder.cluster.course_copy import pack_course, unpack_course
 from autograder.cluster.machine import CourseThere
-from autograder.cluster.messages import HandedIn, Reply, taken_in
+from autograder.cluster.messages import Answer, HandedIn, Reply, taken_in
 from autograder.course import Course, load_course
 from autograder.errors import ClusterUnavailable, UnreadableSubmission
 from autograder.fingerprint import software
@@ -99,8 +100,8 @@ def a_machine(course: Course, wanted: dict[str, str], name: str = "one") -> Cour
 
 def test_a_machine_with_other_software_refuses_its_share(course: Course) -> None:
     machine = a_machine(course, {**software(), "torch": "1.0"})
-    reply = machine.grade(HandedIn("s1", ("s1.ipynb",), b"{}"))
-    assert reply.answer is None
+    reply = machine.grade([HandedIn("s1", ("s1.ipynb",), b"{}")])
+    assert reply.answers == ()
     assert "torch" in reply.refusal
     assert "not 1.0" in reply.refusal
 
@@ -125,13 +126,13 @@ class Future:
 
 
 class Scheduler:
-    """Hands each submission to `machine`, which may answer it now, later, twice, or never."""
+    """Hands each share to `machine`, by the names of its students; that may answer now, later, twice, or never."""
 
     status = "running"
 
-    def __init__(self, machines: dict[str, int], machine: Callable[[Scheduler, str, Future, str], None]) -> None:
+    def __init__(self, machines: dict[str, int], machine: Callable[..., None]) -> None:
         self.machines, self._machine = machines, machine
-        self.given: list[tuple[str, str]] = []
+        self.given: list[tuple[str, ...]] = []
 
     def register_plugin(self, plugin: object) -> None: ...
 
@@ -143,20 +144,22 @@ class Scheduler:
         return {"workers": {name: {"nthreads": n, "status": "running"} for name, n in self.machines.items()}}
 
     def submit(
-        self, task: object, course: str, handed: HandedIn, *, key: str, workers: list[str], pure: bool
+        self, task: object, course: str, share: tuple[HandedIn, ...], *, key: str, workers: list[str], pure: bool
     ) -> Future:
         future = Future(key)
-        self.given.append((workers[0], handed.student))
-        self._machine(self, workers[0], future, handed.student)
+        students = [handed.student for handed in share]
+        self.given.append((workers[0], *students))
+        self._machine(self, workers[0], future, *students)
         return future
 
     def gather(self, futures: list[Future], errors: str) -> list[Reply]:
         return [future.reply for future in futures]
 
 
-def answer(student: str) -> bytes:
-    """What a grader says of a submission whose result is the student's own name."""
-    return packed(Graded(student, Path(), None, problem=f"graded: {student}"))
+def answers(*students: str, seconds: float = 0.0) -> Reply:
+    """What a machine `m` says of a share: the result of each submission is its student's name."""
+    graded = [packed(Graded(student, Path(), None, problem=f"graded: {student}")) for student in students]
+    return Reply("m", tuple(map(Answer, graded)), seconds)
 
 
 @pytest.fixture
@@ -166,9 +169,9 @@ def run(
     """Grade a class of four on a scheduler: what was yielded of each, in order, and the cluster."""
     monkeypatch.setattr(driver, "TICK", 0.01)
     monkeypatch.setattr(driver, "PATIENCE", 0.1)
-    found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(4)})
 
-    def grade(*schedulers: Scheduler) -> tuple[list[str], driver.Cluster]:
+    def grade(*schedulers: Scheduler, size: int = 4) -> tuple[list[str], driver.Cluster]:
+        found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(size)})
         clients = iter(schedulers)
         monkeypatch.setattr(driver, "reaching", lambda _: contextlib.nullcontext(lambda: next(clients)))
         cluster = driver.Cluster("tls://somewhere:1")
@@ -182,7 +185,7 @@ EACH_ONCE = [f"m graded: s{number}" for number in range(4)]
 
 
 def honest(_: Scheduler, machine: str, future: Future, student: str) -> None:
-    future.land(Reply("m", answer(student)))
+    future.land(answers(student))
 
 
 def test_each_submission_is_answered_once(run: Callable[..., Any]) -> None:
@@ -199,14 +202,51 @@ def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[...
         most = max(most, len(held))
         if len(held) == 2 or len(scheduler.given) == 4:
             first, whose = held.pop(0)
-            first.land(Reply("m", answer(whose)))
+            first.land(answers(whose))
             while len(scheduler.given) == 4 and held:
                 first, whose = held.pop(0)
-                first.land(Reply("m", answer(whose)))
+                first.land(answers(whose))
 
     scheduler = Scheduler({"a": 1}, slow)
     assert run(scheduler)[0] == EACH_ONCE
     assert most == 2
+
+
+def test_shares_grow_to_what_a_grader_does_in_two_seconds_and_are_small_at_the_end(run: Callable[..., Any]) -> None:
+    def quick(_: Scheduler, machine: str, future: Future, *students: str) -> None:
+        future.land(answers(*students, seconds=0.25 * len(students)))
+
+    scheduler = Scheduler({"a": 1}, quick)
+    assert run(scheduler, size=40)[0] == sorted(f"m graded: s{number}" for number in range(40))
+    # two before anything is known; at the end half of what is left
+    assert [len(given) - 1 for given in scheduler.given] == [1, 1, 8, 8, 8, 7, 3, 2, 1, 1]
+
+
+def test_a_share_that_is_lost_is_handed_out_again_one_by_one(run: Callable[..., Any]) -> None:
+    """One of it may be what brought the machine down; the others must not be taken for it."""
+
+    def brought_down(scheduler: Scheduler, machine: str, future: Future, *students: str) -> None:
+        if "s5" in students:
+            scheduler.machines = {f"{machine}'": 1}
+        else:
+            future.land(answers(*students, seconds=0.1 * len(students)))
+
+    scheduler = Scheduler({"a": 1}, brought_down)
+    yielded, _ = run(scheduler, size=12)
+    assert sum(one.startswith("m graded") for one in yielded) == 11
+    assert [one for one in yielded if not one.startswith("m graded")] == [
+        "small.ipynb: the machine that had it was lost, and it was begun 4 times"
+    ]
+    shares = [students for _, *students in scheduler.given if "s5" in students]
+    assert len(shares[0]) > 1
+    assert shares[1:] == [["s5"]] * 3
+
+
+def test_a_share_is_given_back_where_the_scheduler_is_lost_while_it_is_sent(run: Callable[..., Any]) -> None:
+    def closed(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
+        raise ClosedClientError("Client is closed")
+
+    assert run(Scheduler({"a": 1}, closed), Scheduler({"a": 1}, honest))[0] == EACH_ONCE
 
 
 def test_an_answer_that_comes_twice_counts_once(run: Callable[..., Any]) -> None:
@@ -218,10 +258,10 @@ def test_an_answer_that_comes_twice_counts_once(run: Callable[..., Any]) -> None
             late.append(future)
             scheduler.machines = {"b": 1}
             return
-        future.land(Reply("m", answer(student)))
-        future.land(Reply("m", answer("somebody else")))
+        future.land(answers(student))
+        future.land(answers("somebody else"))
         for other in late:
-            other.land(Reply("late", answer("somebody else")))
+            other.land(answers("somebody else"))
 
     assert run(Scheduler({"gone": 1}, twice))[0] == EACH_ONCE
 
@@ -231,7 +271,7 @@ def test_the_share_of_a_machine_that_vanishes_goes_to_others(run: Callable[..., 
         if machine == "gone":
             scheduler.machines = {"b": 1}
         else:
-            future.land(Reply("m", answer(student)))
+            future.land(answers(student))
 
     scheduler = Scheduler({"gone": 3}, vanishes)
     assert run(scheduler)[0] == EACH_ONCE
@@ -240,7 +280,7 @@ def test_the_share_of_a_machine_that_vanishes_goes_to_others(run: Callable[..., 
 
 def test_a_machine_that_refuses_its_share_is_named_and_the_others_have_it(run: Callable[..., Any]) -> None:
     def picky(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(Reply("old", refusal="no walls") if machine == "a" else Reply("m", answer(student)))
+        future.land(Reply("old", refusal="no walls") if machine == "a" else answers(student))
 
     yielded, cluster = run(Scheduler({"a": 1, "b": 1}, picky))
     assert yielded == EACH_ONCE
@@ -257,7 +297,7 @@ def test_where_every_machine_refuses_the_run_ends_and_says_why(run: Callable[...
 
 def test_what_fails_again_and_again_is_named_and_not_lost(run: Callable[..., Any]) -> None:
     def breaks(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(Reply("m", fault="the disk is full") if student == "s1" else Reply("m", answer(student)))
+        future.land(Reply("m", (Answer(None, "the disk is full"),)) if student == "s1" else answers(student))
 
     yielded, _ = run(Scheduler({"a": 1}, breaks))
     assert yielded[:-1] == [EACH_ONCE[0], *EACH_ONCE[2:]]
