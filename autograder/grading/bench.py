@@ -6,7 +6,7 @@ import gc
 import math
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from autograder.course import Assignment, Course
 from autograder.errors import HostFailed
@@ -112,7 +112,7 @@ class Bench:
         self.hosts = self._launch(tier, len(self.clients), extras)
         self._prove(tier)
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

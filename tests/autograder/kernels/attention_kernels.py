@@ -70,7 +70,7 @@ def _staged(
     tl.store(O_block_ptr, (acc / l_i[:, None]).to(Out.type.element_ty))
 
 
-def staged(Q, K, V, causal):
+def staged(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
     """Whole tiles, block pointers without a check, powers of two, the diagonal apart from the rest."""
     Q, K, V = Q.contiguous(), K.contiguous(), V.contiguous()
     O = torch.empty_like(Q)
@@ -130,7 +130,7 @@ def flash_fwd_kernel(
     tl.store(L_block_ptr, m_i + tl.log(l_i), boundary_check=(0,))
 
 
-def by_block_pointers(Q, K, V, causal):
+def by_block_pointers(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
     """Ragged tiles: boundary_check and padding in the row, and the mask that padding does not replace."""
     B, H, N, D = Q.shape
     q, k, v = (t.reshape(B * H, -1, D) for t in (Q, K, V))
@@ -180,7 +180,7 @@ def _pointers(
     tl.store(o_ptrs, acc / l_i[:, None], mask=offs_m[:, None] < M)
 
 
-def by_pointers(Q, K, V, causal):
+def by_pointers(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
     B, H, M, D = Q.shape
     o = torch.empty(Q.shape, dtype=Q.dtype)
     _pointers[(triton.cdiv(M, 32), B * H)](
@@ -214,7 +214,7 @@ def _described(
     o_desc.store([bh, pid * BM, 0], (acc / l[:, None]).to(o_desc.dtype).reshape([1, BM, D]))
 
 
-def by_descriptors(Q, K, V, causal):
+def by_descriptors(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
     B, H, N, D = Q.shape
     q, k, v = (t.reshape(B * H, N, D).contiguous() for t in (Q, K, V))
     o = torch.empty_like(q)

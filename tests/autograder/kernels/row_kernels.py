@@ -3,6 +3,8 @@
 # ruff: noqa: E741, N803  (kernels name sizes as the formulas do)
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -22,7 +24,7 @@ def _flat_bias(x_ptr, b_ptr, y_ptr, n_elements, N, BLOCK_SIZE: tl.constexpr):
     tl.store(y_ptr + offsets, x + b, mask=mask)
 
 
-def bias_of_a_flat_matrix(x, b):
+def bias_of_a_flat_matrix(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
     n = x.numel()
@@ -46,14 +48,14 @@ def _block_bias(x_ptr, b_ptr, y_ptr, M, N, sm, sn, sb, BM: tl.constexpr, BN: tl.
         tl.store(y_block, tl.load(x_block) + tl.load(b_block)[None, :])
 
 
-def bias_by_block_pointers(x, b):
+def bias_by_block_pointers(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape, dtype=x.dtype)
     grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 16))
     _block_bias[grid](x, b, y, *x.shape, *x.stride(), b.stride(0), BM=16, BN=16, CHECK=True)
     return y
 
 
-def bias_by_block_pointers_of_whole_tiles(x, b):
+def bias_by_block_pointers_of_whole_tiles(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Without boundary_check: tiles of one always divide."""
     y = torch.empty(x.shape, dtype=x.dtype)
     _block_bias[x.shape](x, b, y, *x.shape, *x.stride(), b.stride(0), BM=1, BN=1, CHECK=False)
@@ -79,7 +81,7 @@ def _rows_in_steps(x_ptr, y_ptr, M, N, sm, sn, BM: tl.constexpr, BN: tl.constexp
         back = tl.advance(back, (0, BN))
 
 
-def shares_by_advancing(x):
+def shares_by_advancing(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape)
     _rows_in_steps[(triton.cdiv(x.shape[0], 4),)](x, y, *x.shape, *x.stride(), 4, 16)
     return y
@@ -94,13 +96,13 @@ def _described_twice(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
     y.store([r, c], 2 * x.load([r, c]))
 
 
-def twice_by_descriptors(x):
+def twice_by_descriptors(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _described_twice[triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 16)](x, y, *x.shape, BM=16, BN=16)
     return y
 
 
-def _set_blocks(given):
+def _set_blocks(given: dict[str, Any]) -> None:
     given["x_desc"].block_shape = [given["BM"], given["BN"]]
     given["y_desc"].block_shape = [given["BM"], given["BN"]]
 
@@ -112,7 +114,7 @@ def _host_described_twice(x_desc, y_desc, M, N, BM: tl.constexpr, BN: tl.constex
     y_desc.store(at, x_desc.load(at) * 2)
 
 
-def twice_by_descriptors_of_the_host(x):
+def twice_by_descriptors_of_the_host(x: torch.Tensor) -> torch.Tensor:
     m, n = x.shape
     y = torch.empty_like(x)
     given = [TensorDescriptor(t, t.shape, t.stride(), [1, 16]) for t in (x, y)]
@@ -133,7 +135,7 @@ def _persistent_softmax(
         tl.store(out_ptr + row * out_stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask)
 
 
-def softmax_persistent(x):
+def softmax_persistent(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     block = triton.next_power_of_2(x.shape[1])
     _persistent_softmax[(3, 1, 1)](y, x, x.stride(0), y.stride(0), *x.shape, block, num_stages=2, num_warps=4)
@@ -157,13 +159,13 @@ def _hinted_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.const
     tl.store(y_ptr + row * N + columns, p / p.sum(), mask=columns < N, eviction_policy="evict_last")
 
 
-def softmax_with_heuristics_and_hints(x):
+def softmax_with_heuristics_and_hints(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _hinted_softmax[(x.shape[0],)](x_ptr=x, y_ptr=y, N=x.shape[1], stride=x.stride(0))
     return y
 
 
-def _long_enough(configs, named_args, **kwargs):
+def _long_enough(configs: list[Any], named_args: dict[str, Any], **kwargs: object) -> list[Any]:
     return [config for config in configs if config.kwargs["BLOCK"] >= named_args["n_cols"]]
 
 
@@ -182,7 +184,7 @@ def _tuned_softmax(x_ptr, y_ptr, stride, n_cols, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * n_cols + at, tl.softmax(x), mask=at < n_cols)
 
 
-def softmax_tuned_and_pruned(x):
+def softmax_tuned_and_pruned(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _tuned_softmax[(x.shape[0],)](x, y, x.stride(0), x.shape[1])
     return y
@@ -211,7 +213,7 @@ def _online_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr):
         tl.store(y_ptr + row * N + at, tl.exp(x - m) / l, mask=at < N)
 
 
-def softmax_online(x):
+def softmax_online(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _online_softmax[(x.shape[0],)](x, y, x.shape[1], x.stride(0), BLOCK=16)
     return y
@@ -230,13 +232,13 @@ def _in_two_goes(x_ptr, y_ptr, N, BLOCK: tl.constexpr, TURNED: tl.constexpr):
     tl.store(y_ptr + row * N + at, kept / tl.sum(e, 0), mask=at < N)
 
 
-def softmax_kept_in_the_output(x):
+def softmax_kept_in_the_output(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _in_two_goes[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=False)
     return y
 
 
-def softmax_kept_behind_a_barrier(x):
+def softmax_kept_behind_a_barrier(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _in_two_goes[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=True)
     return y
@@ -250,7 +252,7 @@ def _atomic_sum(x_ptr, total_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(total_ptr, tl.sum(x, axis=0))
 
 
-def sum_by_atomics(x):
+def sum_by_atomics(x: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(1)
     _atomic_sum[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x.contiguous(), total, x.numel())
     return total[0]
@@ -269,7 +271,7 @@ def _locked_sum(x_ptr, total_ptr, lock_ptr, N, stride, BLOCK: tl.constexpr):
     tl.atomic_xchg(lock_ptr, 0)
 
 
-def sum_of_rows_under_a_lock(x):
+def sum_of_rows_under_a_lock(x: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(x.shape[1])
     _locked_sum[(x.shape[0],)](x, total, torch.zeros(1, dtype=torch.int32), x.shape[1], x.stride(0), BLOCK=64)
     return total
@@ -288,7 +290,7 @@ def _plus(a, b):
     return a + b
 
 
-def running_sums(x):
+def running_sums(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     _running_sums[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return y
@@ -306,7 +308,7 @@ def _transposed(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + columns[:, None] * M + rows[None, :], tl.permute(x, (1, 0)), inside.T)
 
 
-def transposed_on_a_grid_of_three_axes(x):
+def transposed_on_a_grid_of_three_axes(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty(x.shape[1], x.shape[0])
     _transposed[(1, 9, 9)](x.contiguous(), y, *x.shape, BLOCK=16)
     return y
@@ -340,7 +342,7 @@ def _product(
     tl.store(c_ptr + N * rows[:, None] + columns[None, :], acc, mask=inside)
 
 
-def product_in_groups(a, b):
+def product_in_groups(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n)
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
@@ -357,7 +359,7 @@ def _gather(ids_ptr, table_ptr, out_ptr, D, BLOCK: tl.constexpr, PIECES: tl.cons
         tl.store(out_ptr + tl.program_id(0) * D + at, tl.load(table_ptr + row * D + at, at < D), at < D)
 
 
-def embedding(ids, table):
+def embedding(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(ids), table.shape[1])
     _gather[(len(ids),)](ids, table, out, table.shape[1], BLOCK=16, PIECES=triton.cdiv(table.shape[1], 16))
     return out

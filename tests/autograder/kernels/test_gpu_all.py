@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look for it there
-    spec.loader.exec_module(module)
-    return module
-
-
-gpu_all, gpu_grade = load("gpu_all"), load("gpu_grade")
+sys.path.append(str(BENCHMARKS))
+import gpu_all  # noqa: E402
+import gpu_grade  # noqa: E402
 
 WRITES = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text('{\"n\": 1}')"
 
 
-def step(name, code, seconds=60.0, missing=""):
+def step(name: str, code: str, seconds: float = 60.0, missing: str = "") -> gpu_all.Step:
     return gpu_all.Step(name, seconds, (sys.executable, "-c", code), missing)
 
 
 @pytest.fixture
-def no_machine(monkeypatch):
+def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_all, "machine", lambda: {"gpu": "", "torch": "2.13.0"})
 
 
-def test_each_step_stands_in_the_file_and_none_costs_another(tmp_path, no_machine, capsys):
+def test_each_step_stands_in_the_file_and_none_costs_another(
+    tmp_path: Path, no_machine: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     chosen = [
         step("fails", WRITES + "; print('a last word'); sys.exit(3)"),
         step("hangs", "import time; print('begun', flush=True); time.sleep(600)", seconds=1.5),
@@ -64,18 +55,18 @@ def test_each_step_stands_in_the_file_and_none_costs_another(tmp_path, no_machin
     assert "transformers is not installed" in capsys.readouterr().out
 
 
-def test_when_the_time_is_over_no_step_begins(tmp_path, no_machine):
+def test_when_the_time_is_over_no_step_begins(tmp_path: Path, no_machine: None) -> None:
     assert not gpu_all.measure([step("late", WRITES)], tmp_path / "gpu.json", seconds=0.5)
     assert json.loads((tmp_path / "gpu.json").read_text())["steps"] == {
         "late": {"ok": False, "why": "no time was left"}
     }
 
 
-def test_what_cannot_run_here_is_no_failure(tmp_path, no_machine):
+def test_what_cannot_run_here_is_no_failure(tmp_path: Path, no_machine: None) -> None:
     assert gpu_all.measure([step("elsewhere", "pass", missing="only on a GPU")], tmp_path / "gpu.json")
 
 
-def test_all_steps_together_take_at_most_8_minutes():
+def test_all_steps_together_take_at_most_8_minutes() -> None:
     assert sum(row.seconds for row in gpu_all.steps(dry_run=False)) <= gpu_all.SECONDS == 480
 
 
@@ -87,15 +78,15 @@ def test_all_steps_together_take_at_most_8_minutes():
         (["--dry-run", "--json", "/no/such/folder/gpu.json"], "/no/such/folder is no folder"),
     ],
 )
-def test_wrong_use_is_told(no_machine, capsys, given, said):
+def test_wrong_use_is_told(no_machine: None, capsys: pytest.CaptureFixture[str], given: list[str], said: str) -> None:
     with pytest.raises(SystemExit) as ended:
         gpu_all.main(given)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 
 
-def test_the_script_runs_a_step(tmp_path):
-    call = [BENCHMARKS / "gpu_all.sh", "--dry-run", "--only", "memory", "--json", tmp_path / "dry.json"]
+def test_the_script_runs_a_step(tmp_path: Path) -> None:
+    call = [str(BENCHMARKS / "gpu_all.sh"), "--dry-run", "--only", "memory", "--json", str(tmp_path / "dry.json")]
     finished = subprocess.run(call, capture_output=True, text=True, check=False, env={"PYTHON": sys.executable})
     assert finished.returncode == 0, finished.stderr
     assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {"memory": {"ok": False, "why": "only on a GPU"}}
@@ -104,7 +95,7 @@ def test_the_script_runs_a_step(tmp_path):
 # the step that grades
 
 
-def test_each_mistake_is_one_exchange_in_the_answer_key(tmp_path):
+def test_each_mistake_is_one_exchange_in_the_answer_key(tmp_path: Path) -> None:
     gpu_grade.submissions(tmp_path)
     key = json.loads((tmp_path / "answer_key.ipynb").read_text())["cells"]
     for student, (_, new) in gpu_grade.MISTAKES.items():
@@ -114,11 +105,11 @@ def test_each_mistake_is_one_exchange_in_the_answer_key(tmp_path):
         assert new in changed["source"]
 
 
-def row(lost, isolation="strict+cuda"):
+def row(lost: dict[str, float], isolation: str = "strict+cuda") -> dict[str, Any]:
     return {"lost": lost, "isolation": isolation}
 
 
-def test_what_is_not_as_it_should_be_is_named():
+def test_what_is_not_as_it_should_be_is_named() -> None:
     lost = {"triton_attention": 2.0}
     good = {"answer_key": row({}), **{student: row(lost) for student in gpu_grade.MISTAKES}}
     assert gpu_grade.problems(good, "cuda") == []

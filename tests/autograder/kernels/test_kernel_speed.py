@@ -107,12 +107,12 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: 
 
 def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
     assignment = course.assignment("kernels")
-    other = course.limits
+    limits = course.limits
     bonus = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
-    before = inputs_sha256("suite", assignment, course.limits, course.grading)
-    assert inputs_sha256("suite", assignment, other, bonus) == before
-    for limit in ({"call_seconds": 1.0}, {"gpu_call_seconds": 7.0}):
-        assert inputs_sha256("suite", assignment, dataclasses.replace(other, **limit), bonus) != before
+    before = inputs_sha256("suite", assignment, limits, course.grading)
+    assert inputs_sha256("suite", assignment, limits, bonus) == before
+    for other in (dataclasses.replace(limits, call_seconds=1.0), dataclasses.replace(limits, gpu_call_seconds=7.0)):
+        assert inputs_sha256("suite", assignment, other, bonus) != before
 
 
 # files and pages

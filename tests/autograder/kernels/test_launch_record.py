@@ -13,7 +13,7 @@ GOOD = {
 }  # fmt: skip
 
 
-def test_a_good_record_is_taken():
+def test_a_good_record_is_taken() -> None:
     launch = _launch(GOOD, "f")
     assert (launch.programs, launch.loads["k"], launch.stores, launch.unfilled) == (4, 80, {"o": 40}, ("v",))
 
@@ -29,18 +29,18 @@ def test_a_good_record_is_taken():
         {"stores": {"o": 2**70}},
     ],
 )
-def test_numbers_that_are_none_are_refused(changed):
+def test_numbers_that_are_none_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(StudentCrashed, match="record of its kernels"):
         _launch(GOOD | changed, "f")
 
 
 @pytest.mark.parametrize("raw", [None, [], "launch", {}])
-def test_what_is_no_record_is_refused(raw):
+def test_what_is_no_record_is_refused(raw: object) -> None:
     with pytest.raises(StudentCrashed, match="record of its kernels"):
         _launch(raw, "f")
 
 
-def test_names_lose_their_control_characters_and_their_length():
+def test_names_lose_their_control_characters_and_their_length() -> None:
     launch = _launch(GOOD | {"loads": {"\x1b[31m" + "q" * 500: 1}}, "f")
     (name,) = launch.loads
     assert "\x1b" not in name

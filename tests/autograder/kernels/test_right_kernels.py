@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+from collections.abc import Callable
 
 import pytest
 import torch
 
-triton = pytest.importorskip("triton")
-import attention_kernels as attention  # noqa: E402
-import row_kernels as rows  # noqa: E402
+pytest.importorskip("triton")
+import attention_kernels as attention
+import row_kernels as rows
+import triton
 
-from autograder.worker.launches import watch_launches  # noqa: E402
+from autograder.worker.launches import watch_launches
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -21,11 +20,11 @@ block_pointers = pytest.mark.skipif(VERSION >= (3, 9), reason="Triton 3.9 has no
 
 
 @pytest.fixture
-def x():
+def x() -> torch.Tensor:
     return torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
 
 
-def softmax(x):
+def softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, dim=1)
 
 
@@ -37,7 +36,7 @@ def softmax(x):
         pytest.param(rows.bias_by_block_pointers_of_whole_tiles, marks=block_pointers),
     ],
 )
-def test_a_bias_is_added(x, function):
+def test_a_bias_is_added(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
     b = torch.arange(20.0)
     with watch_launches(function, (x, b), {}) as record:
         y = function(x, b)
@@ -56,43 +55,43 @@ def test_a_bias_is_added(x, function):
         rows.softmax_kept_behind_a_barrier,
     ],
 )
-def test_a_softmax_of_rows(x, function):
+def test_a_softmax_of_rows(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
     assert torch.allclose(function(x), softmax(x), atol=1e-6)
 
 
 @pytest.mark.parametrize("function", [rows.twice_by_descriptors, rows.twice_by_descriptors_of_the_host])
-def test_descriptors(x, function):
+def test_descriptors(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
     assert torch.equal(function(x), 2 * x)
 
 
 @block_pointers
-def test_block_pointers_that_advance(x):
+def test_block_pointers_that_advance(x: torch.Tensor) -> None:
     assert torch.allclose(rows.shares_by_advancing(x), x / x.sum(1, keepdim=True), atol=1e-5)
 
 
-def test_atomics_and_locks(x):
+def test_atomics_and_locks(x: torch.Tensor) -> None:
     assert torch.allclose(rows.sum_by_atomics(x), x.sum(), atol=1e-4)
     assert torch.allclose(rows.sum_of_rows_under_a_lock(x), x.sum(0), atol=1e-5)
 
 
-def test_a_scan_with_a_function_of_its_own():
+def test_a_scan_with_a_function_of_its_own() -> None:
     assert rows.running_sums(torch.ones(2, 5)).tolist() == [[1, 2, 3, 4, 5]] * 2
 
 
-def test_programs_that_return_early(x):
+def test_programs_that_return_early(x: torch.Tensor) -> None:
     assert torch.equal(rows.transposed_on_a_grid_of_three_axes(x), x.T)
 
 
-def test_a_product_of_matrices(x):
+def test_a_product_of_matrices(x: torch.Tensor) -> None:
     a = torch.randn(40, 20, generator=torch.Generator().manual_seed(2))
     assert torch.allclose(rows.product_in_groups(a, x.T), a @ x.T, atol=1e-5)
 
 
-def test_addresses_out_of_memory(x):
+def test_addresses_out_of_memory(x: torch.Tensor) -> None:
     assert torch.equal(rows.embedding(torch.tensor([3, 0, 12, 3]), x), x[[3, 0, 12, 3]])
 
 
-def whole(q, k, v, causal):
+def whole(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
     s = q.double() @ k.double().mT / q.shape[-1] ** 0.5
     if causal:
         s = s.masked_fill(torch.ones(s.shape[-2:]).triu(1) == 1, -torch.inf)
@@ -114,7 +113,7 @@ def whole(q, k, v, causal):
         (attention.by_descriptors, 40),
     ],
 )
-def test_attention(function, n, dtype, causal):
+def test_attention(function: Callable[..., torch.Tensor], n: int, dtype: torch.dtype, causal: bool) -> None:
     generator = torch.Generator().manual_seed(n)
     q, k, v = (torch.randn(1, 2, n, 16, generator=generator).to(dtype) for _ in range(3))
     with watch_launches(function, (q, k, v, causal), {}, ["q", "k", "v", "causal"]) as record:

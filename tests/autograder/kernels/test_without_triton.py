@@ -63,7 +63,7 @@ WITHOUT = "sys.modules['triton'] = None"
 ON_A_MAC = f"{WITHOUT}; import platform; platform.system = lambda: 'Darwin'; sys.platform = 'darwin'"
 
 
-def test_the_answer_key_runs_to_its_end_on_a_mac():
+def test_the_answer_key_runs_to_its_end_on_a_mac() -> None:
     cells = run("solutions", ON_A_MAC)
     assert {name: error for name, (_, error) in cells.items() if error} == {}
     checked = {name: cells[f"check-{name}"][0].count("as expected") for name in TORCH_ONLY}
@@ -72,14 +72,14 @@ def test_the_answer_key_runs_to_its_end_on_a_mac():
         assert cells[f"check-{name}"][0].startswith("Skipped: kernels need Triton, which is made for Linux. Open this")
 
 
-def test_the_answer_key_runs_to_its_end_with_triton():
+def test_the_answer_key_runs_to_its_end_with_triton() -> None:
     cells = run("solutions", "import os; os.environ['TRITON_INTERPRET'] = '1'")
     assert {name: error for name, (_, error) in cells.items() if error} == {}
     assert [cells[f"check-{name}"][0].count("as expected") for name in KERNELS] == [2, 2, 10]
     assert "program (1, 1)" in cells["demo-trace_add_bias"][0]
 
 
-def test_the_release_stops_at_what_is_not_written_and_at_nothing_else():
+def test_the_release_stops_at_what_is_not_written_and_at_nothing_else() -> None:
     cells = run("assignments", WITHOUT)
     raised = {name: error.split(":")[0] for name, (_, error) in cells.items() if error}
     assert raised.keys() >= {f"check-{name}" for name in TORCH_ONLY}
@@ -87,7 +87,7 @@ def test_the_release_stops_at_what_is_not_written_and_at_nothing_else():
     assert not [name for name in raised if any(kernel in name for kernel in KERNELS)]
 
 
-def test_a_version_that_the_interpreter_does_not_know_is_said_once_more_at_each_check():
+def test_a_version_that_the_interpreter_does_not_know_is_said_once_more_at_each_check() -> None:
     old = "import os; os.environ['TRITON_INTERPRET'] = '1'; import triton; triton.__version__ = '3.4.0'"
     cells = run("solutions", old)
     assert {name: error for name, (_, error) in cells.items() if error} == {}
@@ -95,7 +95,7 @@ def test_a_version_that_the_interpreter_does_not_know_is_said_once_more_at_each_
     assert [cells[f"check-{name}"][0] for name in KERNELS] == [said] * 3
 
 
-def test_with_a_gpu_nothing_is_put_before_it():
+def test_with_a_gpu_nothing_is_put_before_it() -> None:
     # no GPU here: what launches kernels raises, and what stands before it must not
     cells = run("solutions", "torch.cuda.is_available = lambda: True; import os; os.environ.pop('TRITON_INTERPRET', 0)")
     assert {name for name, (_, error) in cells.items() if error} == {f"check-{name}" for name in KERNELS}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+from typing import Any
 
 import pytest
 import torch
 
-triton = pytest.importorskip("triton")
-import triton.language as tl  # noqa: E402
-import wrong_kernels as wrong  # noqa: E402
+pytest.importorskip("triton")
+import triton
+import triton.language as tl
+import wrong_kernels as wrong
+from triton.runtime import interpreter
 
-from autograder.worker import strict_triton  # noqa: E402
-from autograder.worker.launches import watch_launches  # noqa: E402
-from autograder.worker.strict_triton import KernelFault, UnknownTriton, install, trace  # noqa: E402
+from autograder.worker import strict_triton
+from autograder.worker.kernel_memory import KernelFault, Memory
+from autograder.worker.launches import watch_launches
+from autograder.worker.strict_triton import UnknownTriton, install, trace
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -24,14 +25,14 @@ VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 # block pointers
 
 
-def row_sums(check):
+def row_sums(check: str) -> torch.Tensor:
     x, y = torch.ones(6, 5), torch.empty(6)
     wrong.block_kernel[(2,)](x, y, *x.shape, CHECK=check)
     return y
 
 
 @pytest.mark.skipif(VERSION >= (3, 8), reason="since Triton 3.8 a block pointer's checks are not to be seen")
-def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor():
+def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> None:
     with pytest.raises(KernelFault) as caught:
         row_sums("none")
     assert str(caught.value) == (
@@ -43,7 +44,7 @@ def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor():
 
 
 @pytest.mark.skipif(VERSION >= (3, 9), reason="Triton 3.9 has no block pointers")
-def test_lanes_outside_are_what_the_padding_says_and_nothing_without():
+def test_lanes_outside_are_what_the_padding_says_and_nothing_without() -> None:
     with watch_launches(row_sums, ("unpadded",), {}) as record:
         assert row_sums("unpadded").isnan().all()
     assert record.figures()["unfilled"] == ["x"]
@@ -53,7 +54,7 @@ def test_lanes_outside_are_what_the_padding_says_and_nothing_without():
 # lanes of one program
 
 
-def lanes(how):
+def lanes(how: str) -> tuple[torch.Tensor, torch.Tensor]:
     x, y = torch.arange(8.0), torch.zeros(16)
     wrong.lanes_kernel[(1,)](x, y, HOW=how)
     return x, y
@@ -69,25 +70,25 @@ def lanes(how):
         ("reversed in place", r"^program 0 writes x\[0\], which another lane of it has loaded"),
     ],
 )
-def test_an_order_of_lanes_is_nothing_to_rely_on(how, fault):
+def test_an_order_of_lanes_is_nothing_to_rely_on(how: str, fault: str) -> None:
     with pytest.raises(KernelFault, match=fault):
         lanes(how)
 
 
-def test_what_depends_on_no_order_is_fine():
+def test_what_depends_on_no_order_is_fine() -> None:
     assert lanes("reversed")[1][:8].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
     assert lanes("one place, one value")[1][0] == 1.0
     assert lanes("reversed behind a barrier")[0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
     assert lanes("a column")[1][8:].tolist() == list(range(8))
 
 
-def test_one_tensor_under_two_names_is_one_memory():
+def test_one_tensor_under_two_names_is_one_memory() -> None:
     x = torch.arange(16.0)
     with pytest.raises(KernelFault, match="which another lane of it has loaded"):
         wrong.lanes_kernel[(1,)](x, x, HOW="reversed")
 
 
-def test_a_zero_that_one_program_puts_where_others_add_is_luck():
+def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
     with pytest.raises(KernelFault, match="which another program has written"):
         wrong.zeroed_kernel[(8,)](torch.zeros(1))
 
@@ -119,19 +120,21 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck():
         (wrong.changing_kernel, (2,), r"line [34] of changing_kernel "),
     ],
 )
-def test_what_no_gpu_would_compile_is_told_with_its_line(kernel, arguments, said):
+def test_what_no_gpu_would_compile_is_told_with_its_line(
+    kernel: Any, arguments: int | tuple[int, ...], said: str
+) -> None:
     tensors = [torch.zeros(16) for _ in range(arguments if isinstance(arguments, int) else 1)]
     with pytest.raises(KernelFault, match="^no GPU would compile " + said):
         kernel[(1,)](*tensors, *(arguments if isinstance(arguments, tuple) else ()))
 
 
-def test_a_name_that_the_interpreter_uses_is_not_known_because_of_that():
+def test_a_name_that_the_interpreter_uses_is_not_known_because_of_that() -> None:
     rewritten = wrong.lanes_kernel.rewrite()
     assert "interpreter_semantic" in rewritten.__globals__
     assert "TensorHandle" not in rewritten.__globals__
 
 
-def test_an_argument_that_is_none_is_told():
+def test_an_argument_that_is_none_is_told() -> None:
     with pytest.raises(KernelFault, match=r"^printing_kernel is given x_ptr = \[1\.0\] \(list\)"):
         wrong.printing_kernel[(1,)]([1.0])
 
@@ -139,13 +142,13 @@ def test_an_argument_that_is_none_is_told():
 # autotune
 
 
-def tuned(how, n=24):
+def tuned(how: str, n: int = 24) -> torch.Tensor:
     x, y = torch.arange(float(n)), torch.zeros(n)
     wrong.tuned_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n, HOW=how)
     return y
 
 
-def test_each_configuration_must_be_right_and_the_wrong_one_is_named():
+def test_each_configuration_must_be_right_and_the_wrong_one_is_named() -> None:
     with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 16, EXTRA: 1\): program \d reads x\[24\]"):
         tuned("ragged")
     with pytest.raises(KernelFault) as caught:
@@ -156,13 +159,13 @@ def test_each_configuration_must_be_right_and_the_wrong_one_is_named():
     )
 
 
-def test_of_three_the_one_that_stands_alone_is_named():
+def test_of_three_the_one_that_stands_alone_is_named() -> None:
     with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]"):
         wrong.outvoted_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
 
 
-def test_of_many_configurations_all_have_their_turn():
-    def launch_three_times():
+def test_of_many_configurations_all_have_their_turn() -> None:
+    def launch_three_times() -> None:
         for _ in range(3):
             wrong.many_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
 
@@ -170,16 +173,16 @@ def test_of_many_configurations_all_have_their_turn():
         launch_three_times()
 
 
-def test_a_kernel_that_goes_on_from_what_it_left_cannot_be_tuned():
+def test_a_kernel_that_goes_on_from_what_it_left_cannot_be_tuned() -> None:
     with pytest.raises(KernelFault, match=r"^launched twice, the kernel writes something else to y\[0\]"):
         tuned("counting")
 
 
-def test_a_configuration_whose_static_assertion_fails_is_left_out():
+def test_a_configuration_whose_static_assertion_fails_is_left_out() -> None:
     assert torch.equal(tuned("asserted"), torch.arange(24.0))
 
 
-def test_one_configuration_counts():
+def test_one_configuration_counts() -> None:
     with watch_launches(tuned, ("asserted",), {}) as record:
         tuned("asserted")
     figures = record.figures()
@@ -189,13 +192,13 @@ def test_one_configuration_counts():
 # versions
 
 
-def version_is(monkeypatch, version):
-    monkeypatch.delattr(strict_triton.interpreter, "attention_kit_strict")
+def version_is(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.delattr(interpreter, "attention_kit_strict")
     monkeypatch.setattr(triton, "__version__", version)
 
 
 @pytest.mark.parametrize("version", ["3.2.0", "3.5.1"])
-def test_an_older_version_is_refused_in_one_line(monkeypatch, version):
+def test_an_older_version_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     version_is(monkeypatch, version)
     with pytest.raises(UnknownTriton) as caught:
         install()
@@ -204,19 +207,19 @@ def test_an_older_version_is_refused_in_one_line(monkeypatch, version):
     )
 
 
-def test_a_newer_version_is_tried_with_a_small_kernel(monkeypatch):
+def test_a_newer_version_is_tried_with_a_small_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     strict = install()
     monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
     version_is(monkeypatch, "3.10.0")
     assert install() is strict
 
 
-def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(monkeypatch):
+def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     strict = install()
     monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
     said = r"this is 3.10.0, in which it fails \(%s\): pip install triton==3.7.1$"
     with monkeypatch.context() as patched:
-        patched.setattr(strict_triton.Memory, "_offsets", None)
+        patched.setattr(Memory, "_offsets", None)
         version_is(patched, "3.10.0")
         with pytest.raises(UnknownTriton, match=said % "TypeError: 'NoneType' object is not callable"):
             install()
@@ -227,7 +230,7 @@ def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(monkey
             install()
 
 
-def test_on_a_gpu_nothing_is_traced(monkeypatch):
+def test_on_a_gpu_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tl, "max", lambda x: x)
     with pytest.raises(RuntimeError, match="kernels run on the GPU here"):
         trace(lambda: None)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
-from autograder.model import CellOutcome, Diagnosis, Graded, QuestionResult, Result, TestOutcome
+from autograder.model import CellOutcome, Diagnosis, Graded, Outcome, QuestionResult, Result, TestOutcome
 
 SCRIPT = "<script>alert(1)</script>"
 FORMULA = "=cmd|' /C calc'!A0"
@@ -13,19 +16,23 @@ LINK = "[link](javascript:alert(1))"
 BIDI = "abc\u202edcba\u2066"
 
 
-def outcome(name, points, max_points, how="failed", message=""):
+def outcome(name: str, points: float, max_points: float, how: Outcome = "failed", message: str = "") -> TestOutcome:
     passed = points == max_points
     return TestOutcome(name, "passed" if passed else how, points, max_points, "" if passed else message)
 
 
-def question(name, *tests, carried=0.0, diagnosis=None):
+def question(
+    name: str, *tests: TestOutcome, carried: float = 0.0, diagnosis: Diagnosis | None = None
+) -> QuestionResult:
     score, max_score = carried + sum(t.points for t in tests), sum(t.max_points for t in tests)
     return QuestionResult(name, score, max_score, carried, diagnosis, tests)
 
 
-def result_of(student, *questions, cells=(), isolation="strict", suite="suite-1", assignment="attention"):
+def result_of(
+    student: str, *questions: QuestionResult, cells: Sequence[CellOutcome], isolation: str, suite: str
+) -> Result:
     score, max_score = sum(q.score for q in questions), sum(q.max_score for q in questions)
-    return Result(assignment, student, f"sha-{student}", suite, isolation, score, max_score, questions, tuple(cells))
+    return Result("attention", student, f"sha-{student}", suite, isolation, score, max_score, questions, tuple(cells))
 
 
 DIFFERS = "`softmax(z[4, 7])` differs first at [0, 1]."
@@ -33,7 +40,7 @@ OVER_QUERIES = Diagnosis("softmax_over_queries", "Each row should sum to 1: does
 
 
 @pytest.fixture
-def plain():
+def plain() -> Result:
     """11 of 20: softmax 2 of 4 with a diagnosis, attention 6 of 6 (4 carried), heads 3 of 10."""
     return result_of(
         "ada",
@@ -61,11 +68,13 @@ def plain():
             CellOutcome("attention", "ok", "there were two copies; the first one counts"),
             CellOutcome("heat_map", "skipped"),
         ],
+        isolation="strict",
+        suite="suite-1",
     )  # fmt: skip
 
 
 @pytest.fixture
-def hostile():
+def hostile() -> Result:
     """1 of 3; every text is an attack, graded without walls."""
     message = "\n".join(
         [SCRIPT, ANSI, LINK, BIDI, "::set-output name=points::99", "`<b>bold</b>` ünïcode 数 \ud800 \x00"]
@@ -86,7 +95,7 @@ def hostile():
 
 
 @pytest.fixture
-def problem(tmp_path):
+def problem(tmp_path: Path) -> Graded:
     return Graded(
         "student-005" + SCRIPT, tmp_path / "student-005.ipynb", None, f"not a notebook {LINK}{ANSI}", {"read": 0.5}
     )
