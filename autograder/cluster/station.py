@@ -71,7 +71,7 @@ def serve(connection: Connection, order: Order) -> None:
         def work(client: HostClient, arrived: Arrived) -> bytes:
             return graded_bytes(bench, client, arrived.found)
 
-        for ended in Pool[Arrived](bench, (), work, arrivals=Line(connection, course.submitted)).run():
+        for ended in Pool[HostClient, Arrived](bench, (), work, arrivals=Line(connection, course.submitted)).run():
             shutil.rmtree(ended.job.folder, ignore_errors=True)
             connection.send((ended.job.number, ended.answer, ended.fault))
 

@@ -1,8 +1,8 @@
-"""Jobs on every core: forked processes that share what was loaded before, each with its own line to the host.
+"""Jobs on every core: forked processes that share what was loaded before, each with its own line to a host.
 
-A process that dies takes one job with it; so does a host, a job for each process. Another takes its place, and the job
-is done once more from its start. What fails again is named. Past a deadline nothing more is begun, and what is still at
-work is ended.
+What goes over a line is between the work and the host. A process that dies takes one job with it; so does a host, a job
+for each process. Another takes its place, and the job is done once more from its start. What fails again is named. Past
+a deadline nothing more is begun, and what is still at work is ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from multiprocessing.context import ForkProcess
 from typing import Any, Generic, Protocol, TypeVar
 
 from autograder.errors import HostFailed, KitError, WorkerKilled
-from autograder.sandbox.host import HostClient
 
 Job = TypeVar("Job")
 Arriving = TypeVar("Arriving", covariant=True)
@@ -34,11 +33,26 @@ _DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-class Hosts(Protocol):
+class Line(Protocol):
+    """What a process does its work through."""
+
+    def end_workers(self) -> None:
+        """End what a process that is gone has left at work.
+
+        Raises:
+            HostFailed: nobody answers.
+        """
+
+
+Client = TypeVar("Client", bound=Line)
+Lent = TypeVar("Lent", bound=Line, covariant=True)
+
+
+class Hosts(Protocol[Lent]):
     """Where the lines to a host come from, and a fresh host where one has failed."""
 
     @property
-    def clients(self) -> Sequence[HostClient]:
+    def clients(self) -> Sequence[Lent]:
         """One for each process."""
 
     def renew(self) -> None:
@@ -68,7 +82,7 @@ class Arrivals(Protocol[Arriving]):
         """The one that has come. What it raises ends the pool."""
 
 
-class Pool(Generic[Job]):
+class Pool(Generic[Client, Job]):
     """Processes that do `work(client, job)` for one job after the other.
 
     Args:
@@ -81,9 +95,9 @@ class Pool(Generic[Job]):
 
     def __init__(
         self,
-        hosts: Hosts,
+        hosts: Hosts[Client],
         jobs: Sequence[Job],
-        work: Callable[[HostClient, Job], bytes],
+        work: Callable[[Client, Job], bytes],
         until: float = math.inf,
         arrivals: Arrivals[Job] | None = None,
     ) -> None:
@@ -210,7 +224,7 @@ class Pool(Generic[Job]):
         theirs.close()
         return ours
 
-    def _serve(self, client: HostClient, pipe: Connection, inherited: list[Connection], parent: int) -> None:
+    def _serve(self, client: Client, pipe: Connection, inherited: list[Connection], parent: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with(parent)
         for other in inherited:
@@ -224,7 +238,7 @@ class Pool(Generic[Job]):
                 return
             pipe.send_bytes(self._done(client, self._jobs[sent] if isinstance(sent, int) else sent))
 
-    def _done(self, client: HostClient, job: Job) -> bytes:
+    def _done(self, client: Client, job: Job) -> bytes:
         try:
             return _DONE + self._work(client, job)
         except WorkerKilled as error:
