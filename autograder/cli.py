@@ -15,6 +15,7 @@ import click
 
 from autograder import __version__
 from autograder.cli_base import Commands, CountOrAll, beside
+from autograder.course import find_course
 from autograder.errors import KitError
 from autograder.sandbox.tiers import ISOLATIONS
 from autograder.summaries import not_graded, tell_graded, tell_proofs
@@ -57,6 +58,11 @@ def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda made, add: add(made), reversed(shared), command)
 
 
+where_results_lie = click.option(
+    "--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/)."
+)
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 def main() -> None:
@@ -78,7 +84,6 @@ def init(folder: Path) -> None:
 def new(name: str) -> None:
     """Write an assignment of one question, with its suite, that builds and is proven as it is."""
     from autograder.authoring.new import new_assignment
-    from autograder.course import find_course
 
     for line in new_assignment(find_course(), name):
         click.echo(line)
@@ -92,7 +97,6 @@ def new(name: str) -> None:
 def build(names: tuple[str, ...], check: bool) -> None:
     """Make releases and answer keys from source/ (all assignments, or those named)."""
     from autograder.authoring.commands import build_command
-    from autograder.course import find_course
 
     for line in build_command(find_course(), names, check):
         click.echo(line)
@@ -139,7 +143,6 @@ def verify(
     workers: int | None,
 ) -> None:
     """Prove hidden suites: every known mistake is caught, every right answer passes."""
-    from autograder.course import find_course
     from autograder.errors import NotProven
     from autograder.proof import report as reports
     from autograder.proof.verify import Wanted, verify_command
@@ -161,7 +164,6 @@ def verify(
 def release(assignment: str, to: Path) -> None:
     """Put what students get into a folder or a .zip file."""
     from autograder.authoring.commands import release_command
-    from autograder.course import find_course
 
     for line in release_command(find_course(), assignment, to):
         click.echo(line)
@@ -178,7 +180,6 @@ def release(assignment: str, to: Path) -> None:
 )
 def collect(assignment: str, source: Path, origin: Origin) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
-    from autograder.course import find_course
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
@@ -192,8 +193,6 @@ def collect(assignment: str, source: Path, origin: Origin) -> None:
 @click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
 def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
-    from autograder.course import find_course
-
     course = find_course()
     folder = to or course.submitted
     if if_empty and any(folder.glob(f"*/{assignment}")):
@@ -227,7 +226,6 @@ def grade(
     as_json: bool,
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
-    from autograder.course import find_course
     from autograder.grading.progress import Progress, Warned
     from autograder.grading.request import GradeRequest
     from autograder.grading.run import grade_command
@@ -277,7 +275,6 @@ def regrade(
     apply: bool,
 ) -> None:
     """Grade into a side folder, and show whose mark would move, by how much and because of which test."""
-    from autograder.course import find_course
     from autograder.grading.progress import Progress
     from autograder.grading.regrade import regrade as grade_aside
     from autograder.grading.regrade import take_over
@@ -306,7 +303,6 @@ def regrade(
 @click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
 def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
     """Show which submissions share more than the assignment explains: for a person to look at, never a score."""
-    from autograder.course import find_course
     from autograder.outputs.similarity import similarity_command
 
     course = find_course()
@@ -316,11 +312,10 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@where_results_lie
 def report(assignment: str, results: Path | None) -> None:
     """Write a feedback page for each student, and the class report."""
     from autograder.commands import report_command
-    from autograder.course import find_course
 
     course = find_course()
     for line in report_command(course, course.assignment(assignment), results or course.results, beside):
@@ -333,7 +328,7 @@ def report(assignment: str, results: Path | None) -> None:
 @click.option(
     "--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook)."
 )
-@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@where_results_lie
 @click.option(
     "--roster",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -352,7 +347,6 @@ def export(
 ) -> None:
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
     from autograder.commands import ExportRequest, export_command
-    from autograder.course import find_course
 
     course = find_course()
     folder = results or course.results
@@ -363,12 +357,11 @@ def export(
 
 @main.command()
 @click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output).")
-@click.option("--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/).")
+@where_results_lie
 @click.option("--provisional", is_flag=True, help="Count those who wait for a person's points with what they have.")
 def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     """The mark of the course: all assignments that have results, without the lowest, as CSV."""
     from autograder.commands import totals_command
-    from autograder.course import find_course
 
     course = find_course()
     for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
@@ -381,7 +374,6 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder.")
 def bundle(assignment: str, target: Target, to: Path) -> None:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
-    from autograder.course import find_course
     from autograder.outputs.bundle import bundle as pack
 
     course = find_course()
@@ -397,7 +389,6 @@ def bundle(assignment: str, target: Target, to: Path) -> None:
 @main.command()
 def doctor() -> None:
     """Say which walls stand on this machine, and what to do about those that do not."""
-    from autograder.course import find_course
     from autograder.sandbox.doctor import doctor_command
 
     strict = False

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.authoring.self_check import Cell, Unreadable, read_cells
+from autograder.authoring.self_check import Cell, NotReady, read_cells
 
 FOLDER = Path(__file__).parent / "my_course"
 _MADE = "# Made by make_my_course.py; make it anew rather than change it.\n"
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     for path in paths:
         try:
             statements = list(_statements(path.name, read_cells(path.read_bytes())))
-        except Unreadable as problem:
+        except NotReady as problem:
             print(f"{path.name}: left out, {problem}")
             continue
         names = [name for name in _answers(statements) if name not in own or _is_question(statements, name)]
@@ -229,7 +229,7 @@ def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
     """Print the line that this notebook takes, and what of the staff's cannot be exchanged."""
     try:
         cells = [cell for cell in read_cells(notebook.read_bytes()) if cell.role == "given"]
-    except Unreadable:
+    except NotReady:
         return
     statements = list(_statements(notebook.name, cells))
     given = {name for each in statements for name in each.binds if name in own}

@@ -34,12 +34,8 @@ _NOT_WRITTEN = ": not written yet"
 _CODE = ("question", "given", "check", "demo")
 
 
-class NoKernel(Exception):
-    """No kernel can be started; the text says what to do."""
-
-
-class Unreadable(Exception):
-    """The file is no notebook; the text says what to do."""
+class NotReady(Exception):
+    """The file is no notebook, or no kernel can be started; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +83,8 @@ class Released:
     first_line: str
 
 
-@dataclass
-class Matches:
-    """Which cell of the file stands for which cell of the release.
-
-    Attributes:
-        found: released id → its cells, in their order.
-        by_content: ids that were recognised by what stands in the cell, since its metadata is gone.
-    """
-
-    found: dict[str, list[Cell]] = field(default_factory=dict)
-    by_content: list[str] = field(default_factory=list)
+Found = Mapping[str, Sequence[Cell]]
+"""The cells of the file that stand for each cell of the release, by its id, in their order; no id without one."""
 
 
 @dataclass
@@ -123,18 +110,18 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{path.name}, saved {datetime.datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d %H:%M} ({_ago(ago)})\n")
     try:
         cells = read_cells(path.read_bytes())
-    except Unreadable as problem:
+    except NotReady as problem:
         print(f"Not ready: {problem}")
         return 1
-    name, released, limit_mb = max(tables, key=lambda each: (each[0] == path.stem, len(match(each[1], cells).found)))
-    matches = match(released, cells)
-    if not any(each.role == "question" and each.id in matches.found for each in released):
+    name, released, limit_mb = max(tables, key=lambda each: (each[0] == path.stem, len(match(each[1], cells))))
+    found = match(released, cells)
+    if not any(each.role == "question" and each.id in found for each in released):
         print(f"Not ready: it has no question of {name}. Is it the right file?")
         return 1
     findings = Findings()
     _look_at_file(path, name, cells, limit_mb, findings)
-    _look_at_cells(released, matches, cells, findings)
-    _run(path.parent, released, matches, cells, findings)
+    _look_at_cells(released, found, cells, findings)
+    _run(path.parent, released, found, cells, findings)
     return _say(findings)
 
 
@@ -166,7 +153,7 @@ def read_cells(data: bytes) -> tuple[Cell, ...]:
     """The cells of a notebook's bytes, of any format since 3.
 
     Raises:
-        Unreadable: it is no notebook.
+        NotReady: it is no notebook.
     """
     again = "open it in Jupyter, save it, and check again"
     try:
@@ -179,10 +166,10 @@ def read_cells(data: bytes) -> tuple[Cell, ...]:
     except (ValueError, RecursionError):
         if conflict := re.search(rb"^<{7} ", data, re.MULTILINE):
             line = data.count(b"\n", 0, conflict.start()) + 1
-            raise Unreadable(f"a merge conflict begins in line {line} (<<<<<<<): resolve it, {again}") from None
-        raise Unreadable(f"it is not valid JSON; {again}, or go back to an older copy") from None
+            raise NotReady(f"a merge conflict begins in line {line} (<<<<<<<): resolve it, {again}") from None
+        raise NotReady(f"it is not valid JSON; {again}, or go back to an older copy") from None
     except (AttributeError, KeyError, TypeError):
-        raise Unreadable("it is JSON, and no notebook: it has no list of cells") from None
+        raise NotReady("it is JSON, and no notebook: it has no list of cells") from None
 
 
 def _cell(number: int, raw: Mapping[str, Any]) -> Cell:
@@ -213,25 +200,24 @@ def defined_in(source: str) -> frozenset[str]:
     return frozenset(re.findall(r"^(?:async +)?(?:def|class)[ \t]+(\w+)", source, re.MULTILINE))
 
 
-def match(released: Sequence[Released], cells: Sequence[Cell]) -> Matches:
+def match(released: Sequence[Released], cells: Sequence[Cell]) -> Found:
     """Say which cell is which: by metadata, else by its text, what it defines, or its first line."""
-    matches = Matches()
+    found: dict[str, list[Cell]] = {}
     names = {each.id for each in released}
     free = [cell for cell in cells if cell.id not in names]
     first_lines = [each.first_line for each in released]
     for each in released:
         if own := [cell for cell in cells if cell.id == each.id]:
-            matches.found[each.id] = own
+            found[each.id] = own
             continue
         alike = [cell for cell in free if hash_of(cell.source) == each.text]
         alike = alike or [c for c in free if c.kind == "code" and defined_in(c.source) & set(each.defines)]
         if not alike and first_lines.count(each.first_line) == 1:
             alike = [cell for cell in free if hash_of_first_line(cell.source) == each.first_line]
         if alike:
-            matches.found[each.id] = alike
-            matches.by_content.append(each.id)
+            found[each.id] = alike
             free = [cell for cell in free if cell not in alike]
-    return matches
+    return found
 
 
 def _look_at_file(path: Path, name: str, cells: Sequence[Cell], limit_mb: int, findings: Findings) -> None:
@@ -244,44 +230,40 @@ def _look_at_file(path: Path, name: str, cells: Sequence[Cell], limit_mb: int, f
     copies += sorted(other for other in path.parent.glob(f"{name}*.ipynb") if other.name != path.name)
     own = [(cell.kind, cell.source) for cell in cells]
     for copy in copies:
-        if not copy.is_file() or copy.stat().st_mtime <= path.stat().st_mtime:
-            continue
-        try:
-            differs = [(cell.kind, cell.source) for cell in read_cells(copy.read_bytes())] != own
-        except Unreadable:
-            continue
-        if differs:
-            findings.to_do.append(
-                f"{copy.relative_to(path.parent)} is newer than the file, and differs: save your work as {name}.ipynb, "
-                "and remove what is not it"
-            )
+        with contextlib.suppress(NotReady):
+            newer = copy.is_file() and copy.stat().st_mtime > path.stat().st_mtime
+            if newer and [(cell.kind, cell.source) for cell in read_cells(copy.read_bytes())] != own:
+                findings.to_do.append(
+                    f"{copy.relative_to(path.parent)} is newer than the file, and differs: save your work as "
+                    f"{name}.ipynb, and remove what is not it"
+                )
 
 
-def _look_at_cells(released: Sequence[Released], matches: Matches, cells: Sequence[Cell], findings: Findings) -> None:
+def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[Cell], findings: Findings) -> None:
+    unnamed = {id_ for id_, own in found.items() if own[0].id != id_}
     for each in released:
-        found = matches.found.get(each.id, [])
+        own = found.get(each.id, ())
         if each.role == "question":
-            _look_at_question(each, found, cells, findings)
+            _look_at_question(each, own, cells, findings)
         elif each.role == "written":
-            if not found:
-                lost = bool(matches.by_content)  # an editor that drops metadata may cut text anew
-                (findings.notes if lost else findings.to_do).append(
+            if not own:  # an editor that drops metadata may cut text anew
+                (findings.notes if unnamed else findings.to_do).append(
                     f"written answer {each.name}: its cell was not found; see that it stands below its question"
                 )
-            elif all(hash_of(cell.source) == each.text for cell in found):
-                findings.to_do.append(f"written answer {each.name}: nothing is written yet in {found[0].place}")
+            elif all(hash_of(cell.source) == each.text for cell in own):
+                findings.to_do.append(f"written answer {each.name}: nothing is written yet in {own[0].place}")
         elif each.role in ("given", "check"):
-            if not found:
+            if not own:
                 findings.notes.append(f"{each.id}: this locked cell was deleted. Grading has its own")
-            elif all(hash_of(cell.source) != each.text for cell in found):
-                findings.notes.append(f"{found[0].place}: you changed this locked cell. Grading takes it as released")
+            elif all(hash_of(cell.source) != each.text for cell in own):
+                findings.notes.append(f"{own[0].place}: you changed this locked cell. Grading takes it as released")
     for cell in cells:
         if _CONFLICT.search(cell.source):
             findings.to_do.append(f"{cell.place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
     graded = [each for each in released if each.role != "demo"]
-    if unnamed := [each for each in graded if each.id in matches.by_content]:
+    if lost := [each for each in graded if each.id in unnamed]:
         findings.notes.append(
-            f"{len(unnamed)} of {len(graded)} cells have lost the notebook's metadata, as some editors do. They were "
+            f"{len(lost)} of {len(graded)} cells have lost the notebook's metadata, as some editors do. They were "
             "recognised by what stands in them; grading does the same"
         )
 
@@ -314,11 +296,9 @@ def _unfinished(cell: Cell, question: Released) -> bool:
     return bool(_STUB.search(cell.source)) or hash_of(cell.source) == question.text
 
 
-def _run(
-    folder: Path, released: Sequence[Released], matches: Matches, cells: Sequence[Cell], findings: Findings
-) -> None:
+def _run(folder: Path, released: Sequence[Released], found: Found, cells: Sequence[Cell], findings: Findings) -> None:
     """Run the code cells but demos in a fresh kernel; print how each check fared."""
-    roles = {cell.number: each for each in released for cell in matches.found.get(each.id, ()) if each.role in _CODE}
+    roles = {cell.number: each for each in released for cell in found.get(each.id, ()) if each.role in _CODE}
     runs = [cell for cell in cells if cell.kind == "code" and cell.source.strip()]
     runs = [cell for cell in runs if cell.number not in roles or roles[cell.number].role != "demo"]
     passed = checks = 0
@@ -339,7 +319,7 @@ def _run(
             elif problem:
                 whose = f"{each.role} {each.name}" if each else "one of your own"
                 findings.to_do.append(f"{cell.place}, {whose}, does not run: {problem}")
-    except NoKernel as problem:
+    except NotReady as problem:
         findings.to_do.append(f"nothing ran: {problem}")
     print(f"\n{passed} of {checks} visible checks pass. They are a first test: hidden tests run when it is graded.\n")
 
@@ -350,14 +330,14 @@ def _outcomes(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, str, 
         from jupyter_client.kernelspec import NoSuchKernel
         from jupyter_client.manager import start_new_kernel
     except ImportError as problem:
-        raise NoKernel(f"{problem}. Run it with the Python in which Jupyter is, or: pip install jupyter") from None
+        raise NotReady(f"{problem}. Run it with the Python in which Jupyter is, or: pip install jupyter") from None
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         kernel, client = start_new_kernel(kernel_name="python3", cwd=str(folder.resolve()), **quiet)
     except NoSuchKernel:
-        raise NoKernel("this Python has no kernel. Run: pip install ipykernel") from None
+        raise NotReady("this Python has no kernel. Run: pip install ipykernel") from None
     except RuntimeError as problem:
-        raise NoKernel(f"the kernel does not start: {problem}") from None
+        raise NotReady(f"the kernel does not start: {problem}") from None
     try:
         for cell in cells:
             yield (cell, *_executed(kernel, client, cell.source))
