@@ -10,6 +10,12 @@ from torch import Tensor
 
 from autograder.suite.objects import NotData
 
+CUT_OFF = (
+    "is cut off from its arguments, so that no gradient reaches them. Was it detached, made under `no_grad`, or built "
+    "anew with `.item()`, numpy or `torch.tensor(...)`?"
+)
+"""What a tensor is that should have a gradient and has none; the end of a sentence."""
+
 
 def kind_of(value: Any) -> str:
     """With an article: "a tensor of shape [2, 3]", "None (is a `return` missing?)", "an object of class Duck"."""
@@ -59,10 +65,7 @@ def _unlike_tensor(mine: Tensor, theirs: Tensor, at: str) -> str:
     if mine.dtype != theirs.dtype:
         return f"{at}has dtype {dtype_name(mine.dtype)}; it should be {dtype_name(theirs.dtype)}."
     if theirs.requires_grad and not mine.requires_grad:
-        return (
-            f"{at}is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "
-            "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?"
-        )
+        return f"{at}{CUT_OFF}"
     return ""
 
 

@@ -12,7 +12,16 @@ import pytest
 import torch
 
 from autograder.errors import StudentError
-from autograder.suite import assert_close, assert_equal, assert_refused, assert_varies, call_twice, zeros
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    assert_same_gradients,
+    assert_varies,
+    call_twice,
+    tensor,
+    zeros,
+)
 from autograder.suite.calls import Call, current_log, describe_last, start_log
 from autograder.suite.compare import same
 
@@ -93,6 +102,80 @@ def test_the_message_says_how_they_differ(actual: Any, expected: Any, end: str) 
 def test_a_part_is_named() -> None:
     message = said(assert_close, torch.ones(1), torch.ones(2), what="the gradient of x")
     assert message == f"the gradient of x of {CALL} has shape [1]; it should be [2]."
+
+
+def scaled(x: Any, params: Any, times: float = 3.0) -> torch.Tensor:
+    """The sum of x · g, three times: x gets 3 g, and g gets 3 x."""
+    return (times * x * params["norms"][0]).sum()
+
+
+def of_student(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """As `student.scaled` notes its calls."""
+
+    def called(*arguments: Any) -> Any:
+        start_log({"scaled": scaled}).calls.append(Call("scaled", arguments, {}))
+        return answer(*arguments)
+
+    return called
+
+
+SCALED = "`scaled(x[2], params={'norms': list of 1})`"
+
+
+def leaves() -> tuple[torch.Tensor, dict[str, list[torch.Tensor]]]:
+    return tensor([1.0, -2.0], grad=True), {"norms": [tensor([5.0, 7.0], grad=True)]}
+
+
+def test_right_gradients_pass_and_the_answer_comes_back() -> None:
+    answer = assert_same_gradients(of_student(lambda x, p: 3 * torch.dot(x, p["norms"][0])), scaled, *leaves())
+    assert answer.item() == 3 * (1 * 5 - 2 * 7)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda x, p: None, f"{SCALED} should be a tensor, and is None (is a `return` missing?)."),
+        (
+            lambda x, p: scaled(x, p).detach(),
+            f"{SCALED} is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "
+            "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?",
+        ),
+        (lambda x, p: 3 * p["norms"][0].sum(), f"No gradient of {SCALED} arrives at x."),
+        # the right value: the detached half of g keeps its gradient 3 x from being whole
+        (
+            lambda x, p: (scaled(x, p) + scaled(x, {"norms": [p["norms"][0].detach()]})) / 2,
+            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value first at [0]: "
+            "yours is 1.5, 0.5 times the expected value, and so everywhere.",
+        ),
+        (
+            lambda x, p: scaled(x + tensor([0.0, 1.0]), p),
+            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value first at [1]: "
+            "yours is -3, too large by 3. 1 of 2 elements differ.",
+        ),
+    ],
+)
+def test_the_gradient_that_is_wrong_is_named(answer: Callable[..., Any], message: str) -> None:
+    assert said(assert_same_gradients, of_student(answer), scaled, *leaves()) == message
+
+
+def test_each_element_of_an_answer_counts_by_itself() -> None:
+    """Swapped elements have the same sum, and every one of them the gradient 1."""
+    message = said(assert_same_gradients, of_student(lambda x: x.flip(0)), lambda x: 1 * x, leaves()[0])
+    assert message.startswith("the gradient of x of `scaled(x[2])` differs from the expected value first at [0]")
+
+
+def test_a_tolerance_is_of_the_size_of_a_gradient() -> None:
+    x, g = tensor([1.0], grad=True), {"norms": [tensor([333.0])]}
+    near = of_student(lambda x, g: scaled(x, g, 3.003))  # 999.999 for 999
+    assert_same_gradients(near, scaled, x, g, tolerance=1e-3)
+    assert "too large by 0.999" in said(assert_same_gradients, near, scaled, x, g, tolerance=0.9e-3)
+
+
+def test_only_arguments_that_ask_are_compared() -> None:
+    x, params = tensor([1.0, -2.0], grad=True), {"norms": [tensor([5.0, 7.0])]}
+    assert_same_gradients(of_student(lambda x, p: scaled(x, {"norms": [p["norms"][0].detach()]})), scaled, x, params)
+    with pytest.raises(RuntimeError):
+        assert_same_gradients(of_student(scaled), scaled, x.detach(), params)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """additive_scores: one number per source position, v · tanh(state w_state + states_i w_states)."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import assert_close, assert_refused, assert_same_gradients, call_twice, points, randn, tensor
 
 
 def inputs(b=2, t=5, s=3, h=4, a=7):
@@ -57,17 +57,8 @@ def test_one_sentence_of_one_position(student, reference):
 @points(1)
 def test_gradients_reach_every_argument(student, reference):
     """The scores are trained: gradients must flow to both states and to all three weights."""
-    arguments = inputs()
-    up = randn(2, 5)
-    mine = [a.clone().requires_grad_() for a in arguments]
-    theirs = [a.clone().requires_grad_() for a in arguments]
-    scores = student.additive_scores(*mine)
-    assert scores.requires_grad, "The scores are cut off from the inputs: no gradient can flow back."
-    (scores * up).sum().backward()
-    (reference.additive_scores(*theirs) * up).sum().backward()
-    for name, a, b in zip(("state", "states", "w_state", "w_states", "v"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    arguments = [value.requires_grad_() for value in inputs()]
+    assert_same_gradients(student.additive_scores, reference.additive_scores, *arguments)
 
 
 @points(0.5)

@@ -2,7 +2,16 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, full, points, randn, tensor
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    full,
+    points,
+    randn,
+    tensor,
+)
 
 
 @points(2)
@@ -50,16 +59,8 @@ def test_one_position_takes_all(student):
 @points(1)
 def test_gradients_reach_scores_and_states(student, reference):
     """A mixture has a gradient for every score; a choice (argmax, rounding, detach) has none."""
-    scores, states, up = randn(2, 5), randn(2, 5, 3), randn(2, 3)
-    mine = [scores.clone().requires_grad_(), states.clone().requires_grad_()]
-    theirs = [scores.clone().requires_grad_(), states.clone().requires_grad_()]
-    context = student.attend(*mine)[0]
-    assert context.requires_grad, "The context is cut off from scores and states: no gradient can flow back."
-    (context * up).sum().backward()
-    (reference.attend(*theirs)[0] * up).sum().backward()
-    for name, a, b in zip(("scores", "states"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    scores, states = randn(2, 5, grad=True), randn(2, 5, 3, grad=True)
+    assert_same_gradients(lambda *a: student.attend(*a)[0], lambda *a: reference.attend(*a)[0], scores, states)
 
 
 @points(0.5)

@@ -2,7 +2,17 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 pytestmark = [
     forbid(
@@ -75,16 +85,8 @@ def test_extreme_scores_stay_finite(student, reference):
 @points(1)
 def test_gradients_reach_queries_and_keys(student, reference):
     """Both sides of the dot product are trained."""
-    q, k, up = randn(2, 3, 5), randn(2, 4, 5), randn(2, 3, 4)
-    mine = [q.clone().requires_grad_(), k.clone().requires_grad_()]
-    theirs = [q.clone().requires_grad_(), k.clone().requires_grad_()]
-    weights = student.attention_weights(*mine)
-    assert weights.requires_grad, "The weights are cut off from queries and keys: no gradient can flow back."
-    (weights * up).sum().backward()
-    (reference.attention_weights(*theirs) * up).sum().backward()
-    for name, a, b in zip(("q", "k"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    q, k = randn(2, 3, 5, grad=True), randn(2, 4, 5, grad=True)
+    assert_same_gradients(student.attention_weights, reference.attention_weights, q, k)
 
 
 @points(0.5)

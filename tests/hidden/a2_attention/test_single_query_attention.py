@@ -2,7 +2,16 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+)
 
 pytestmark = [
     forbid(
@@ -52,17 +61,8 @@ def test_large_scores_choose_one_value(student):
 @points(1)
 def test_gradients_reach_query_keys_and_values(student, reference):
     """A mixture has gradients everywhere; a choice (argmax) has none for the query."""
-    arguments = [randn(1), randn(4, 1), randn(4, 3)]
-    up = randn(3)
-    mine = [a.clone().requires_grad_() for a in arguments]
-    theirs = [a.clone().requires_grad_() for a in arguments]
-    y = student.single_query_attention(*mine)
-    assert y.requires_grad, "The result is cut off from the inputs: no gradient can flow back."
-    (y * up).sum().backward()
-    (reference.single_query_attention(*theirs) * up).sum().backward()
-    for name, a, b in zip(("q", "k", "v"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    qkv = randn(1, grad=True), randn(4, 1, grad=True), randn(4, 3, grad=True)
+    assert_same_gradients(student.single_query_attention, reference.single_query_attention, *qkv)
 
 
 @points(0.5)

@@ -3,9 +3,19 @@
 Features are of size 10 and more where a test is not about eps: there eps decides nothing.
 """
 
-import torch
-
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, full, ones, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    full,
+    ones,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 pytestmark = forbid(
     "torch.nn.functional.layer_norm",
@@ -92,17 +102,8 @@ def test_half_precision_is_normalized_in_float32(student, reference):
 @points(1)
 def test_gradients_reach_x_gamma_and_beta(student, reference):
     """All three are trained. A detached mean or variance changes the gradient of x."""
-    inputs = [10 * randn(3, 5), randn(5), randn(5)]
-    mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
-    up = randn(3, 5)
-    y = student.layer_norm(*mine)
-    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
-    assert y.requires_grad, "The result is cut off from the inputs."
-    (y * up).sum().backward()
-    (reference.layer_norm(*theirs) * up).sum().backward()
-    for name, a, b in zip(("x", "gamma", "beta"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    x, gamma, beta = (10 * randn(3, 5)).requires_grad_(), randn(5, grad=True), randn(5, grad=True)
+    assert_same_gradients(student.layer_norm, reference.layer_norm, x, gamma, beta)
 
 
 @points(0.5)

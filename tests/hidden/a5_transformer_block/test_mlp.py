@@ -2,7 +2,18 @@
 
 import torch
 
-from autograder.suite import arange, assert_close, assert_refused, call_twice, eye, points, rand, randn, zeros
+from autograder.suite import (
+    arange,
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    eye,
+    points,
+    rand,
+    randn,
+    zeros,
+)
 
 
 def _weights(d, f, biases=True):
@@ -56,16 +67,8 @@ def test_each_token_goes_alone(student):
 @points(1)
 def test_gradients_reach_the_input_and_all_four_weights(student, reference):
     """All five are compared; relu lets a gradient through where its argument is positive."""
-    inputs, up = [randn(4, 3), *_weights(3, 7)], randn(4, 3)
-    mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
-    y = student.mlp(*mine)
-    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
-    assert y.requires_grad, "The result is cut off from the inputs."
-    (y * up).sum().backward()
-    (reference.mlp(*theirs) * up).sum().backward()
-    for name, a, b in zip(("x", "w1", "b1", "w2", "b2"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    weights = [weight.requires_grad_() for weight in _weights(3, 7)]
+    assert_same_gradients(student.mlp, reference.mlp, randn(4, 3, grad=True), *weights)
 
 
 @points(0.5)

@@ -5,7 +5,18 @@ Where routing is compared, scores are far enough apart that rounding cannot chan
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, eye, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    eye,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 
 def _layer(b=2, n=5, d=3, e=5, f=7):
@@ -104,17 +115,8 @@ def test_sizes_that_coincide_and_a_transposed_input(student):
 @points(1)
 def test_gradients_reach_the_gate_and_the_experts(student):
     """The gate learns through the weights of the chosen experts; all four gradients are compared."""
-    inputs = _layer()
-    mine, theirs = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
-    up = randn(2, 5, 3)
-    y, _ = _pair(student.moe_layer(*mine, 2))
-    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
-    assert y.requires_grad, "y is cut off from the inputs."
-    (y * up).sum().backward()
-    (_slow(*theirs, 2) * up).sum().backward()
-    for name, a, b in zip(("x", "w_gate", "w1", "w2"), mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at {name}."
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    learned = [value.requires_grad_() for value in _layer()]
+    assert_same_gradients(lambda *a: _pair(student.moe_layer(*a))[0], _slow, *learned, 2)
 
 
 @points(1)

@@ -2,7 +2,19 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, ones, points, randn, tensor, uses, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+    uses,
+)
+
+from .blocks import assert_agrees, params, silent
 
 pytestmark = [
     uses("layer_norm", "mlp"),
@@ -10,42 +22,17 @@ pytestmark = [
 ]
 
 
-def _params(d=6, heads=2, d_head=5, f=7, trained_norms=False):
-    """Random weights. Norms start at 1 and 0 unless `trained_norms`."""
-    inner = heads * d_head
-    p = {
-        "w_q": 0.5 * randn(d, inner),
-        "w_k": 0.5 * randn(d, inner),
-        "w_v": 0.5 * randn(d, inner),
-        "w_o": 0.5 * randn(inner, d),
-        "w1": randn(d, f),
-        "b1": randn(f),
-        "w2": randn(f, d),
-        "b2": randn(d),
-    }
-    for name in ("ln1", "ln2"):
-        p[f"{name}_gamma"] = 1 + 0.5 * randn(d) if trained_norms else ones(d)
-        p[f"{name}_beta"] = randn(d) if trained_norms else zeros(d)
-    return p
-
-
-def _silent(p, attention=True, mlp=True):
-    """The sublayers return zeros."""
-    changed = {"w_o": 0 * p["w_o"]} if attention else {}
-    return {**p, **changed, **({"w2": 0 * p["w2"], "b2": 0 * p["b2"]} if mlp else {})}
-
-
 @points(1.5)
 def test_norms_stand_after_the_additions(student, reference):
     """Random weights, norms at 1 and 0: LN(x + f(x)) for the attention, then for the MLP."""
-    x, p = 2 * randn(2, 5, 6) + 1, _params()
+    x, p = 2 * randn(2, 5, 6) + 1, params()
     assert_close(call_twice(student.post_norm_block, x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5)
 
 
 @points(1)
 def test_silent_sublayers_leave_two_norms(student):
     """Both sublayers return zeros. What is left is a norm of a norm: mean 0 and variance 1, and not x."""
-    x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), _silent(_params())
+    x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), silent(params())
     norm = torch.nn.functional.layer_norm
     assert_close(student.post_norm_block(x, p, 2), norm(norm(x, (6,)), (6,)))
 
@@ -53,61 +40,54 @@ def test_silent_sublayers_leave_two_norms(student):
 @points(1)
 def test_each_norm_has_its_own_parameters(student, reference):
     """Norms as they are after training: two pairs of gamma and beta, all different. The attention is silent."""
-    x, p = randn(2, 5, 6), _silent(_params(trained_norms=True), mlp=False)
-    assert_close(student.post_norm_block(x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5)
+    p = silent(params(trained_norms=True), mlp=False)
+    assert_agrees(student.post_norm_block, reference.post_norm_block, randn(2, 5, 6), p, 2)
 
 
 @points(0.5)
 def test_the_residual_passes_the_attention(student, reference):
     """A silent attention: the MLP still gets the tokens."""
-    x, p = randn(2, 5, 6), _silent(_params(), mlp=False)
-    assert_close(student.post_norm_block(x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5)
+    p = silent(params(), mlp=False)
+    assert_agrees(student.post_norm_block, reference.post_norm_block, randn(2, 5, 6), p, 2)
 
 
 @points(0.5)
 def test_the_residual_passes_the_mlp(student, reference):
     """A silent MLP: what the attention made still comes out."""
-    x, p = randn(2, 5, 6), _silent(_params(), attention=False)
-    assert_close(student.post_norm_block(x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5)
+    p = silent(params(), attention=False)
+    assert_agrees(student.post_norm_block, reference.post_norm_block, randn(2, 5, 6), p, 2)
 
 
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
     """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is silent."""
-    x, p = randn(3, 4, 6), _silent(_params(), attention=False)
+    x, p = randn(3, 4, 6), silent(params(), attention=False)
     causal = torch.arange(4) <= torch.arange(4)[:, None]
     own = torch.stack([causal, causal.T, causal & (torch.arange(4) > 0)])
     for mask in (causal, own):
-        assert_close(student.post_norm_block(x, p, 2, mask), reference.post_norm_block(x, p, 2, mask), atol=1e-5)
+        assert_agrees(student.post_norm_block, reference.post_norm_block, x, p, 2, mask)
 
 
 @points(0.5)
 def test_one_head_and_as_many_tokens_as_sentences(student, reference):
     """B = N = H = 3, then a batch of one sentence with one token. The MLP is silent."""
-    p = _silent(_params(heads=3, d_head=2), attention=False)
+    p = silent(params(heads=3, d_head=2), attention=False)
     for x in (randn(3, 3, 6), randn(1, 1, 6)):
-        assert_close(student.post_norm_block(x, p, 3), reference.post_norm_block(x, p, 3), atol=1e-5)
+        assert_agrees(student.post_norm_block, reference.post_norm_block, x, p, 3)
 
 
 @points(1)
 def test_gradients_reach_the_input_and_all_weights(student, reference):
     """x and all twelve weights are compared."""
-    x, p, up = randn(2, 4, 6), _params(trained_norms=True), randn(2, 4, 6)
-    mine, theirs = ({k: v.clone().requires_grad_() for k, v in {**p, "x": x}.items()} for _ in range(2))
-    y = student.post_norm_block(mine["x"], {k: mine[k] for k in p}, 2)
-    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
-    assert y.requires_grad, "The result is cut off from the inputs."
-    (y * up).sum().backward()
-    (reference.post_norm_block(theirs["x"], {k: theirs[k] for k in p}, 2) * up).sum().backward()
-    for name, t in mine.items():
-        assert t.grad is not None, f"No gradient arrives at {name}."
-        assert_close(t.grad, theirs[name].grad, atol=1e-5, rtol=1e-5, what=f"the gradient of {name}")
+    x = randn(2, 4, 6, grad=True)
+    p = {name: weight.requires_grad_() for name, weight in params(trained_norms=True).items()}
+    assert_same_gradients(student.post_norm_block, reference.post_norm_block, x, p, 2, tolerance=1e-5)
 
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out. The MLP is silent."""
-    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in _silent(_params(), attention=False).items()}
+    x, p = randn(1, 4, 6), {k: 0.5 * v for k, v in silent(params(), attention=False).items()}
     expected = reference.post_norm_block(x, p, 2).half()
     y = student.post_norm_block(x.half(), {k: v.half() for k, v in p.items()}, 2)
     assert_close(y, expected, atol=3e-2, rtol=3e-2)
@@ -116,5 +96,5 @@ def test_half_precision_stays_half_precision(student, reference):
 @points(0.5)
 def test_heads_that_do_not_divide_are_refused(student):
     """Ten columns for three heads: the ValueError of the attention comes through. (With two heads all is well.)"""
-    x, p = tensor([[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]), _params()
+    x, p = tensor([[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]), params()
     assert_refused(student.post_norm_block, x, p, 3, sizes=(10, 3))

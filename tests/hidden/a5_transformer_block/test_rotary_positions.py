@@ -4,7 +4,16 @@ import math
 
 import torch
 
-from autograder.suite import arange, assert_close, assert_refused, call_twice, points, randn, tensor
+from autograder.suite import (
+    arange,
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    points,
+    randn,
+    tensor,
+)
 
 
 @points(1)
@@ -101,14 +110,8 @@ def test_angles_are_not_made_in_half_precision(student, reference):
 @points(0.5)
 def test_gradients_turn_back(student, reference):
     """Queries and keys are trained through the rotation."""
-    x, up = randn(4, 6), randn(4, 6)
-    mine, theirs = (x.clone().requires_grad_() for _ in range(2))
-    y = student.rotary_positions(mine, arange(4, dtype=torch.int64))
-    assert isinstance(y, torch.Tensor), "The answer should be a tensor."
-    assert y.requires_grad, "The result is cut off from x."
-    (y * up).sum().backward()
-    (reference.rotary_positions(theirs, torch.arange(4)) * up).sum().backward()
-    assert_close(mine.grad, theirs.grad, what="the gradient of x")
+    positions = arange(4, dtype=torch.int64)
+    assert_same_gradients(student.rotary_positions, reference.rotary_positions, randn(4, 6, grad=True), positions)
 
 
 @points(0.5)

@@ -5,6 +5,7 @@ import torch
 from autograder.suite import (
     assert_close,
     assert_refused,
+    assert_same_gradients,
     assert_varies,
     call_twice,
     config,
@@ -16,6 +17,8 @@ from autograder.suite import (
     tensor,
     zeros,
 )
+
+from .models import learned
 
 pytestmark = [
     forbid(
@@ -140,18 +143,8 @@ def test_positions_are_added_on_both_sides(student, reference):
 def test_gradients_reach_both_embeddings_and_every_block(student, reference):
     """All parameters, of encoder and decoder, get the right gradient."""
     params, settings = _model(reference, encoder=1, decoder=1)
-    (src, tgt), up = _words(), randn(3, 4, 11)
-    mine, theirs = ([t.clone().requires_grad_() for t in reference.list_tensors(params)] for _ in range(2))
-    logits = student.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, mine), settings)
-    assert isinstance(logits, torch.Tensor), "The answer should be a tensor."
-    assert logits.requires_grad, "The logits are cut off from the parameters."
-    (logits * up).sum().backward()
-    (
-        reference.encoder_decoder(src, tgt, _mask(5, 2, 3), reference.with_tensors(params, theirs), settings) * up
-    ).sum().backward()
-    for a, b in zip(mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at a parameter of shape {list(a.shape)}."
-        assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5, what=f"the gradient of a parameter of shape {list(a.shape)}")
+    arguments = *_words(), _mask(5, 2, 3), learned(reference, params), settings
+    assert_same_gradients(student.encoder_decoder, reference.encoder_decoder, *arguments, tolerance=1e-5)
 
 
 @points(0.5)

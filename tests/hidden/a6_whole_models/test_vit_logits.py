@@ -2,9 +2,20 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, assert_varies, call_twice, config, points, randn, uses, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    assert_varies,
+    call_twice,
+    config,
+    points,
+    randn,
+    uses,
+    zeros,
+)
 
-from .models import shaken
+from .models import learned, shaken
 
 pytestmark = [uses("patchify")]
 
@@ -82,16 +93,8 @@ def test_as_many_patches_as_columns(student, reference):
 def test_gradients_reach_the_pixels_and_every_parameter(student, reference):
     """All parameters and the image itself."""
     params, settings = _model(reference, layers=1)
-    images, up = randn(2, 3, 4, 6), randn(2, 5)
-    mine, theirs = ([t.clone().requires_grad_() for t in [images, *reference.list_tensors(params)]] for _ in range(2))
-    logits = student.vit_logits(mine[0], reference.with_tensors(params, mine[1:]), settings)
-    assert isinstance(logits, torch.Tensor), "The answer should be a tensor."
-    assert logits.requires_grad, "The logits are cut off from the parameters."
-    (logits * up).sum().backward()
-    (reference.vit_logits(theirs[0], reference.with_tensors(params, theirs[1:]), settings) * up).sum().backward()
-    for a, b in zip(mine, theirs, strict=True):
-        assert a.grad is not None, f"No gradient arrives at a tensor of shape {list(a.shape)}."
-        assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5, what=f"the gradient of a tensor of shape {list(a.shape)}")
+    arguments = randn(2, 3, 4, 6, grad=True), learned(reference, params), settings
+    assert_same_gradients(student.vit_logits, reference.vit_logits, *arguments, tolerance=1e-5)
 
 
 @points(0.5)
