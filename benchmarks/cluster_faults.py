@@ -1,120 +1,87 @@
 """Faults of a cluster, done for real: a Dask scheduler and two machines, each a process with graders of its own.
 
-    python benchmarks/cluster_faults.py [--runs N] [--seed S]
+    python benchmarks/cluster_faults.py [--faults N] [--seed S] [--to FILE]
 
-A class of six is graded on this machine, undisturbed. Then it is graded on the cluster again and again. In each run one
-thing goes wrong, at a moment that the seed decides: a process of a machine gets SIGKILL, a machine vanishes, the
-scheduler is killed and started again, a machine is frozen until it has been given up and then wakes with its answers,
-or the driver is killed and started again. Every result must equal the undisturbed one byte for byte, none may have been
-replaced by another, and what was killed may leave no process. Printed last, on standard output, is a table for
-docs/security.md; the exit status is 1 where anything was wrong.
+A class of 36 is graded on this machine, undisturbed. Then it is graded on the cluster again and again, and while it is,
+one thing after the other goes wrong, at moments that the seed decides: a process of a machine gets SIGKILL, a machine
+vanishes, the scheduler is killed and started again, a machine is frozen until it has been given up and then wakes with
+its answers, or the driver is killed and started again. What has been written since the last fault is compared before
+the next one, and all of it when the class is done: every result must equal the undisturbed one byte for byte, none may
+have been replaced by another, and what was killed may leave no process. A cell that sleeps is put into each notebook,
+so that a class lasts for several faults and takes little CPU.
+
+With `--to` each class is noted in a file when it is done, and a later call with the same file goes on from there.
+Printed last, on standard output, is a table for docs/security.md; the exit status is 1 where anything was wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults import Row, ScratchCourse, alive, family, is_left_behind, table
+from faults import Row, alive, family, is_left_behind, table
+from local_machines import CLASS, COPIES, GIVEN_UP, Cluster, SleepyCourse, free_port
 
-CLASS = ("student-002", "student-003", "student-005", "student-014", "student-023", "student-030")
-LIMITS = {"call_seconds = 5.0": "call_seconds = 1.0", "cell_seconds = 10.0": "cell_seconds = 1.0"}
-MACHINES = 2
 PATIENCE = 300.0
-"""Seconds that one run may take on a crowded machine before it counts as hanging."""
-GIVEN_UP = 4
-"""Seconds after which the scheduler gives a silent machine up."""
-
-
-class SmallCourse(ScratchCourse):
-    """What `autograder init` and `new` write, with a few of the demo class."""
-
-    def write(self) -> None:
-        self.temporary.mkdir()
-        name = self.assignment
-        for command in (("init", "."), ("new", name), ("build", name), ("demo", name)):
-            if self.command(*command).wait():
-                raise SystemExit(f"autograder {' '.join(command)} failed")
-        settings = self.root / "course.toml"
-        text = settings.read_text(encoding="utf-8")
-        for default, ours in LIMITS.items():
-            text = text.replace(default, ours)
-        settings.write_text(text, encoding="utf-8")
-        for student in (self.root / "submitted").iterdir():
-            if student.name not in CLASS:
-                shutil.rmtree(student)
-
-    def grade_on(self, address: str, out: Path) -> subprocess.Popen[str]:
-        return self.command("grade", self.assignment, "--cluster", address, "--out", out)
-
-
-# the cluster
-
-
-@dataclass
-class Cluster:
-    """A scheduler and machines of this course. What has ended is started again by `mend`."""
-
-    course: SmallCourse
-    port: int
-    scheduler: subprocess.Popen[bytes] | None = None
-    machines: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def address(self) -> str:
-        return f"tcp://127.0.0.1:{self.port}"
-
-    def mend(self) -> None:
-        if self.scheduler is None or self.scheduler.poll() is not None:
-            self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
-        self.machines = [machine for machine in self.machines if machine.poll() is None]
-        while len(self.machines) < MACHINES:
-            self.machines.append(
-                self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
-                            "--memory-limit", "0", "--death-timeout", "60", "--local-directory", self.course.temporary)
-            )  # fmt: skip
-
-    def _start(self, program: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *map(str, arguments)]
-        settings = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{GIVEN_UP}s"}
-        log = (self.course.root / f"{program}.log").open("ab")
-        with log:
-            return subprocess.Popen(command, env=self.course.environment() | settings, stdout=log, stderr=log)
-
-    def end(self) -> None:
-        for process in (*self.machines, *([self.scheduler] if self.scheduler else [])):
-            process.kill()
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+"""Seconds for which one class may stand still on a crowded machine before it counts as hanging."""
 
 
 # faults: each is done while the driver runs, and gives what must have ended a little later
 
 
-@dataclass
 class Running:
-    """A run in which something is about to go wrong."""
+    """A class that is graded on a cluster while things go wrong."""
 
-    cluster: Cluster
-    driver: subprocess.Popen[str]
-    rng: random.Random
+    def __init__(self, cluster: Cluster, out: Path) -> None:
+        self.cluster, self.out = cluster, out
+        self.said = ""
+        self.rng = random.Random()
+        cluster.mend()
+        self.start()
+
+    def start(self) -> None:
+        """The driver, anew where there was one."""
+        self.driver = self.cluster.course.grade_on(self.cluster.address, self.out)
+
+    def end(self) -> int:
+        """The driver is over, or is ended: its status."""
+        self.driver.kill()
+        self.said += self.driver.communicate()[1]
+        return self.driver.returncode
+
+    def written(self) -> int:
+        """How many results there are."""
+        return sum(1 for _ in (self.out / self.cluster.course.assignment).glob("*.json"))
+
+    def waited(self, results: int, *, mending: bool = True) -> bool:
+        """Wait until there are so many results, or the driver has ended by itself; machines that end are started again.
+
+        Gives whether that came before it stood still.
+        """
+        last, since = self.written(), time.monotonic()
+        while self.driver.poll() is None and (there := self.written()) < results:
+            if there != last:
+                last, since = there, time.monotonic()
+            if time.monotonic() > since + PATIENCE:
+                self.said += "it hangs"
+                return False
+            if mending or all(machine.poll() is not None for machine in self.cluster.machines):
+                self.cluster.mend()
+            time.sleep(0.1)
+        return True
 
     def at_work(self) -> list[subprocess.Popen[bytes]]:
         """Machines with graders."""
@@ -126,7 +93,8 @@ class Running:
         while self.driver.poll() is None and time.monotonic() < end:
             if them := self.at_work():
                 return self.rng.choice(them)
-            time.sleep(0.05)
+            self.cluster.mend()
+            time.sleep(0.2)
         return None
 
     def station(self, machine: int) -> int | None:
@@ -157,13 +125,12 @@ def kill(pids: list[int]) -> None:
 
 
 def kill_worker(run: Running) -> dict[int, int] | None:
-    """The Dask worker of a machine; it is started again at once."""
+    """The Dask worker of a machine."""
     if (machine := run.some_machine()) is None:
         return None
     before = family(machine.pid)
     kill([machine.pid])
     machine.wait()
-    run.cluster.mend()
     return before
 
 
@@ -188,7 +155,7 @@ def kill_grader(run: Running) -> dict[int, int] | None:
 
 
 def vanish(run: Running) -> dict[int, int] | None:
-    """A machine with all that runs on it, for as long as the class is graded."""
+    """A machine with all that runs on it, until others have got on without it."""
     if (machine := run.some_machine()) is None:
         return None
     before = family(machine.pid)
@@ -198,13 +165,19 @@ def vanish(run: Running) -> dict[int, int] | None:
 
 
 def restart_scheduler(run: Running) -> dict[int, int] | None:
-    """The scheduler; machines go with it, and all are started again a little later."""
+    """The scheduler, which is started again a little later; the machines end with it, or are ended."""
     scheduler = run.cluster.scheduler
     if run.some_machine() is None or scheduler is None:
         return None
     kill([scheduler.pid])
     scheduler.wait()
     time.sleep(run.rng.uniform(0.0, 3.0))
+    end = time.monotonic() + 20.0
+    while any(machine.poll() is None for machine in run.cluster.machines) and time.monotonic() < end:
+        time.sleep(0.1)
+    for machine in run.cluster.machines:
+        machine.kill()
+        machine.wait()
     run.cluster.mend()
     return {}
 
@@ -223,7 +196,8 @@ def kill_driver(run: Running) -> dict[int, int] | None:
     """Whoever grades; the same command is run again."""
     if run.some_machine() is None:
         return None
-    run.driver.kill()
+    run.end()
+    run.start()
     return {}
 
 
@@ -238,46 +212,68 @@ FAULTS: dict[str, Callable[[Running], dict[int, int] | None]] = {
 }
 
 
-# runs
+# classes
 
 
-def one_run(cluster: Cluster, fault: str, out: Path, rng: random.Random, right: dict[str, bytes]) -> Row:
-    """Grade the class, do the fault, grade until the command ends by itself, and compare."""
-    course, row = cluster.course, Row(fault)
-    cluster.mend()
-    driver = course.grade_on(cluster.address, out)
-    after = rng.randrange(len(right) - 2)
-    while driver.poll() is None and len(course.results(out)) < after:
-        time.sleep(0.02)
-    time.sleep(rng.uniform(0.0, 0.3))
-    gone = FAULTS[fault](Running(cluster, driver, rng))
-    for _ in range(3):
-        end = time.monotonic() + PATIENCE
-        while driver.poll() is None and time.monotonic() < end:
-            if FAULTS[fault] is not vanish:
-                cluster.mend()
-            time.sleep(0.1)
-        hangs = driver.poll() is None
-        driver.kill()
-        said = driver.communicate()[1] + "it hangs" * hangs
-        row.wrong += hangs
-        if driver.returncode == 0:
+def one_class(cluster: Cluster, plan: Sequence[int], seed: int, out: Path, right: dict[str, bytes]) -> list[Row]:
+    """Grade the class to its end, with the faults of these numbers one after the other for as long as it lasts.
+
+    Gives a row for each that was done.
+    """
+    run = Running(cluster, out)
+    rows: list[Row] = []
+    good: set[str] = set()
+    for number in plan:
+        run.rng = random.Random(f"{seed}-{number}")
+        calm = not rows or FAULTS[rows[-1].fault] is not vanish
+        if not run.waited(run.written() + run.rng.randrange(1, 4), mending=calm):
             break
-        cluster.mend()
-        driver = course.grade_on(cluster.address, out)
-    row.done = int(gone is not None)
-    results = course.results(out)
-    row.compared = len(right)
+        time.sleep(run.rng.uniform(0.0, 0.5))
+        if rows:
+            compare(rows[-1], cluster.course.results(out), right, good)
+        if run.driver.poll() is not None or (gone := FAULTS[kind(number)](run)) is None:
+            break
+        rows.append(Row(kind(number), done=1))
+        if living := still_alive(gone):
+            rows[-1].wrong += len(living)
+            print(f"{number}: alive {living}", file=sys.stderr)
+    finish(run, rows, right, good)
+    return rows
+
+
+def compare(row: Row, results: dict[str, bytes], right: dict[str, bytes], good: set[str]) -> None:
+    """Those that are new."""
+    for name in results.keys() - good:
+        row.compared += 1
+        if results[name] == right.get(name):
+            good.add(name)
+        else:
+            row.wrong += 1
+            print(f"{row.fault}: {name} is wrong", file=sys.stderr)
+
+
+def finish(run: Running, rows: list[Row], right: dict[str, bytes], good: set[str]) -> None:
+    """Grade until the command ends by itself, and look at everything: the last fault answers for what is wrong."""
+    row = rows[-1] if rows else Row("none")
+    for _ in range(3):
+        row.wrong += not run.waited(len(right) + 1)
+        if (status := run.end()) == 0:
+            break
+        run.cluster.mend()
+        run.start()
+    results = run.cluster.course.results(run.out)
+    row.compared += len(results.keys() - good)
     wrong = [name for name, content in right.items() if results.get(name) != content]
-    left = [path for path in out.rglob("*") if is_left_behind(path)]
-    replaced = list((out / "history").rglob("*.json"))
-    living = still_alive(gone or {})
-    row.wrong += len(wrong) + len(left) + len(replaced) + len(living) + (driver.returncode != 0) + ("Traceback" in said)
+    left = [path for path in run.out.rglob("*") if is_left_behind(path)]
+    replaced = list((run.out / "history").rglob("*.json"))
+    row.wrong += len(wrong) + len(left) + len(replaced) + (status != 0) + ("Traceback" in run.said)
     if row.wrong:
-        print(f"{fault}: wrong {wrong}, left {left}, replaced {replaced}, alive {living}, status {driver.returncode}",
-              file=sys.stderr)  # fmt: skip
-        print(said, file=sys.stderr)
-    return row
+        print(f"{row.fault}: wrong {wrong}, left {left}, replaced {replaced}, status {status}", file=sys.stderr)
+        print(run.said, file=sys.stderr)
+
+
+def kind(number: int) -> str:
+    return list(FAULTS)[number % len(FAULTS)]
 
 
 def still_alive(pids: dict[int, int]) -> list[int]:
@@ -288,31 +284,64 @@ def still_alive(pids: dict[int, int]) -> list[int]:
     return left
 
 
+@dataclass
+class Record:
+    """What was done so far: a line for each class that is over, in a file if there is one."""
+
+    path: Path | None
+    seed: int
+    classes: list[list[Row]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.path.exists():
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                noted = json.loads(line)
+                if noted["seed"] == self.seed:
+                    self.classes.append([Row(**row) for row in noted["faults"]])
+
+    def rows(self) -> Iterator[Row]:
+        return (row for rows in self.classes for row in rows)
+
+    def note(self, rows: list[Row]) -> None:
+        self.classes.append(rows)
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                print(json.dumps({"seed": self.seed, "faults": [dataclasses.asdict(row) for row in rows]}), file=file)
+
+    def totals(self) -> list[Row]:
+        totals = {fault: Row(fault) for fault in FAULTS}
+        for row in self.rows():
+            total = totals[row.fault]
+            total.done, total.compared = total.done + row.done, total.compared + row.compared
+            total.wrong += row.wrong
+        return list(totals.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--to", type=Path)
     options = parser.parse_args()
-    rows = {fault: Row(fault) for fault in FAULTS}
+    record = Record(options.to, options.seed)
     with tempfile.TemporaryDirectory(prefix="cluster-faults-") as folder:
-        course = SmallCourse(Path(folder) / "course", "small")
-        right = course.undisturbed(CLASS)
+        course = SleepyCourse(Path(folder) / "course", "small")
+        right = course.undisturbed(COPIES * CLASS)
         cluster = Cluster(course, free_port())
         try:
-            for number in range(options.runs):
-                fault = list(FAULTS)[number % len(FAULTS)]
-                rng = random.Random(f"{options.seed}-{number}")
-                started = time.monotonic()
-                row = one_run(cluster, fault, course.root / f"out-{number}", rng, right)
-                total = rows[fault]
-                total.done, total.compared = total.done + row.done, total.compared + row.compared
-                total.wrong += row.wrong
-                print(f"{number + 1}: {fault}, {time.monotonic() - started:.0f} s", file=sys.stderr)
-                shutil.rmtree(course.root / f"out-{number}", ignore_errors=True)
+            while (done := sum(1 for _ in record.rows())) < options.faults:
+                started, out = time.monotonic(), course.root / "out"
+                rows = one_class(cluster, range(done, options.faults), options.seed, out, right)
+                if not rows:
+                    raise SystemExit("the class was over before anything could go wrong, or stood still")
+                record.note(rows)
+                print(f"{done + len(rows)} faults, {time.monotonic() - started:.0f} s", file=sys.stderr)
+                shutil.rmtree(out, ignore_errors=True)
         finally:
             cluster.end()
-            print(table(list(rows.values())))
-    raise SystemExit(any(row.wrong for row in rows.values()))
+            print(table(record.totals()))
+            print(f"{len(record.classes)} classes of {len(right)}")
+    raise SystemExit(any(row.wrong for row in record.rows()))
 
 
 if __name__ == "__main__":
