@@ -245,7 +245,9 @@ def dq_kernel(
     tl.store(dq_ptr + own, (dq * scale).to(dq_ptr.dtype.element_ty), mask=inside[:, None])
 
 
-def forward(q, k, v, causal: bool, config: Config):
+def forward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, config: Config
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(o, lse) of [B, H, N_q, d]; lse is float32."""
     batch, heads, n_q, d = q.shape
     n_k = k.shape[2]
@@ -267,7 +269,10 @@ def forward(q, k, v, causal: bool, config: Config):
     return o, lse
 
 
-def backward(q, k, v, o, lse, do, causal: bool, config: Config):
+def backward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor,
+    causal: bool, config: Config,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """(dq, dk, dv)."""
     batch, heads, n_q, d = q.shape
     n_k, pairs = k.shape[2], batch * heads
@@ -287,10 +292,10 @@ def backward(q, k, v, o, lse, do, causal: bool, config: Config):
     return dq, dk, dv
 
 
-def _descriptor(t, block: int) -> TensorDescriptor:
+def _descriptor(t: torch.Tensor, block: int) -> TensorDescriptor:
     d = t.shape[-1]
     return TensorDescriptor(t, [t.numel() // d, d], [d, 1], [block, d])
 
 
-def _precision(t) -> str:
+def _precision(t: torch.Tensor) -> str:
     return "ieee" if t.dtype == torch.float32 else "tf32"

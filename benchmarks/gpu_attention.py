@@ -18,14 +18,23 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+    from fast_attention import Config
 
 HEADS_DIMENSION = 2048  # H * d, as in the FlashAttention papers
 TOKENS = 16384  # in a batch
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 LONGEST = 131072
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "math": "MATH"}
+Row = dict[str, Any]
+Size = tuple[int, int, bool, str]
+"""N, d, causal, dtype."""
 
 
 def main() -> int:
@@ -60,7 +69,9 @@ def main() -> int:
 # right or wrong
 
 
-def reference(q, k, v, do, causal):
+def reference(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool
+) -> tuple[torch.Tensor, ...]:
     """(o, lse, dq, dk, dv) in float64 by the whole matrix."""
     import torch
 
@@ -77,7 +88,10 @@ def reference(q, k, v, do, causal):
     return (o.detach(), torch.logsumexp(s, dim=-1).detach(), *grads)
 
 
-def compare(q, k, v, do, causal, forward_config, backward_config, tolerance):
+def compare(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, forward_config: Config,
+    backward_config: Config, tolerance: float,
+) -> list[str]:  # fmt: skip
     """Names of what is further from float64 than `tolerance`, relative to the largest element."""
     import fast_attention
 
@@ -140,13 +154,13 @@ def check_gpu() -> list[str]:
 # speed
 
 
-def measure_speed(deadline: float) -> list[dict]:
+def measure_speed(deadline: float) -> list[Row]:
     """TFLOP/s of every way, forward and backward, as long as there is time."""
     import torch
 
     print(f"{'':30}" + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS)) + "   TFLOP/s forward / backward")
-    best: dict[tuple, tuple] = {}
-    rows: list[dict] = []
+    best: dict[tuple[int, bool], tuple[Config, Config]] = {}
+    rows: list[Row] = []
     # the sizes that the targets name first, so that a slow machine leaves out the least
     order = sorted(itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")), key=_importance)
     for n, d, causal, dtype in order:
@@ -158,7 +172,7 @@ def measure_speed(deadline: float) -> list[dict]:
         q, k, v, do = (torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for _ in range(4))
         if (d, causal) not in best:
             best[d, causal] = tune(q, k, v, do, causal, deadline)
-        row = {"n": n, "d": d, "causal": causal, "dtype": dtype}
+        row: Row = {"n": n, "d": d, "causal": causal, "dtype": dtype}
         row["kernel"] = time_kernel(q, k, v, do, causal, *best[d, causal])
         for name in BACKENDS:
             too_large = name == "math" and n > 4096
@@ -170,20 +184,23 @@ def measure_speed(deadline: float) -> list[dict]:
     return rows
 
 
-def tune(q, k, v, do, causal, deadline):
+def tune(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, deadline: float
+) -> tuple[Config, Config]:
     """The fastest configurations at this shape; one that does not compile, or is wrong, is left out."""
     import fast_attention
     import torch
 
     d = q.shape[-1]
-    speeds, right = {}, None
+    speeds: dict[Config, float] = {}
+    right: torch.Tensor | None = None
     for config in fast_attention.FORWARD[d]:
         try:
             o, lse = fast_attention.forward(q, k, v, causal, config)
             right = o if right is None else right
             if not torch.allclose(o, right, atol=2e-2):
                 raise RuntimeError("another result than the first configuration")
-            speeds[config] = _seconds(lambda config=config: fast_attention.forward(q, k, v, causal, config), 5)
+            speeds[config] = _seconds(partial(fast_attention.forward, q, k, v, causal, config), 5)
         except Exception as error:  # whatever this version of Triton cannot do
             print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
         if speeds and time.monotonic() > deadline:
@@ -193,8 +210,7 @@ def tune(q, k, v, do, causal, deadline):
     speeds = {}
     for config in fast_attention.BACKWARD[d]:
         try:
-            call = lambda config=config: fast_attention.backward(q, k, v, o, lse, do, causal, config)  # noqa: E731
-            speeds[config] = _seconds(call, 5)
+            speeds[config] = _seconds(partial(fast_attention.backward, q, k, v, o, lse, do, causal, config), 5)
         except Exception as error:
             print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
         if speeds and time.monotonic() > deadline:
@@ -204,7 +220,10 @@ def tune(q, k, v, do, causal, deadline):
     return forward, backward
 
 
-def time_kernel(q, k, v, do, causal, forward_config, backward_config):
+def time_kernel(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, forward_config: Config,
+    backward_config: Config,
+) -> tuple[float, float]:  # fmt: skip
     import fast_attention
 
     o, lse = fast_attention.forward(q, k, v, causal, forward_config)
@@ -213,7 +232,9 @@ def time_kernel(q, k, v, do, causal, forward_config, backward_config):
     return _teraflops(q, causal, forward, backward)
 
 
-def time_sdpa(q, k, v, do, causal, backend):
+def time_sdpa(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, backend: str
+) -> tuple[float, float] | tuple[None, None]:
     """(forward, backward) of one backend; (None, None) where it refuses."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -232,7 +253,7 @@ def time_sdpa(q, k, v, do, causal, backend):
     return _teraflops(q, causal, forward, backward)
 
 
-def summarize(rows: list[dict]) -> list[dict]:
+def summarize(rows: list[Row]) -> list[Row]:
     """The smallest and the middle ratios, against the targets of an H100."""
     found = []
     targets = {
@@ -253,7 +274,7 @@ def summarize(rows: list[dict]) -> list[dict]:
 # memory
 
 
-def measure_memory() -> list[dict]:
+def measure_memory() -> list[Row]:
     """Bytes above the inputs at the peak of forward and backward, one head of d = 64, against the naive way."""
     import fast_attention
     import torch
@@ -278,7 +299,7 @@ def measure_memory() -> list[dict]:
 # small things
 
 
-def _seconds(call, repeats: int = 10) -> float:
+def _seconds(call: Callable[[], object], repeats: int = 10) -> float:
     """Median time of one call, after two to warm up."""
     import torch
 
@@ -290,31 +311,32 @@ def _seconds(call, repeats: int = 10) -> float:
         call()
         end.record()
     torch.cuda.synchronize()
-    return sorted(start.elapsed_time(end) for start, end in events)[repeats // 2] / 1e3
+    milliseconds: list[float] = sorted(start.elapsed_time(end) for start, end in events)
+    return milliseconds[repeats // 2] / 1e3
 
 
-def _teraflops(q, causal, forward, backward):
+def _teraflops(q: torch.Tensor, causal: bool, forward: float, backward: float) -> tuple[float, float]:
     batch, heads, n, d = q.shape
     work = batch * heads * n * n * d / (2 if causal else 1) / 1e12
     return 4 * work / forward, 10 * work / backward
 
 
-def _importance(size) -> tuple:
+def _importance(size: Size) -> tuple[bool, int, int, bool]:
     n, d, causal, dtype = size
     return (dtype != "bfloat16", {4096: 0, 16384: 1, 1024: 2, 8192: 3, 2048: 4}[n], d, causal)
 
 
-def _both(pair) -> str:
+def _both(pair: Sequence[float | None]) -> str:
     return " / ".join("—" if number is None else f"{number:.0f}" for number in pair)
 
 
 def _triton_version() -> str:
     import triton
 
-    return triton.__version__
+    return str(triton.__version__)
 
 
-def _write(path: str | None, report: dict) -> None:
+def _write(path: str | None, report: dict[str, Any]) -> None:
     if path:
         Path(path).write_text(json.dumps(report, indent=1), encoding="utf-8")
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import sysconfig
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from courses import HIDDEN_INI, built_course
 from vault_course import write_vault
 from yard import OF_TIER, Batch, Yard, orphans, stay_behind
 
-from autograder.authoring.commands import build_command
-from autograder.course import load_course
 from autograder.errors import IsolationUnavailable
 from autograder.worker.walls import open_to_all
-
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -36,11 +32,8 @@ def _tier(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    root = tmp_path_factory.mktemp("vault")
-    write_vault(root, REPOSITORY / "tests" / "hidden" / "pytest.ini")
-    course = load_course(root)
-    build_command(course, [], check=False)
-    root.chmod(0o700)
+    course = built_course(tmp_path_factory.mktemp("vault"), lambda root: write_vault(root, HIDDEN_INI))
+    course.root.chmod(0o700)
     made = Yard(course, tmp_path_factory.mktemp("handed-in"))
     yield made
     made.close()

@@ -49,9 +49,9 @@ def outputs(graded: Graded) -> dict[str, str]:
 
 
 def _terminal(results: list[Result]) -> str:
-    console = Console(file=io.StringIO(), width=120, force_terminal=False)
-    console.print(terminal_table(results))
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    printed = io.StringIO()
+    Console(file=printed, width=120, force_terminal=False).print(terminal_table(results))
+    return printed.getvalue()
 
 
 _LIVE = ("script", "iframe", "object", "embed", "form", "base", "img")

@@ -9,7 +9,7 @@ import pytest
 from courses import built_course, handed_in, write_assignment
 from small_course import ANSWERS
 
-from autograder.grading.bench import bench_for_any
+from autograder.grading.bench import Bench, bench_for_any
 from autograder.model import FoundSubmission, QuestionResult, Result
 
 Grade = Callable[..., Result]
@@ -377,9 +377,7 @@ def test_a_handle_is_no_tensor(grade: Grade) -> None:
     assert question(result, "softmax").score == 0.0
 
 
-def test_what_is_no_notebook_is_named_and_graded_not(hand_in: Callable[..., object], bench, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from autograder.model import FoundSubmission
-
+def test_what_is_no_notebook_is_named_and_graded_not(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "student-009.ipynb"
     path.write_text("this is not JSON", encoding="utf-8")
     graded = bench.grader.grade(bench.clients[0], FoundSubmission("student-009", path))

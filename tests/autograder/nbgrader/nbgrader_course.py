@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from courses import on_stderr
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum
 from traitlets.config import PyFileConfigLoader
 
+from autograder.commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.model import CellOutcome, QuestionResult, Result, TestOutcome
 from autograder.nbgrader.gradebook import open_gradebook
+from autograder.results import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -95,6 +100,31 @@ class TinyCourse:
         if at:
             (path.parent / "timestamp.txt").write_text(at, encoding="utf-8")
         return path
+
+    def hand_in_words(self, student: str, words: str | None) -> None:
+        """A submission with this written answer, or none, and its result among those that are stored."""
+        cells = release_cells()
+        if words is not None:
+            cells[-1].source = f"Why? {words}"
+        self.store_result(student, self.hand_in(student, cells))
+
+    def store_result(self, student: str, submission: Path) -> None:
+        """What `result_for` says of a student, as grading this submission would store it."""
+        digest = hashlib.sha256(submission.read_bytes()).hexdigest()
+        write_result(self.root / "results", replace(result_for(student), submission_sha256=digest))
+
+    def write_guide(self) -> None:
+        """The answer key's written answer, with a marking guide below it."""
+        cells = release_cells()
+        cells[-1].source = "Why? Since a sum is linear."
+        guide = cell("markdown", "**Marking guide**\n\n- 4 points: linear.", role="guide", name="why")
+        guide.id = "guide"
+        write(self.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
+
+    def export_gradebook(self) -> list[str]:
+        """`export --format gradebook` of the stored results; the lines that it prints."""
+        request = ExportRequest(self.course, self.course.assignment("tiny"), self.root / "results", "gradebook")
+        return list(export_command(request, on_stderr))
 
     def convert(self, converter: type[Any], **settings: Any) -> None:
         """Run one of nbgrader's converters with this course's nbgrader_config.py."""

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from courses import on_stderr
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError, ExchangeFactory
 from nbgrader.utils import notebook_hash
-from nbgrader_course import TinyCourse, result_for
+from nbgrader_course import TinyCourse
 from traitlets.config import PyFileConfigLoader
-
-from autograder.commands import ExportRequest, export_command
-from autograder.results import write_result
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -57,7 +51,9 @@ def pages(tiny: TinyCourse, graded: dict[str, Any]) -> TinyCourse:
 HASH = notebook_hash(secret="xyz", notebook_id="tiny") + ".html"
 
 
-def test_of_a_class_those_who_can_be_reached_get_their_page(pages: TinyCourse, caplog: Any) -> None:
+def test_of_a_class_those_who_can_be_reached_get_their_page(
+    pages: TinyCourse, caplog: pytest.LogCaptureFixture
+) -> None:
     _release(pages)
     assert _released(pages) == [HASH]
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -80,10 +76,8 @@ def test_after_the_export_of_stored_results_too(tiny: TinyCourse) -> None:
     """`autograded/` keeps what the exchange wrote beside the notebook."""
     path: Path = tiny.hand_in("ada", at=AT)
     (path.parent / "submission_secret.txt").write_text("xyz", encoding="utf-8")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    write_result(tiny.root / "results", replace(result_for("ada"), submission_sha256=digest))
-    assignment = tiny.course.assignment("tiny")
-    assert list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
+    tiny.store_result("ada", path)
+    assert tiny.export_gradebook()
     tiny.feedback("ada")
     _release(tiny, "ada")
     assert _released(tiny) == [HASH]

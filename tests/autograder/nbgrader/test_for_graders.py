@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import replace
 from typing import Any
 
-from courses import on_stderr
-from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
+import pytest
+from nbgrader_course import TinyCourse
 
-from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.manual_grades import read_manual_grades
-from autograder.results import write_result
-
-
-def _hand_in(tiny: TinyCourse, student: str, words: str | None) -> None:
-    cells = release_cells()
-    if words is not None:
-        cells[-1].source = f"Why? {words}"
-    path = tiny.hand_in(student, cells)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    write_result(tiny.root / "results", replace(result_for(student), submission_sha256=digest))
-
-
-def _with_guide(tiny: TinyCourse) -> None:
-    cells = release_cells()
-    cells[-1].source = "Why? Since a sum is linear."
-    guide = type(cells[0])(cell_type="markdown", id="guide", source="**Marking guide**\n\n- 4 points: linear.")
-    guide.metadata = {"attention_kit": {"role": "guide", "name": "why"}}
-    write(tiny.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
-
-
-def _export(tiny: TinyCourse) -> list[str]:
-    assignment = tiny.course.assignment("tiny")
-    return list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
 
 
 def _cells(tiny: TinyCourse, student: str) -> list[dict[str, Any]]:
@@ -44,10 +18,10 @@ def _cells(tiny: TinyCourse, student: str) -> list[dict[str, Any]]:
 
 
 def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
-    _with_guide(tiny)
-    _hand_in(tiny, "ada", "Because.")
-    _hand_in(tiny, "ben", None)
-    assert _export(tiny)[1].startswith("2 notebooks to grade by hand in ")
+    tiny.write_guide()
+    tiny.hand_in_words("ada", "Because.")
+    tiny.hand_in_words("ben", None)
+    assert tiny.export_gradebook()[1].startswith("2 notebooks to grade by hand in ")
     hands = read_manual_grades(tiny.course.db_url, "tiny")
     assert [hands[student].waits for student in ("ada", "ben")] == [True, False]
     assert tiny.grades("ada")["written_why"] == (None, None, True)
@@ -64,9 +38,9 @@ def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
 
 
 def test_students_never_see_the_guide(tiny: TinyCourse) -> None:
-    _with_guide(tiny)
-    _hand_in(tiny, "ada", "Because.")
-    _export(tiny)
+    tiny.write_guide()
+    tiny.hand_in_words("ada", "Because.")
+    tiny.export_gradebook()
     page = tiny.feedback("ada")
     assert "Because." in page
     assert "For graders" not in page
@@ -74,19 +48,19 @@ def test_students_never_see_the_guide(tiny: TinyCourse) -> None:
 
 
 def test_another_answer_goes_back_and_the_same_one_does_not(tiny: TinyCourse) -> None:
-    _hand_in(tiny, "ada", "Because.")
-    _export(tiny)
+    tiny.hand_in_words("ada", "Because.")
+    tiny.export_gradebook()
     tiny.score_by_hand("ada", "written_why", 4.0)
-    _export(tiny)
+    tiny.export_gradebook()
     assert tiny.grades("ada")["written_why"] == (None, 4.0, False)
-    _hand_in(tiny, "ada", "Because of the sum.")
-    _export(tiny)
+    tiny.hand_in_words("ada", "Because of the sum.")
+    tiny.export_gradebook()
     assert tiny.grades("ada")["written_why"] == (None, 4.0, True)
 
 
-def test_what_is_not_what_was_graded_is_said(tiny: TinyCourse, capsys: Any) -> None:
-    _hand_in(tiny, "ada", "Because.")
+def test_what_is_not_what_was_graded_is_said(tiny: TinyCourse, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny.hand_in_words("ada", "Because.")
     tiny.hand_in("ada")
-    assert _export(tiny)[1].startswith("0 notebooks")
+    assert tiny.export_gradebook()[1].startswith("0 notebooks")
     assert "nobody can grade their written answers: 1: ada" in capsys.readouterr().err
     assert tiny.grades("ada")["written_why"] == (None, None, True)

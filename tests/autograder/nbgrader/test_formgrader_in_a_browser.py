@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from courses import on_stderr
-from nbgrader_course import TinyCourse, notebook, release_cells, result_for, write
+from nbgrader_course import TinyCourse
 
-from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.results import write_result
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
@@ -35,18 +30,10 @@ WORDS = {"ada": "Because a sum is linear.", "ben": "I do not know.", "cay": None
 @pytest.fixture
 def graded_class(tiny: TinyCourse) -> TinyCourse:
     """Graded by the tests and exported to the gradebook, with a marking guide."""
-    cells = release_cells()
-    cells[-1].source = "Why? Since a sum is linear."
-    guide = type(cells[0])(cell_type="markdown", id="guide", source="**Marking guide**\n\n- 4 points: linear.")
-    guide.metadata = {"attention_kit": {"role": "guide", "name": "why"}}
-    write(tiny.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
+    tiny.write_guide()
     for student, words in WORDS.items():
-        answered = release_cells()
-        answered[-1].source = f"Why? {words}" if words else answered[-1].source
-        digest = hashlib.sha256(tiny.hand_in(student, answered).read_bytes()).hexdigest()
-        write_result(tiny.root / "results", replace(result_for(student), submission_sha256=digest))
-    assignment = tiny.course.assignment("tiny")
-    list(export_command(ExportRequest(tiny.course, assignment, tiny.root / "results", "gradebook"), on_stderr))
+        tiny.hand_in_words(student, words)
+    tiny.export_gradebook()
     return tiny
 
 

@@ -35,9 +35,9 @@ def program(name: str) -> Path | None:
     return next((folder / name for folder in PROGRAMS if os.access(folder / name, os.X_OK)), None)
 
 
-def somebody_else() -> dict[str, str]:
-    """PostgreSQL does not run as root; the Debian package has a user for it."""
-    return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+def somebody_else() -> str | None:
+    """PostgreSQL does not run as root; the Debian package has a user for it, and a group of that name."""
+    return "postgres" if os.geteuid() == 0 else None
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,16 @@ def server() -> Iterator[Callable[[], str]]:
     if initdb is None or postgres is None:
         pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
     who = somebody_else()
-    if who and "postgres" not in {entry.pw_name for entry in pwd.getpwall()}:
+    if who and who not in {entry.pw_name for entry in pwd.getpwall()}:
         pytest.skip("PostgreSQL does not run as root, and there is no user called postgres")
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # where a socket's path is short, and another user may read
     if who:
-        shutil.chown(folder, "postgres")
-    made = [initdb, "-D", folder / "data", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
-    subprocess.run(made, check=True, capture_output=True, **who)  # type: ignore[call-overload]
-    run = [postgres, "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+        shutil.chown(folder, who)
+    made = [str(initdb), "-D", str(folder / "data"), "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+    subprocess.run(made, check=True, capture_output=True, user=who, group=who)
+    run = [str(postgres), "-D", str(folder / "data"), "-k", str(folder), "-c", "listen_addresses=", "-c", "fsync=off"]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(run, stdout=log, stderr=log, **who)  # type: ignore[call-overload]
+        process = subprocess.Popen(run, stdout=log, stderr=log, user=who, group=who)
     numbers = itertools.count()
 
     def new_database() -> str:

@@ -12,7 +12,16 @@ import torch
 from autograder.errors import BadSuite
 from autograder.proof.code_mutants import Mutant, code_mutants
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.mutants import Judged, judge_mutants, killed_share, mutant_trials, sample, stale, too_many_alive
+from autograder.proof.mutants import (
+    Fate,
+    Judged,
+    judge_mutants,
+    killed_share,
+    mutant_trials,
+    sample,
+    stale,
+    too_many_alive,
+)
 from autograder.proof.trials import Checked, Tried
 from autograder.proof.wrapped import TRIVIAL, Observed, observe, property_mutants, trivial_answers
 from autograder.suite.calls import Call
@@ -197,8 +206,8 @@ def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
 
 def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
     def judged(alive: int, of: int) -> list[Judged]:
-        fates = ["survived"] * alive + ["killed"] * (of - alive) + ["equivalent"] * 60
-        return [Judged(M[0], fate) for fate in fates]  # type: ignore[arg-type]
+        fates: list[tuple[Fate, int]] = [("survived", alive), ("killed", of - alive), ("equivalent", 60)]
+        return [Judged(M[0], fate) for fate, times in fates for _ in range(times)]
 
     assert [too_many_alive(judged(alive, 40), sampled=True) for alive in (0, 1, 2)] == [False, False, True]
     assert [too_many_alive(judged(alive, 40), sampled=False) for alive in (0, 1)] == [False, True]
