@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,14 +27,33 @@ from autograder.results import read_timing
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "handed-in"
+def write_class(root: Path) -> Path:
+    made = root / "handed-in"
     made.mkdir()
     (made / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (made / "student-002.ipynb").write_text(handed_in({**ANSWERS, "softmax": WRONG}), encoding="utf-8")
     (made / "student-003.ipynb").write_text("not a notebook", encoding="utf-8")
     return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_class(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def graded_class(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was handed in and its results, for tests that begin with a class that has been graded."""
+    root = tmp_path_factory.mktemp("graded")
+    grade_command(request(course, write_class(root), root))
+    return root
+
+
+@pytest.fixture
+def graded(graded_class: Path, tmp_path: Path) -> Path:
+    """The folder of what was handed in; the results lie beside it."""
+    shutil.copytree(graded_class, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "handed-in"
 
 
 def request(course: Course, folder: Path, tmp_path: Path, workers: int = 2, force: bool = False) -> GradeRequest:
@@ -61,30 +81,27 @@ def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
     assert [problem.student for problem in summary.problems] == ["student-003"]
 
 
-def test_only_what_changed_is_graded_again(course: Course, folder: Path, tmp_path: Path) -> None:
-    grade_command(request(course, folder, tmp_path))
+def test_only_what_changed_is_graded_again(course: Course, graded: Path, tmp_path: Path) -> None:
     (tmp_path / "results" / "small" / "student-001.json").unlink()
-    (folder / "student-003.ipynb").unlink()
-    again = grade_command(request(course, folder, tmp_path))
+    (graded / "student-003.ipynb").unlink()
+    again = grade_command(request(course, graded, tmp_path))
     assert (again.graded, len(again.results)) == (1, 2)
-    assert grade_command(request(course, folder, tmp_path)).graded == 0
-    (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
-    changed = grade_command(request(course, folder, tmp_path))
+    assert grade_command(request(course, graded, tmp_path)).graded == 0
+    (graded / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
+    changed = grade_command(request(course, graded, tmp_path))
     assert [result.score for result in changed.results] == [11.0, 11.0]
 
 
 def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
-    course: Course, folder: Path, tmp_path: Path
+    course: Course, graded: Path, tmp_path: Path
 ) -> None:
-    grade_command(request(course, folder, tmp_path))
-    (folder / "student-002.ipynb").write_text("[]", encoding="utf-8")
-    again = grade_command(request(course, folder, tmp_path))
+    (graded / "student-002.ipynb").write_text("[]", encoding="utf-8")
+    again = grade_command(request(course, graded, tmp_path))
     assert [result.student for result in again.results] == ["student-001"]
     assert sorted(files(tmp_path)) == ["student-001.json"]
 
 
-def test_times_are_kept_apart_from_results(course: Course, folder: Path, tmp_path: Path) -> None:
-    grade_command(request(course, folder, tmp_path))
+def test_times_are_kept_apart_from_results(course: Course, graded: Path, tmp_path: Path) -> None:
     timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
     assert [entry["student"] for entry in timing["submissions"]] == ["student-001", "student-002", "student-003"]
     assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
@@ -100,19 +117,18 @@ def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> 
 
 
 def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
-    course: Course, folder: Path, tmp_path: Path
+    course: Course, graded: Path, tmp_path: Path
 ) -> None:
-    (folder / "student-003.ipynb").unlink()
-    grade_command(request(course, folder, tmp_path))
+    (graded / "student-003.ipynb").unlink()
     before = files(tmp_path)
-    (folder / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
-    (folder / "student-004.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
+    (graded / "student-002.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
+    (graded / "student-004.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
-    short = grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path))
+    short = grade_command(request(dataclasses.replace(course, limits=limits), graded, tmp_path))
     assert [one.student for one in short.problems] == ["student-002", "student-004"]
     assert "run_minutes = 1e-06" in short.problems[0].problem
     assert files(tmp_path) == before, "another limit for the run makes no result stale, and none was thrown away"
-    rest = grade_command(request(course, folder, tmp_path))
+    rest = grade_command(request(course, graded, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
     assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
 
@@ -130,9 +146,8 @@ def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, f
 
 
 def test_a_host_that_dies_costs_no_older_result(
-    course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course, graded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_command(request(course, folder, tmp_path))
     before = files(tmp_path)
 
     def gone(*_: object) -> Graded:
@@ -140,7 +155,7 @@ def test_a_host_that_dies_costs_no_older_result(
 
     monkeypatch.setattr(AssignmentGrader, "grade", gone)
     monkeypatch.setattr(Bench, "renew", lambda self: None)
-    summary = grade_command(request(course, folder, tmp_path, force=True))
+    summary = grade_command(request(course, graded, tmp_path, force=True))
     assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
     assert files(tmp_path) == before
 
