@@ -104,8 +104,12 @@ def assert_same_gradients(
     asking = [(position, *found) for position, value in enumerate(arguments) for found in _asking(value)]
     inputs = [tensor for *_, tensor in asking]
     right = expected(*arguments)
-    weights = torch.randn(right.shape, dtype=torch.float64) if right.ndim else 1.0
-    wanted = torch.autograd.grad((right * weights).sum(), inputs)
+    weights = torch.randn(right.shape, dtype=torch.float64)
+
+    def weighed(value: Tensor) -> Tensor:
+        return (value * weights).sum() if right.ndim else value
+
+    wanted = torch.autograd.grad(weighed(right), inputs)
     answer = function(*arguments)
     if not isinstance(answer, Tensor):
         raise AssertionError(f"{describe_last()} should be a tensor, and is {kind_of(answer)}.")
@@ -113,7 +117,7 @@ def assert_same_gradients(
         raise AssertionError(f"{describe_last()} {CUT_OFF}")
     call = last_call()
     parameters = dict(enumerate(current_log().parameter_names(call.name) if call else []))
-    gradients = torch.autograd.grad((answer * weights).sum(), inputs, allow_unused=True)
+    gradients = torch.autograd.grad(weighed(answer), inputs, allow_unused=True)
     for (position, part, _), gradient, value in zip(asking, gradients, wanted, strict=True):
         name = parameters.get(position, "an argument") + part
         if gradient is None:

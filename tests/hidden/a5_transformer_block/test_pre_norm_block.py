@@ -41,22 +41,22 @@ def test_silent_sublayers_leave_the_identity(student):
 @points(1)
 def test_each_norm_has_its_own_parameters(student, reference):
     """Norms as they are after training: two pairs of gamma and beta, all different. The attention is silent."""
-    p = silent(params(trained_norms=True), mlp=False)
-    assert_agrees(student.pre_norm_block, reference.pre_norm_block, randn(2, 5, 6), p, 2)
+    x, p = randn(2, 5, 6), silent(params(trained_norms=True), mlp=False)
+    assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2)
 
 
 @points(0.5)
 def test_the_residual_passes_the_attention(student, reference):
     """A silent attention: the MLP still gets the tokens."""
-    p = silent(params(), mlp=False)
-    assert_agrees(student.pre_norm_block, reference.pre_norm_block, randn(2, 5, 6), p, 2)
+    x, p = randn(2, 5, 6), silent(params(), mlp=False)
+    assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2)
 
 
 @points(0.5)
 def test_the_residual_passes_the_mlp(student, reference):
     """A silent MLP: what the attention made still comes out."""
-    p = silent(params(), attention=False)
-    assert_agrees(student.pre_norm_block, reference.pre_norm_block, randn(2, 5, 6), p, 2)
+    x, p = randn(2, 5, 6), silent(params(), attention=False)
+    assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2)
 
 
 @points(1)
