@@ -14,14 +14,9 @@ from autograder.suite import (
     zeros,
 )
 
-pytestmark = [
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-    )
-]
+from .ready_made import ATTENTION
+
+pytestmark = forbid(*ATTENTION)
 
 
 @points(2)

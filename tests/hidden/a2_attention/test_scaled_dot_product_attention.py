@@ -13,15 +13,9 @@ from autograder.suite import (
     uses,
 )
 
-pytestmark = [
-    uses("attention_weights"),
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-    ),
-]
+from .ready_made import ATTENTION
+
+pytestmark = [uses("attention_weights"), forbid(*ATTENTION)]
 
 
 @points(2.5)

@@ -1,16 +1,19 @@
 """cross_attention: queries from one sequence, keys and values from the other."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, randperm
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    randperm,
+)
 
-pytestmark = [
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch._C._nn.scaled_dot_product_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-    ),
-]
+from .ready_made import ATTENTION, WITH_PROJECTIONS
+
+pytestmark = forbid(*ATTENTION, *WITH_PROJECTIONS)
 
 
 def inputs(*batch, n_q=3, n_k=7, d=5, d_kv=6, d_k=2, d_v=9, grad=False):
@@ -49,13 +52,7 @@ def test_the_order_of_the_source_does_not_matter(student, reference):
 @points(1)
 def test_gradients_reach_both_sequences_and_all_weights(student, reference):
     """The source gets its gradient through keys and values, the asking sequence through the queries."""
-    mine = inputs(2, grad=True)
-    theirs = [value.detach().clone().requires_grad_() for value in mine]
-    weight = randn(2, 3, 9)
-    (student.cross_attention(*mine) * weight).sum().backward()
-    (reference.cross_attention(*theirs) * weight).sum().backward()
-    for name, a, b in zip(("x_q", "x_kv", "w_q", "w_k", "w_v"), mine, theirs, strict=True):
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    assert_same_gradients(student.cross_attention, reference.cross_attention, *inputs(2, grad=True))
 
 
 @points(0.5)

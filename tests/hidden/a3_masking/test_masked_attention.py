@@ -2,16 +2,22 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, tensor, uses, zeros
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+    uses,
+    zeros,
+)
 
-pytestmark = [
-    uses("masked_softmax"),
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch._C._nn.scaled_dot_product_attention",
-    ),
-]
+from .ready_made import ATTENTION
+
+pytestmark = [uses("masked_softmax"), forbid(*ATTENTION)]
 
 
 def inputs(*batch, n_q=3, n_k=5, d=6, d_v=7, grad=False):
@@ -74,12 +80,7 @@ def test_hidden_keys_and_values_have_no_influence(student, reference):
 def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
     """All finite, also beside a query that sees nothing; a key that nobody sees gets the gradient 0."""
     mask = tensor([[1, 0, 1, 0, 1], [0, 0, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
-    mine, weight = inputs(2, grad=True), randn(2, 3, 7)
-    theirs = [value.detach().clone().requires_grad_() for value in mine]
-    (student.masked_attention(*mine, mask) * weight).sum().backward()
-    (reference.masked_attention(*theirs, mask) * weight).sum().backward()
-    for name, a, b in zip("qkv", mine, theirs, strict=True):
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    assert_same_gradients(student.masked_attention, reference.masked_attention, *inputs(2, grad=True), mask)
 
 
 @points(1)

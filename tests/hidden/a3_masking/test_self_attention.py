@@ -1,16 +1,19 @@
 """self_attention: three projections of the same tokens, everybody sees everybody."""
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randn, randperm
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    randperm,
+)
 
-pytestmark = [
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch._C._nn.scaled_dot_product_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-    ),
-]
+from .ready_made import ATTENTION, WITH_PROJECTIONS
+
+pytestmark = forbid(*ATTENTION, *WITH_PROJECTIONS)
 
 
 def inputs(*batch, n=5, d=6, d_k=3, d_v=7, grad=False):
@@ -52,13 +55,7 @@ def test_the_first_token_sees_the_last(student, reference):
 @points(1)
 def test_gradients_reach_x_and_all_three_weights(student, reference):
     """Use the weights that you are given, undetached, each in its own role."""
-    mine = inputs(2, n=5, grad=True)
-    theirs = [value.detach().clone().requires_grad_() for value in mine]
-    weight = randn(2, 5, 7)
-    (student.self_attention(*mine) * weight).sum().backward()
-    (reference.self_attention(*theirs) * weight).sum().backward()
-    for name, a, b in zip(("x", "w_q", "w_k", "w_v"), mine, theirs, strict=True):
-        assert_close(a.grad, b.grad, what=f"the gradient of {name}")
+    assert_same_gradients(student.self_attention, reference.self_attention, *inputs(2, n=5, grad=True))
 
 
 @points(1)

@@ -18,16 +18,9 @@ from autograder.suite import (
     zeros,
 )
 
-pytestmark = [
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-        "torch.ops.aten.scaled_dot_product_attention",
-        "torch._native_multi_head_attention",
-    ),
-]
+from .ready_made import ATTENTION
+
+pytestmark = forbid(*ATTENTION)
 
 
 LOW = full((5, 5, 3, 7), -1e12)

@@ -22,17 +22,9 @@ from autograder.suite import (
     zeros,
 )
 
-pytestmark = [
-    forbid(
-        "torch.nn.functional.scaled_dot_product_attention",
-        "torch.nn.attention.flex_attention.flex_attention",
-        "torch.nn.functional.multi_head_attention_forward",
-        "torch.nn.MultiheadAttention",
-        "torch.ops.aten.scaled_dot_product_attention",
-        "torch._native_multi_head_attention",
-    ),
-    uses("split_heads", "merge_heads"),
-]
+from .ready_made import ATTENTION
+
+pytestmark = [forbid(*ATTENTION), uses("split_heads", "merge_heads")]
 
 
 def _weights(d_model, num_heads, d_head, d_v=None, d_kv=None, silent=False):
