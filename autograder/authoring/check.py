@@ -17,16 +17,13 @@ from autograder.definitions import names_defined
 from autograder.errors import StaleBuild
 
 
-def check_assignment(
-    course: Course, assignment: Assignment, asked: Mapping[str, Asked], cell_seconds: float = CELL_SECONDS
-) -> BuiltNotebooks:
+def check_assignment(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
     """Check the built files of one assignment against its source; writes nothing.
 
     Args:
         course: the course that the assignment belongs to.
         assignment: which one.
         asked: each question of its hidden suite.
-        cell_seconds: wall time that one cell of a notebook may take.
 
     Raises:
         StaleBuild: lists everything that is wrong.
@@ -36,8 +33,8 @@ def check_assignment(
     problems = [
         *file_problems(assignment, built),
         *leak_problems(assignment, built),
-        *run_problems("the release", built.release_bytes, built, cell_seconds, stubs=True),
-        *run_problems("the answer key", built.solution_bytes, built, cell_seconds, stubs=False),
+        *run_problems("the release", built.release_bytes, built, CELL_SECONDS, stubs=True),
+        *run_problems("the answer key", built.solution_bytes, built, CELL_SECONDS, stubs=False),
     ]
     if problems:
         listed = "\n".join(f"  - {problem}" for problem in problems)
