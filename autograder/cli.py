@@ -17,7 +17,9 @@ from autograder import __version__
 from autograder.cli_base import Commands, CountOrAll, beside
 from autograder.course import find_course
 from autograder.errors import KitError
+from autograder.folders import Folder
 from autograder.sandbox.tiers import ISOLATIONS
+from autograder.storage.at_hand import at_hand, own_folders
 from autograder.summaries import not_graded, tell_graded, tell_proofs
 
 if TYPE_CHECKING:
@@ -183,8 +185,9 @@ def collect(assignment: str, source: Path, origin: Origin) -> None:
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
-    for line in take_in(course, course.assignment(assignment), source, origin):
-        click.echo(line)
+    with at_hand(course, beside, written=[Folder.SUBMITTED]):
+        for line in take_in(course, course.assignment(assignment), source, origin):
+            click.echo(line)
 
 
 @main.command()
@@ -195,12 +198,13 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
     course = find_course()
     folder = to or course.submitted
-    if if_empty and any(folder.glob(f"*/{assignment}")):
-        click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
-        return
-    from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
+    with at_hand(course, beside, written=() if to else [Folder.SUBMITTED]):
+        if if_empty and any(folder.glob(f"*/{assignment}")):
+            click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
+            return
+        from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
 
-    written = write_demo_class(course, course.assignment(assignment), folder)
+        written = write_demo_class(course, course.assignment(assignment), folder)
     click.echo(f"{len(written)} demo submissions of {assignment} in {folder}")
 
 
@@ -237,7 +241,8 @@ def grade(
     request = GradeRequest(
         course, course.assignment(assignment), paths, folder, workers, isolation, force, device, elsewhere
     )
-    summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
+    with own_folders(course, beside, paths, out):
+        summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
             click.echo(part, nl=False)
@@ -284,13 +289,15 @@ def regrade(
     course = find_course()
     folder = results or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
-    comparison = grade_aside(request, Progress(sys.stderr))
-    for line in comparison.lines():
-        click.echo(one_line(line))
+    with own_folders(course, beside, paths, results):
+        comparison = grade_aside(request, Progress(sys.stderr))
+        for line in comparison.lines():
+            click.echo(one_line(line))
+        if apply and not comparison.untried:
+            take_over(request)
     if apply and comparison.untried:
         beside("nothing was taken over: this run did not come to everybody; run it again")
     elif apply:
-        take_over(request)
         kept = folder / "history" / assignment
         click.echo(f"taken over; what they replace lies in {kept}. Write pages and exports anew.")
     else:
@@ -306,8 +313,9 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
     from autograder.outputs.similarity import similarity_command
 
     course = find_course()
-    for line in similarity_command(course, course.assignment(assignment), paths, course.results):
-        click.echo(line)
+    with own_folders(course, beside, paths):
+        for line in similarity_command(course, course.assignment(assignment), paths, course.results):
+            click.echo(line)
 
 
 @main.command()
@@ -318,8 +326,9 @@ def report(assignment: str, results: Path | None) -> None:
     from autograder.commands import report_command
 
     course = find_course()
-    for line in report_command(course, course.assignment(assignment), results or course.results, beside):
-        click.echo(line)
+    with own_folders(course, beside, results=results):
+        for line in report_command(course, course.assignment(assignment), results or course.results, beside):
+            click.echo(line)
 
 
 @main.command()
@@ -351,8 +360,9 @@ def export(
     course = find_course()
     folder = results or course.results
     request = ExportRequest(course, course.assignment(assignment), folder, format_, to, roster, column, provisional)
-    for line in export_command(request, beside):
-        click.echo(line)
+    with own_folders(course, beside, results=results, written=False):
+        for line in export_command(request, beside):
+            click.echo(line)
 
 
 @main.command()
@@ -364,8 +374,9 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     from autograder.commands import totals_command
 
     course = find_course()
-    for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
-        click.echo(line)
+    with own_folders(course, beside, results=results, written=False):
+        for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
+            click.echo(line)
 
 
 @main.command()

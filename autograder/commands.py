@@ -141,7 +141,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
         if (results / assignment.name).is_dir():
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
-        raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
+        raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
     rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
@@ -219,7 +219,8 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
         tell(f"results from before, to be graded again: {_named(older)}")
     if not graded and not any(entry.problem for entry in timing):
         raise NothingToGrade(
-            f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
+            f"no results in {course.shown_place(results / assignment.name)}: "
+            f"run `autograder grade {assignment.name}` first"
         )
     hand = _by_hand(course, assignment)
     late = class_lateness(course, assignment.name, [result.student for result in graded], _gradebooks_times(course))
@@ -297,7 +298,8 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     if not graded and not problems:
         raise NothingToGrade(
-            f"no results in {request.results / assignment.name}: run `autograder grade {assignment.name}` first"
+            f"no results in {course.shown_place(request.results / assignment.name)}: "
+            f"run `autograder grade {assignment.name}` first"
         )
     _stale(course, assignment, request.results, graded, tell)
     students = [*(result.student for result in graded), *problems]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from autograder.addresses import FolderAddress, folder_on_this_disk, name_here, one_in_the_other, shown_address
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.folders import GRADEBOOK, Folder
@@ -165,6 +166,14 @@ class Gradebook:
 
 
 @dataclass(frozen=True, slots=True)
+class Folders:
+    """Where folders live that are not the course's own on this disk."""
+
+    submitted: Annotated[str, FolderAddress()] = ""
+    results: Annotated[str, FolderAddress()] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """Where the parts of one assignment lie."""
 
@@ -206,6 +215,7 @@ class Course:
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: Gradebook = field(default_factory=Gradebook)
+    elsewhere: Folders = field(default_factory=Folders)
     due: DueTimes = field(default_factory=DueTimes)
 
     @property
@@ -225,13 +235,13 @@ class Course:
 
     @property
     def submitted(self) -> Path:
-        """Folder of what was handed in, as <student>/<assignment>/."""
-        return self.root / Folder.SUBMITTED.path
+        """Folder of what was handed in, as <student>/<assignment>/; the copy of it where it lives elsewhere."""
+        return self._place(Folder.SUBMITTED)
 
     @property
     def results(self) -> Path:
-        """Folder of the results, unless a command is told another."""
-        return self.root / Folder.RESULTS.path
+        """Folder of the results, unless a command is told another; the copy of it where it lives elsewhere."""
+        return self._place(Folder.RESULTS)
 
     @property
     def autograded(self) -> Path:
@@ -266,7 +276,25 @@ class Course:
     @property
     def hidden(self) -> list[Path]:
         """Folders that no worker may see. The kit's package may lie beside them and is no secret."""
-        return [self.root / folder.path for folder in Folder if folder.hidden]
+        here = [self.root / folder.path for folder in Folder if folder.hidden]
+        named = [folder_on_this_disk(self.address(folder)) for folder in Folder]
+        return here + [folder for folder in named if folder is not None]
+
+    def address(self, folder: Folder) -> str:
+        """Where a folder lives, as fsspec writes it; "" where it is the course's own on this disk."""
+        return str(getattr(self.elsewhere, folder.path, ""))
+
+    def shown_place(self, path: Path) -> str:
+        """A path for people: where it lives, if what lies there is a copy."""
+        for folder in (Folder.SUBMITTED, Folder.RESULTS):
+            if (address := self.address(folder)) and path.is_relative_to(self._place(folder)):
+                below = path.relative_to(self._place(folder)).as_posix()
+                return shown_address(address) + ("" if below == "." else f"/{below}")
+        return str(path)
+
+    def _place(self, folder: Folder) -> Path:
+        address = self.address(folder)
+        return self.kept / "storage" / name_here(address) if address else self.root / folder.path
 
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""
@@ -289,7 +317,10 @@ class Course:
 
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
              "late": ("late", Late), "totals": ("totals", Totals),
-             "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook)}  # fmt: skip
+             "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook),
+             "folders": ("elsewhere", Folders)}  # fmt: skip
+_OF_THE_INSTRUCTORS = ("gradebook", "folders")
+"""Sections that say where things live, perhaps with a password. They do not travel."""
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
 _NOUNS = {float: "a number", int: "a whole number", str: "a text"}
@@ -322,6 +353,8 @@ def load_course(root: Path) -> Course:
         if unknown := raw.keys() - set(known):
             raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
         parts = {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
+        if one_in_the_other(*dataclasses.astuple(parts["elsewhere"])):
+            raise ValueError("folders.submitted and folders.results: one lies in the other; name two folders")
         parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
@@ -330,10 +363,10 @@ def load_course(root: Path) -> Course:
 
 def settings_of_nobody(course: Course) -> str:
     """The settings as text of a course.toml, without the due times and extensions, which name people, and without the
-    address of the gradebook, which may hold a password."""
+    addresses of the gradebook and of folders, which may hold a password."""
     parts = []
     for section, (name, _) in _SECTIONS.items():
-        if section == "gradebook":
+        if section in _OF_THE_INSTRUCTORS:
             continue
         values = dataclasses.asdict(getattr(course, name))
         # JSON's escapes are TOML's; its numbers too, but for infinity, which no setting may be

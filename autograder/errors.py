@@ -74,6 +74,10 @@ class ClusterUnavailable(KitError):
     """No scheduler answers, no machine of the cluster can grade, or Dask is not installed."""
 
 
+class StorageUnavailable(KitError):
+    """A folder of the course lives elsewhere and cannot be read or written there."""
+
+
 class HostFailed(KitError):
     """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never becomes the outcome
     of a test."""
