@@ -52,18 +52,24 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         (rows.sum_of_rows_under_a_lock, (X,)),
         (rows.running_sums, (X,)),
         (rows.transposed_on_a_grid_of_three_axes, (X,)),
-        (rows.product_in_groups, (X, X.T)),
+        (rows.product_in_groups, (X.repeat(3, 1), X.T)),
         (attention.by_pointers, (*HEADS, False)),
         (attention.by_pointers, (*HEADS, True)),
         (attention.by_descriptors, (*HEADS, True)),
     ],
 )
 def test_a_launch_is_the_same_with_and_without_a_tape(
-    monkeypatch: pytest.MonkeyPatch, function: Callable[..., torch.Tensor], arguments: tuple[Any, ...]
+    played: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    function: Callable[..., torch.Tensor],
+    arguments: tuple[Any, ...],
 ) -> None:
     result, figures = launched(function, arguments)
+    assert played
+    played.clear()
     monkeypatch.setattr(kernel_tape, "_MOST_STEPS", 0)
     plain, plain_figures = launched(function, arguments)
+    assert not played
     assert torch.equal(result, plain)
     assert figures == plain_figures
 
