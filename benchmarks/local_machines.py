@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from faults import ScratchCourse
 
@@ -57,8 +58,9 @@ class SleepyCourse(SmallCourse):
         for student in sorted((self.root / "submitted").iterdir()):
             path = student / self.assignment / f"{self.assignment}.ipynb"
             notebook = json.loads(path.read_text(encoding="utf-8"))
-            cell = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": SLEEPS}
-            notebook["cells"].append(cell | ({"id": "sleeps"} if "id" in notebook["cells"][0] else {}))
+            cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+            named = {"id": "sleeps"} if "id" in notebook["cells"][0] else {}
+            notebook["cells"].append({**cell, **named, "source": SLEEPS})
             path.write_text(json.dumps(notebook), encoding="utf-8")
             for copy in range(1, COPIES):
                 shutil.copytree(student, student.with_name(f"{student.name}-{copy}"))

@@ -27,7 +27,7 @@ def released() -> list[Released]:
 @pytest.mark.parametrize("tool", [*TOOLS, "windows-1252"])
 def test_every_code_cell_is_found_in_its_order(tool: str, tmp_path: Path) -> None:
     cells = read_cells(AWKWARD[tool])
-    found = match(released(), cells).found
+    found = match(released(), cells)
     assert [name for name in found if name in CODE] == CODE
     assert all(len(found[name]) == 1 for name in CODE)
     numbers = [found[name][0].number for name in CODE]

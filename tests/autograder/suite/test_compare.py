@@ -40,7 +40,7 @@ def log() -> None:
 CALL = "`layer_norm(x[4, 6], gamma[6], beta[6], eps=0.1)`"
 
 
-def said(check: Callable[..., None], *args: Any, **kwargs: Any) -> str:
+def said(check: Callable[..., object], *args: Any, **kwargs: Any) -> str:
     with pytest.raises(AssertionError) as caught:
         check(*args, **kwargs)
     return str(caught.value)
@@ -106,7 +106,8 @@ def test_a_part_is_named() -> None:
 
 def scaled(x: Any, params: Any, times: float = 3.0) -> torch.Tensor:
     """The sum of x · g, three times: x gets 3 g, and g gets 3 x."""
-    return (times * x * params["norms"][0]).sum()
+    each: torch.Tensor = times * x * params["norms"][0]
+    return each.sum()
 
 
 def of_student(answer: Callable[..., Any]) -> Callable[..., Any]:
