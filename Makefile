@@ -35,6 +35,7 @@ lint: $(VENV)/ready    ## style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	@for file in tests/autograder/conftest.py tests/autograder/*/conftest.py; do $(VENV)/bin/mypy --no-error-summary $$file || exit 1; done
 
 build: $(VENV)/ready   ## make assignments/ and solutions/ from source/
 	$(AUTOGRADER) build
