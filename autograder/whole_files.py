@@ -52,6 +52,11 @@ def clear_parts(folder: Path, name: str = "") -> None:
             path.unlink(missing_ok=True)
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of this name is one that is being written, or was when its writer was killed."""
+    return name.startswith(".") and name.endswith(_PART)
+
+
 def _prefix(name: str) -> str:
     return f".{name[:_OF_NAME]}."
 

@@ -39,7 +39,7 @@ def at_hand(
     orders = [
         {
             "address": course.address(folder),
-            "copy": os.fspath(course.root / getattr(course, folder.path)),
+            "copy": os.fspath(getattr(course, folder.path).absolute()),
             "most": (course.limits.notebook_mb if folder is Folder.SUBMITTED else _RESULTS_MB) << 20,
             "written": folder in written,
         }

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from autograder.errors import ResultsInUse
-from autograder.whole_files import write_whole
+from autograder.whole_files import is_part, write_whole
 
 IN_USE = ".in-use"
 """The object that says who writes into a folder."""
@@ -96,7 +96,7 @@ def why_no_file(key: str) -> str:
 
 def is_passing(name: str) -> bool:
     """Whether a file or folder of this name is half written, or no part of what the folder holds."""
-    return name == IN_USE or (name.startswith(".") and name.endswith(".part")) or name.startswith(".collecting-")
+    return name == IN_USE or is_part(name) or name.startswith(".collecting-")
 
 
 class Copy:
@@ -109,8 +109,11 @@ class Copy:
         self._lines: IO[str] | None = None
         self._writing = threading.Lock()
 
-    def hold(self) -> None:
+    def hold(self, shown: str) -> None:
         """Wait a moment for the copy, keep it until this process ends, and read its index.
+
+        Args:
+            shown: the folder's address, for people.
 
         Raises:
             ResultsInUse: another command uses it.
@@ -125,7 +128,7 @@ class Copy:
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise ResultsInUse(
-                        "another command uses the copy of this folder on this machine: wait until it has ended"
+                        f"another command uses the copy of {shown} on this machine: wait until it has ended"
                     ) from None
                 time.sleep(0.1)
         self.known = dict(_read_index(self._index_path))

@@ -23,6 +23,7 @@ from autograder.errors import KitError, StorageUnavailable
 from autograder.explain import explained
 from autograder.storage.copy import Copy, Listed, md5_of
 from autograder.storage.remote import Remote
+from autograder.text import clean
 
 _AT_ONCE = 16
 """How many files travel at a time, where the library can do that."""
@@ -63,10 +64,12 @@ class Carrier:
     def fetch(self) -> None:
         """Make the copy what stands there, and put what a killed command has not."""
         copy, remote = self._copy, self._remote
-        copy.hold()
+        copy.hold(remote.shown)
         if self._order.written:
             self._claim()
         listing = remote.listing(self._say)
+        if self._claimed:
+            remote.clear_parts()
         difference = copy.difference(listing)
         for key in difference.remove:
             copy.remove(key)
@@ -126,7 +129,7 @@ class Carrier:
             copy.stand_for(key, most + 1, listed)
         elif copy.write(key, content, listed):
             self._say(
-                f"{key} was changed here and at {self.shown}: what stands there counts, "
+                f"{clean(key)} was changed here and at {self.shown}: what stands there counts, "
                 f"the other is kept in {self._order.copy}.aside"
             )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,6 +21,8 @@ _OBJECT_STORES = frozenset(
 )
 """Where a put is whole by itself, folders need not be made, and one listing names everything below a prefix."""
 _NO_ANSWER = frozenset({"HTTPClientError", "ClientConnectionError", "ConnectionError", "gaierror", "SSHException"})
+_OUR_PART = re.compile(r"\.[0-9a-f]{16}\.part")
+"""How files are called while they are put where a put is not whole."""
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 
@@ -41,6 +45,7 @@ class Remote:
             _OBJECT_STORES & {protocol} if isinstance(protocol, str) else _OBJECT_STORES & {*protocol}
         )
         self.many_at_once = bool(self._fs.async_impl)
+        self._parts: list[str] = []
 
     def listing(self, tell: Any) -> dict[str, Listed]:
         """Every file by its path below the folder, and in the same listing who writes there.
@@ -55,6 +60,8 @@ class Remote:
         left_out: list[str] = []
         for entry in entries:
             key = str(entry["name"]).removeprefix(self._root + "/")
+            if _OUR_PART.fullmatch(PurePosixPath(key).name):
+                self._parts.append(str(entry["name"]))
             if key.endswith("/") or is_passing(PurePosixPath(key).name):  # a folder's marker; what is half written
                 continue
             why = why_no_file(key)
@@ -87,12 +94,19 @@ class Remote:
                 answer = self._fs.pipe_file(path, content)
                 return _signature(answer if isinstance(answer, Mapping) and "ETag" in answer else self._fs.info(path))
             parent, _, name = path.rpartition("/")
-            part = f"{parent}/.{name[:40]}.part"
+            part = f"{parent}/.{hashlib.sha256(name.encode()).hexdigest()[:16]}.part"
             self._fs.makedirs(parent, exist_ok=True)
             self._fs.pipe_file(part, content)
             self._fs.mv(part, path)
             self._fs.invalidate_cache()
             return _signature(self._fs.info(path))
+
+    def clear_parts(self) -> None:
+        """Remove what commands that were killed have left half written, as the last listing has it. Nobody else may be
+        writing there."""
+        for part in self._parts if not self._is_store else ():  # a store has none of ours
+            self.remove(part.removeprefix(self._root + "/"))
+        self._parts = []
 
     def remove(self, key: str) -> None:
         """Remove a file; nothing happens where it is not there."""

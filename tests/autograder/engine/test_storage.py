@@ -364,6 +364,7 @@ def test_what_could_not_be_put_is_put_by_the_next_command(tmp_path: Path) -> Non
 def test_a_folder_of_files_is_written_whole_and_its_links_are_not_followed(tmp_path: Path) -> None:
     (there := tmp_path / "there").mkdir()
     write_whole(there / "submitted" / "ann" / "a.ipynb", "ann")
+    write_whole(there / "results" / "a" / ".0123456789abcdef.part", "half of what a killed command wrote")
     (tmp_path / "secret").write_text("answers")
     (there / "submitted" / "link.ipynb").symlink_to(tmp_path / "secret")
     (there / "submitted" / "folder").symlink_to(tmp_path)
