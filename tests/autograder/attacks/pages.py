@@ -54,9 +54,6 @@ def _terminal(results: list[Result]) -> str:
     return printed.getvalue()
 
 
-_LIVE = ("script", "iframe", "object", "embed", "form", "base", "img")
-
-
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

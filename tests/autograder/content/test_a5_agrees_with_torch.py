@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from answer_keys import answer_key, randn, same
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autograder.course import load_course
-from autograder.grading.reference import load_reference
-
-ROOT = Path(__file__).resolve().parents[3]
 B, N, D, H, D_HEAD, D_FF = 2, 5, 6, 3, 2, 11
 
 
 @pytest.fixture(scope="module")
 def key() -> SimpleNamespace:
-    return SimpleNamespace(**load_reference(load_course(ROOT).assignment("a5_transformer_block")))
+    return answer_key("a5_transformer_block")
 
 
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(5)
-
-
-def randn(*shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def same(left: Tensor, right: Tensor) -> None:
-    torch.testing.assert_close(left, right, rtol=0, atol=1e-10)
 
 
 def block_params() -> dict[str, Tensor]:

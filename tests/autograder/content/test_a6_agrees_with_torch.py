@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from answer_keys import answer_key, same
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from autograder.course import load_course
-from autograder.grading.reference import load_reference
-
-ROOT = Path(__file__).resolve().parents[3]
 B, N, D, H, D_HEAD, D_FF, V, V_SRC = 3, 5, 6, 3, 2, 11, 13, 9
 
 
 @pytest.fixture(scope="module")
 def key() -> SimpleNamespace:
-    return SimpleNamespace(**load_reference(load_course(ROOT).assignment("a6_whole_models")))
+    return answer_key("a6_whole_models")
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +27,6 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def same(left: Tensor, right: Tensor) -> None:
-    torch.testing.assert_close(left, right, rtol=0, atol=1e-10)
 
 
 def config(**changes: Any) -> SimpleNamespace:

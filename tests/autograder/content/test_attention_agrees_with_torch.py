@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 import torch
-from torch import Tensor, nn
+from answer_keys import answer_key, randn, same
+from torch import nn
 from torch.nn import functional as F
-
-from autograder.course import load_course
-from autograder.grading.reference import load_reference
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def key(assignment: str) -> SimpleNamespace:
-    return SimpleNamespace(**load_reference(load_course(ROOT).assignment(assignment)))
 
 
 @pytest.fixture(autouse=True)
@@ -25,21 +14,13 @@ def seed() -> None:
     torch.manual_seed(11)
 
 
-def randn(*shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def same(left: Tensor, right: Tensor) -> None:
-    torch.testing.assert_close(left, right, rtol=0, atol=1e-10)
-
-
 def test_scaled_dot_product_attention() -> None:
     q, k, v = randn(2, 3, 5, 7), randn(2, 3, 6, 7), randn(2, 3, 6, 4)
-    same(key("a2_attention").scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v))
+    same(answer_key("a2_attention").scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v))
 
 
 def test_masked_attention() -> None:
-    a3 = key("a3_masking")
+    a3 = answer_key("a3_masking")
     q, k, v = randn(2, 5, 7), randn(2, 5, 7), randn(2, 5, 4)
     same(a3.masked_attention(q, k, v, a3.causal_mask(5)), F.scaled_dot_product_attention(q, k, v, is_causal=True))
     # [B, 1, N]: two real keys in the first sentence, five in the second
@@ -54,7 +35,7 @@ def test_multi_head_attention() -> None:
     theirs.load_state_dict({"in_proj_weight": torch.cat([w_q.T, w_k.T, w_v.T]), "out_proj.weight": w_o.T})
     x, other = randn(2, 5, d_model), randn(2, 7, d_model)
     allowed = torch.ones(5, 5, dtype=torch.bool).tril()
-    a4 = key("a4_multi_head")
+    a4 = answer_key("a4_multi_head")
     same(
         a4.multi_head_attention(x, w_q, w_k, w_v, w_o, heads, mask=allowed),
         theirs(x, x, x, attn_mask=~allowed, need_weights=False)[0],
@@ -68,4 +49,4 @@ def test_multi_head_attention() -> None:
 def test_grouped_query_attention() -> None:
     q, k, v = randn(2, 6, 5, 7), randn(2, 3, 4, 7), randn(2, 3, 4, 2)
     wanted = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-    same(key("a4_multi_head").grouped_query_attention(q, k, v), wanted)
+    same(answer_key("a4_multi_head").grouped_query_attention(q, k, v), wanted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -258,7 +257,7 @@ def test_values_stand_for_every_row_by_itself() -> None:
     assert apart(small_row_wrong, torch.tensor([[1000.0, 2000.0], [0.001, 0.002]])) > 1000
 
 
-def test_records_are_kept_with_what_a_call_cost_and_brought_back(tmp_path: Path) -> None:
+def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
     from autograder.grading.known_runs import _call_from, _call_to
     from autograder.wire.values import Decoder, Encoder
 

@@ -159,7 +159,7 @@ def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Cou
     ]
 
 
-def test_people_read_how_many_times(tmp_path: Path) -> None:
+def test_people_read_how_many_times() -> None:
     said = in_words([*FAST, Speed("N = 9", 0.0, 1.0, "it has no speed here")])
     assert said == "N = 1024: 2.00 times; N = 4096: 8.00 times; N = 9: it has no speed here"
     page = feedback_page(result("student-001"), speed=said)

@@ -10,7 +10,7 @@ from typing import Any
 
 import nbformat
 from courses import on_stderr
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
+from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum
 from traitlets.config import PyFileConfigLoader
@@ -132,9 +132,6 @@ class TinyCourse:
         coursedir = CourseDirectory(config=config)
         coursedir.assignment_id = "tiny"
         converter(coursedir=coursedir, config=config, **settings).start()
-
-    def generate(self) -> None:
-        self.convert(GenerateAssignment)
 
     def autograde(self, **settings: Any) -> None:
         self.convert(Autograde, **settings)

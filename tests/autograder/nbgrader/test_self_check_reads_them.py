@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from awkward import AWKWARD, TOOLS
 from nbgrader_course import release_cells
@@ -25,7 +23,7 @@ def released() -> list[Released]:
 
 
 @pytest.mark.parametrize("tool", [*TOOLS, "windows-1252"])
-def test_every_code_cell_is_found_in_its_order(tool: str, tmp_path: Path) -> None:
+def test_every_code_cell_is_found_in_its_order(tool: str) -> None:
     cells = read_cells(AWKWARD[tool])
     found = match(released(), cells)
     assert [name for name in found if name in CODE] == CODE
