@@ -62,7 +62,7 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     """
     timing = read_timing(results, assignment.name)
     marks = _marks(course, assignment, results, timing, tell)
-    uses = _uses(assignment, tell)
+    uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     pages = 0
     for mark in marks:
@@ -269,14 +269,29 @@ def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] 
 
 
 def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
-    """What each question builds on; without a suite that imports, the pages do without."""
+    """What each question builds on; without a suite that imports, the pages do without.
+
+    A process of its own imports the suite, and takes the memory of torch along when it ends.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+        try:
+            return apart.submit(_collected_uses, assignment.suite).result()
+        except BadSuite as error:
+            tell(f"pages do not say which question carried points come from: {error}")
+            return {}
+
+
+def _collected_uses(suite: Path) -> dict[str, tuple[str, ...]]:
     from autograder.suite.collect import collect_suite  # brings torch in
 
-    try:
-        return {question.name: question.uses for question in collect_suite(assignment.suite).questions}
-    except BadSuite as error:
-        tell(f"pages do not say which question carried points come from: {error}")
-        return {}
+    return {question.name: question.uses for question in collect_suite(suite).questions}
+
+
+def _has_carried(mark: Mark) -> bool:
+    return mark.result is not None and any(question.carried > 0 for question in mark.result.questions)
 
 
 def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:

@@ -47,6 +47,14 @@ def course(tmp_path: Path) -> Course:
     return load_course(tmp_path)
 
 
+@pytest.fixture
+def uncarried(plain: Result) -> Result:
+    """The same with nothing carried: a report of it need not ask the suite."""
+    return dataclasses.replace(
+        plain, questions=tuple(dataclasses.replace(question, carried=0.0) for question in plain.questions)
+    )
+
+
 def export(course: Course, format: str, **options: Any) -> list[str]:
     request = ExportRequest(course, course.assignment("attention"), course.root / "results", format, **options)
     return list(export_command(request, on_stderr))
@@ -125,14 +133,14 @@ def test_export_to_the_screen_and_to_a_file(course: Course, plain: Result, tmp_p
     assert file.read_text(encoding="utf-8") == text + "\n"
 
 
-def test_nobody_disappears(course: Course, plain: Result, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever became of a submission, its student is in every table, in the report, and on stderr."""
     results = course.root / "results"
     (course.root / "students.csv").write_text(
         "id,name,email,section\nada,Ada Roe,,A\nzoe,Zoe Lee,,B\n", encoding="utf-8"
     )
     for student in ("ada", "gone"):
-        write_result(results, dataclasses.replace(plain, student=student))
+        write_result(results, dataclasses.replace(uncarried, student=student))
     TimingFile(results, "attention").note([Graded("bad", Path(), None, "bad.ipynb: is empty")])
     for student in ("ada", "bad", "new"):
         put(course, student)
@@ -264,7 +272,7 @@ def test_canvas_by_a_roster_file(course: Course, plain: Result, tmp_path: Path) 
 
 
 def test_feedback_pages_go_back_in_the_names_of_the_platform(
-    course: Course, plain: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    course: Course, uncarried: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {
         "ada_12": Arrival("canvas", "12", "ada", "ada_LATE_12_345_a-1.ipynb"),
@@ -274,7 +282,7 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(
     }
     for student in files:
         put(course, student)
-        write_result(course.root / "results", dataclasses.replace(plain, student=student))
+        write_result(course.root / "results", dataclasses.replace(uncarried, student=student))
     path = record_path(course.root / "submitted", "attention")
     path.parent.mkdir()
     path.write_text(Collected(files).to_json(), encoding="utf-8")
