@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 
@@ -23,6 +23,7 @@ class CostCounter(TorchDispatchMode):
         self.moved = 0
         self.paused = False
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._held_at_most = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -39,26 +40,31 @@ class CostCounter(TorchDispatchMode):
         formula = flop_registry.get(func._overloadpacket)
         if formula is not None:
             self.flops += formula(*args, **keywords, out_val=out)
-        given = {t.untyped_storage()._cdata for t in tree_leaves((args, keywords)) if isinstance(t, Tensor)}
-        for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor):
-                self._made(tensor, is_view=tensor.untyped_storage()._cdata in given)
+        given = {tensor.untyped_storage()._cdata for tensor in _tensors([*args, *keywords.values()])}
+        for tensor in _tensors([out]):
+            self._made(tensor, given)
         return out
 
-    def _made(self, tensor: Tensor, *, is_view: bool) -> None:
+    def _made(self, tensor: Tensor, given: set[int]) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
         # an expanded view has more elements than it holds: count what is held
-        held = min(tensor.numel(), tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1))
+        held = min(tensor.numel(), storage.nbytes() // tensor.itemsize)
         self.largest = max(self.largest, held)
-        if is_view:
+        if key in given:  # a view
             return
         self.moved += held
-        storage = tensor.untyped_storage()
-        self._alive[storage._cdata] = (StorageWeakRef(storage), held)
-        self.peak = max(self.peak, self._held())
+        if key in self._alive:
+            self._held_at_most -= self._alive[key][1]
+        self._alive[key] = (StorageWeakRef(storage), held)
+        self._held_at_most += held
+        if self._held_at_most > self.peak:  # else no more can be alive than once was: no need to look
+            self.peak = max(self.peak, self._held())
 
     def _held(self) -> int:
         self._alive = {key: entry for key, entry in self._alive.items() if not entry[0].expired()}
-        return sum(size for _, size in self._alive.values())
+        self._held_at_most = sum(size for _, size in self._alive.values())
+        return self._held_at_most
 
     def add(self, figures: list[int]) -> None:
         """Charge for what was done elsewhere."""
@@ -72,3 +78,14 @@ class CostCounter(TorchDispatchMode):
     def figures(self) -> list[int]:
         """In the order of the trusted side's `Cost`."""
         return [self.operations, self.flops, self.largest, self.peak, self.moved]
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    """The tensors in what an operation takes or gives: single values and lists of them, nothing deeper."""
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _tensors(value)
+    return found

@@ -28,6 +28,7 @@ MAX_NESTING = 100
 MAX_BODY_HEADER = 1 << 20
 """Bytes that safetensors' own header may take: more would be a million names, made before they can be counted."""
 _CHUNK = 1 << 20
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 _CODES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
     torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
@@ -63,7 +64,7 @@ def send_frame(sock: socket.socket, frame: Frame, deadline: float | None = None)
         WireClosed: nobody reads any more.
         WireTimeout: the other side did not read in time.
     """
-    header = json.dumps(frame.header, separators=(",", ":")).encode()
+    header = _as_json(frame.header).encode()
     if len(header) > MAX_HEADER:
         raise WireError(f"header of {len(header)} bytes; at most {MAX_HEADER} can cross")
     body = _pack(frame.tensors) if frame.tensors else b""
@@ -122,8 +123,9 @@ def _pack(tensors: dict[str, torch.Tensor]) -> bytes:
     """The block that `safetensors.torch.save` makes, written here: for small tensors in an eighth of the time."""
     entries, parts, end = {}, [], 0
     for key, value in tensors.items():
-        # a tensor of one element counts as contiguous whatever its strides are, and bytes need the stride 1
-        data = value.resolve_neg().contiguous().as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes()
+        # numpy knows no bfloat16, and takes the bytes of any layout in order
+        numbers = value.view(torch.int16) if value.dtype == torch.bfloat16 else value
+        data = numbers.numpy(force=True).tobytes()
         entries[key] = {
             "dtype": _CODES[value.dtype],
             "shape": list(value.shape),
@@ -131,7 +133,7 @@ def _pack(tensors: dict[str, torch.Tensor]) -> bytes:
         }
         parts.append(data)
         end += len(data)
-    header = json.dumps(entries, separators=(",", ":")).encode()
+    header = _as_json(entries).encode()
     header += b" " * (-len(header) % 8)
     return b"".join((len(header).to_bytes(8, "little"), header, *parts))
 

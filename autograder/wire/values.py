@@ -108,7 +108,7 @@ class Encoder:
             if value.dtype in DTYPES.values() and value.is_complex() and value.layout == torch.strided:
                 raise WireError("a complex tensor cannot cross")
             raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
-        encoded: dict[str, Any] = {"t": self._put(value.detach().cpu())}
+        encoded: dict[str, Any] = {"t": self._put(value.detach())}
         if value.requires_grad:
             encoded["g"] = True
             self.grad_tensors.append(value)

@@ -133,6 +133,13 @@ def test_tensors_of_any_strides_come_back(shape: tuple[int, ...]) -> None:
         assert there_and_back(value).tolist() == value.tolist()
 
 
+def test_tensors_that_are_views_of_others_come_back() -> None:
+    """Transposed, without a dtype of numpy's; the imaginary part of a conjugate, whose sign torch keeps in a bit."""
+    turned = torch.arange(6.0).reshape(2, 3).T.to(torch.bfloat16).T.contiguous().T
+    assert there_and_back(turned).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert there_and_back(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]
+
+
 def test_arrays_objects_and_handles_come_back() -> None:
     array = there_and_back(np.arange(6.0).reshape(2, 3))
     assert isinstance(array, np.ndarray)
