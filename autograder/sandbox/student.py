@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from inspect import isclass
 from typing import Any, NoReturn, Protocol
 
@@ -107,7 +108,7 @@ class Student:
         Raises:
             SyntaxError: it is not Python. Whatever else goes wrong over there is the submission's doing.
         """
-        compile(source, "<suite>", "exec", dont_inherit=True)
+        _assert_python(source)
         header = {"op": "define", "source": source, "name": name}
         worker, call = self._place.worker(), Call(name, (), {}, of_suite=True)
         value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[0]
@@ -173,6 +174,12 @@ class Student:
         return value, cost
 
 
+@lru_cache(maxsize=256)
+def _assert_python(source: str) -> None:
+    """Raises: SyntaxError. A suite defines the same few texts in each of its tests, for every submission."""
+    compile(source, "<suite>", "exec", dont_inherit=True)
+
+
 class StudentFunction(NotData):
     """A function or a class of the submission, by its name."""
 
@@ -221,6 +228,7 @@ class Handle(NotData):
         self.reference = reference
         self.asked_for = self.of_suite = False
         self.name = clean(reference.kind, 80)
+        self._methods: set[str] = set()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.call(self.name, {}, arguments, keywords)
@@ -237,10 +245,13 @@ class Handle(NotData):
         if not self.asked_for and name in DATA_NAMES:
             self.as_data()
         self._still_there()
+        if name in self._methods:  # was one when it was first asked for
+            return Method(self, name)
         call = Call(f"{self.name}.{name}", (), {}, of_suite=self.of_suite, is_attribute=True)
         header = {"op": "get", "handle": self.reference.number, "attribute": name}
         frame = self._at.request(header, {}, self._student._call_seconds, call.name)
         if frame.header.get("method") is True:
+            self._methods.add(name)
             return Method(self, name)
         current_log().note(call)
         try:

@@ -163,12 +163,11 @@ class Worker:
         """Wait until there is something to read. On a crowded machine the time spent in the run queue is given back."""
         poller = select.poll()
         poller.register(self._sock, select.POLLIN)
-        while True:
-            left = deadline + min(self._waited() - waited, longest) - time.monotonic()
-            if left <= 0:
+        until = deadline
+        while not poller.poll(max(0.0, until - time.monotonic()) * 1000):
+            until = deadline + min(self._waited() - waited, longest)
+            if until <= time.monotonic():
                 raise WireTimeout
-            if poller.poll(left * 1000):
-                return
 
     def _waited(self) -> float:
         """Seconds that the worker's main thread was ready to run and got no core (0 where the kernel does not say)."""

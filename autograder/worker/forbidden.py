@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -22,7 +23,7 @@ class Ban(TorchFunctionMode):
     def __init__(self, names: list[str]) -> None:
         super().__init__()
         self.called: str | None = None
-        self._by_name = {_plain(name.rsplit(".", 1)[-1]): name for name in names}
+        self._by_name = {_plain(name): name for name in names}
         self._replaced: list[tuple[Any, str, Any]] = []
         self._patch(names)
 
@@ -33,7 +34,7 @@ class Ban(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last name
-        name = _plain(str(getattr(func, "__name__", "")).rsplit(".", 1)[-1])
+        name = _plain(str(getattr(func, "__name__", "")))
         if name in self._by_name:
             self.refuse(self._by_name[name])
         return func(*args, **(kwargs or {}))
@@ -94,7 +95,10 @@ def _refusing(ban: Ban, name: str) -> Any:
     return refuse
 
 
+@lru_cache(maxsize=4096)  # it is asked for every operation
 def _plain(name: str) -> str:
+    """The last part of a name, without what torch puts around it."""
+    name = name.rpartition(".")[2]
     for prefix in ("_", "native_", "special_"):
         name = name.removeprefix(prefix)
     return name.rstrip("_")

@@ -223,6 +223,23 @@ def test_handles_stay_and_are_driven_from_here(student: Student) -> None:
     assert student.same(box).value == 6
 
 
+def test_whether_an_attribute_is_a_method_is_asked_once_and_data_each_time(
+    student: Student, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    request = worker.request
+
+    def noted(header: dict[str, Any], *rest: Any) -> Frame:
+        asked.append(f"{header['op']} {header.get('attribute', '')}")
+        return request(header, *rest)
+
+    box = student.Box(3)
+    monkeypatch.setattr(worker, "request", noted)
+    values = [(box.double(), box.value)[1] for _ in range(2)]
+    assert values == [6, 12]
+    assert asked == ["get double", "call double", "get value", "call double", "get value"]
+
+
 def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
     tripled = student.define("def f(x):\n    return 3 * x\n", "f")
     assert student.apply(tripled, 5) == 16
