@@ -50,10 +50,13 @@ def assert_close(
     Raises:
         AssertionError: with a message for the student.
     """
-    subject = f"{what} of {describe_last()}" if what else describe_last()
+
+    def subject() -> str:
+        return f"{what} of {describe_last()}" if what else describe_last()
+
     if isinstance(expected, (float, int)) and not isinstance(actual, Tensor):
         if isinstance(actual, bool) or not isinstance(actual, (float, int)):
-            raise AssertionError(f"{subject} should be a number, and is {kind_of(actual)}.")
+            raise AssertionError(f"{subject()} should be a number, and is {kind_of(actual)}.")
         actual, expected = (torch.tensor(float(number), dtype=torch.float64) for number in (actual, expected))
     if isinstance(expected, (float, int)):
         expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
@@ -62,19 +65,23 @@ def assert_close(
     if isinstance(actual, np.ndarray):
         actual = torch.from_numpy(np.ascontiguousarray(actual))
     if not isinstance(actual, Tensor):
-        raise AssertionError(f"{subject} should be a tensor of shape {list(expected.shape)}, and is {kind_of(actual)}.")
+        shape = list(expected.shape)
+        raise AssertionError(f"{subject()} should be a tensor of shape {shape}, and is {kind_of(actual)}.")
     if actual.shape != expected.shape:
-        raise AssertionError(f"{subject} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
+        raise AssertionError(f"{subject()} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
     if same_dtype and actual.dtype != expected.dtype:
         raise AssertionError(
-            f"{subject} has dtype {dtype_name(actual.dtype)}; it should be {dtype_name(expected.dtype)}."
+            f"{subject()} has dtype {dtype_name(actual.dtype)}; it should be {dtype_name(expected.dtype)}."
         )
     mine, theirs = _wide(actual), _wide(expected)
+    if atol > 0 and torch.equal(mine, theirs):  # as many right answers are: the rest would find nothing
+        current_log().distances += [0.0] if bool(theirs.isfinite().any()) else []
+        return
     close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
     current_log().distances += _distance(mine, theirs, atol, rtol)
     if not bool(close.all()):
         difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
-        raise WrongValue(f"{subject} {difference(mine, theirs, close)}")
+        raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
 
 
 def assert_same_gradients(
@@ -163,10 +170,10 @@ def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
     Raises:
         AssertionError: names the first difference, never the expected value.
     """
-    subject = f"{what} of {describe_last()}" if what else describe_last()
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         assert_close(actual, expected, atol=0, rtol=0, what=what)
     elif problem := _unequal(actual, expected, ""):
+        subject = f"{what} of {describe_last()}" if what else describe_last()
         raise WrongValue(f"{subject}: {problem}")
 
 

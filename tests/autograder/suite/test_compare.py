@@ -54,6 +54,24 @@ def test_equal_tensors_pass() -> None:
 
 
 @pytest.mark.parametrize(
+    ("actual", "expected", "distances"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], [0.0]),
+        ([1.0, 2.0], [1.0, 2.0 + 1e-6], [1e-6 / (2e-6 + 2e-6 * (2.0 + 1e-6))]),
+        ([1.0, float("inf")], [1.0, float("inf")], [0.0]),
+        ([float("inf")], [float("inf")], []),
+        ([float("nan"), 1.0], [float("nan"), 1.0], [0.0]),
+        ([], [], []),
+    ],
+)
+def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
+    actual: list[float], expected: list[float], distances: list[float]
+) -> None:
+    assert_close(*(torch.tensor(values, dtype=torch.float64) for values in (actual, expected)))
+    assert current_log().distances == pytest.approx(distances)
+
+
+@pytest.mark.parametrize(
     ("actual", "expected", "end"),
     [
         (None, torch.ones(2), "should be a tensor of shape [2], and is None (is a `return` missing?)."),
