@@ -7,6 +7,7 @@ notebook that tests itself.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +88,14 @@ CHECKS: dict[str, list[str]] = {
 }  # fmt: skip
 
 
-def submissions() -> list[dict[str, str]]:
-    """Ten: the key, the six mistakes, another right answer, one that raises, and one that left a question out."""
+def submissions(*, right: bool = False) -> list[dict[str, str]]:
+    """Ten: the key, the six mistakes, another right answer, one that raises, and one that left a question out; of
+    these the two `right` ones alone, where asked."""
     other = {"softmax": "def softmax(z):\n    return torch.softmax(z, -1)\n"}
     raises = {"attention": "def attention(q, k, v, mask=None):\n    return scores(q, k) @ w\n"}
     stub = {"layer_norm": "def layer_norm(x, eps=1e-5):\n    raise NotImplementedError\n"}
     wrong = [{name: text} for name, text in MISTAKES.items()]
-    return [{**ANSWERS, **change} for change in ({}, *wrong, other, raises, stub)]
+    return [{**ANSWERS, **change} for change in (({}, other) if right else ({}, *wrong, other, raises, stub))]
 
 
 def checks_of(question: str, where: str, *, seeded: bool = True) -> list[str]:
@@ -145,10 +147,10 @@ def write_kit_course(root: Path) -> None:
     )
 
 
-def kit_submissions(solution: Path) -> list[str]:
-    """The ten notebooks, made from the built answer key."""
+def kit_submissions(solution: Path, handed_in: Sequence[dict[str, str]]) -> list[str]:
+    """The notebooks of these submissions, made from the built answer key."""
     texts = []
-    for answers in submissions():
+    for answers in handed_in:
         notebook = json.loads(solution.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             tag = cell["metadata"].get("attention_kit", {})

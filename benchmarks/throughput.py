@@ -1,7 +1,8 @@
 """How fast a class is graded: this kit, nbgrader's autograde and `otter run`, on the same notebooks.
 
-    python benchmarks/throughput.py [--sizes 10 100 1000] [--json FILE] [--figure docs/figures/performance.svg]
+    python benchmarks/throughput.py [--sizes 10 100 1000] [--right] [--json FILE] [--figure FILE]
 
+With `--right` nobody is wrong: the answer key and another right answer, again and again.
 Each tool at its best setting: the kit with one and two processes, from cold and warm; nbgrader as two processes, each
 in a course of its own; `otter run` two at a time. CPU time is that of the whole tree of processes, which other work
 on the machine disturbs less than wall time. Peers that are not there are left out; to have them:
@@ -44,6 +45,8 @@ from six_questions import (  # noqa: E402
 PEER_SIZES = (4, 10)
 """A peer takes seconds a submission: two small classes tell what starting costs and what one more submission costs."""
 TICK = os.sysconf("SC_CLK_TCK")
+Answers = dict[str, str]
+"""A submission: its answer to each question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +136,12 @@ def kit_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "OMP_NUM_THREADS": "1"}
 
 
-def make_kit_course(root: Path, size: int) -> list[str]:
+def make_kit_course(root: Path, size: int, answers: Sequence[Answers]) -> list[str]:
     """A course with `size` submissions; the notebooks' texts."""
     write_kit_course(root)
     command = [sys.executable, "-m", "autograder", "build", "questions"]
     subprocess.run(command, cwd=root, env=kit_environment(), check=True, stdout=subprocess.DEVNULL)
-    texts = kit_submissions(root / "solutions" / "questions" / "questions.ipynb")
+    texts = kit_submissions(root / "solutions" / "questions" / "questions.ipynb", answers)
     add_submissions(root, texts, size)
     return texts
 
@@ -236,7 +239,7 @@ def has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
-def nbgrader_class(python: str, root: Path, size: int) -> Measured:
+def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
     """Two processes of `nbgrader autograde`, each with half of the class and a gradebook of its own."""
     source = plain_notebook(ANSWERS, grades=True)
     courses = [root / f"nbgrader-{size}-{half}" for half in range(2)]
@@ -246,7 +249,7 @@ def nbgrader_class(python: str, root: Path, size: int) -> Measured:
         (folder / "questions.ipynb").write_text(json.dumps(source))
         environment = peer_environment(python)
         checked([python, "-m", "nbgrader", "generate_assignment", "questions", "--create"], cwd=course, env=environment)
-        texts = [json.dumps(plain_notebook(answers, grades=True)) for answers in submissions()]
+        texts = [json.dumps(plain_notebook(own, grades=True)) for own in answers]
         for number in range(half, size, 2):
             add_submissions(course, [texts[number % len(texts)]], 1, f"student-{number}")
     command = f"exec {python} -m nbgrader autograde questions --create"
@@ -254,7 +257,7 @@ def nbgrader_class(python: str, root: Path, size: int) -> Measured:
     return timed("nbgrader autograde, 2", size, running, env=peer_environment(python))
 
 
-def otter_class(python: str, root: Path, size: int) -> Measured:
+def otter_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
     """`otter run` for each submission, two at a time."""
     folder = root / f"otter-{size}"
     folder.mkdir()
@@ -265,7 +268,7 @@ def otter_class(python: str, root: Path, size: int) -> Measured:
     lines = []
     for number in range(size):
         notebook = folder / f"student-{number}.ipynb"
-        notebook.write_text(json.dumps(plain_notebook(submissions()[number % 10], grades=False)))
+        notebook.write_text(json.dumps(plain_notebook(answers[number % len(answers)], grades=False)))
         out = folder / f"out-{number}"
         out.mkdir()
         lines.append(f"{python} -m otter run -a {folder}/autograder.zip -o {out} --no-logo {notebook}")
@@ -282,7 +285,7 @@ def peer_environment(python: str) -> dict[str, str]:
 # the report
 
 
-def measure(sizes: Sequence[int], peers: str, say: Any) -> dict[str, Any]:
+def measure(sizes: Sequence[int], peers: str, answers: Sequence[Answers], say: Any) -> dict[str, Any]:
     runs: list[Measured] = []
 
     def note(run: Measured) -> None:
@@ -299,10 +302,10 @@ def measure(sizes: Sequence[int], peers: str, say: Any) -> dict[str, Any]:
                 say(f"{name} is left out: {peers} has no {module} (see the head of this file)")
                 continue
             for size in PEER_SIZES:
-                note(grade(peers, root, size))
+                note(grade(peers, root, size, answers))
         course = root / "kit"
         course.mkdir()
-        texts = make_kit_course(course, 10)
+        texts = make_kit_course(course, 10, answers)
         note(kit_cold_single(course))
         for size in sizes:
             add_submissions(course, texts, size)
@@ -379,6 +382,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--peers", default=sys.executable, help="a Python that has nbgrader and otter-grader")
+    parser.add_argument("--right", action="store_true", help="right submissions only")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--warm", nargs=3, help=argparse.SUPPRESS)
@@ -390,7 +394,8 @@ def main() -> None:
     if options.bare:
         inside_bare(options.bare)
         return
-    report = measure(options.sizes, options.peers, lambda line: print(line, file=sys.stderr, flush=True))
+    answers = submissions(right=options.right)
+    report = measure(options.sizes, options.peers, answers, lambda line: print(line, file=sys.stderr, flush=True))
     print(table(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
