@@ -259,7 +259,7 @@ def _write_submissions(db: Session, notebook: Notebook, entries: Sequence[Entry]
         Who handed in something new since the last time, and how many seconds late each one is.
     """
     students = [entry.student for entry in entries]
-    known = set(db.scalars(select(Student.id)))
+    known = set(db.scalars(_of(select(Student.id), Student.id, students)))
     if new := [{"id": student} for student in dict.fromkeys(students) if student not in known]:
         db.execute(insert(Student), new)
     columns = ("id", "student_id", "timestamp", "extension")
