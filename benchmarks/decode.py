@@ -1,22 +1,26 @@
-"""Tokens a second of a fast cached decoder, against `transformers`' GPT-2 `generate`.
+"""Tokens a second of a fast cached decoder, against `transformers`' GPT-2 `generate` and CTranslate2.
 
-Both decode greedily, at batch 1 by default, with the same weights (random, from a fixed seed) in the same precision,
+All decode greedily, at batch 1 by default, with the same weights (random, from a fixed seed) in the same precision,
 and must give the same tokens. What makes the fast decoder fast stands in the a8 notebook, "The fast path":
 
 * the cache is static: its memory never moves, and a step writes one slot of it;
-* reading the weights is what a step costs. On one core a product is fastest as one row times `[in, out]`; MKL keeps to
-  that core even where there are more, so on several cores each product is oneDNN's, with its weights reordered once
-  (the operation that `torch.compile` puts there);
+* reading the weights is what a step costs, so each product has the layout that is read fastest: see `Product`;
 * a step makes few tensors and asks for nothing: the next token is chosen inside;
 * on a GPU the whole step is recorded once as a CUDA graph and replayed; its position is a tensor.
 
-`transformers` is needed by this file only, and not with `--alone`: `pip install transformers`. Run
+With `--weights float16` or `bfloat16` a further decoder keeps its weights in half the bytes and everything else as it
+was. Its tokens may differ from those in full precision, and the program counts how many do.
+
+The other decoders are needed by this program only: `pip install "transformers<5" ctranslate2`, the second for
+`--ctranslate2` alone, and neither with `--alone`. Run
 
     python benchmarks/decode.py                          # gpt2 on the CPU, or on the GPU where there is one
+    python benchmarks/decode.py --ctranslate2 --weights float16
     python benchmarks/decode.py --model gpt2-xl --device cuda --dtype float16
     python benchmarks/decode.py --alone                  # without transformers: against reading all again a token
 
-It prints one line a round and the medians. The two decoders take turns, so that a busy machine disturbs both.
+It prints one line a round, the medians and the ratios. The decoders take turns, so that a busy machine disturbs all.
+`OMP_NUM_THREADS` sets the threads of each.
 """
 
 from __future__ import annotations
@@ -27,45 +31,63 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import decode_peers
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-MODELS = {"tiny": (4, 128, 4), "gpt2": (12, 768, 12), "gpt2-medium": (24, 1024, 16), "gpt2-xl": (48, 1600, 25)}
-"""Layers, width, heads."""
 
 
 class Product:
     """x [..., in] -> x W + b [..., out], for few rows.
 
+    For one row the time is that of reading W, and the layout decides how fast that goes:
+
+    * on several cores, oneDNN's, reordered once (the operation that `torch.compile` puts there), since MKL keeps one
+      row to one core in every layout of its own;
+    * on one core `[in, out]`, unless there is more to sum than to write: then `[out, in]` is a sixth faster;
+    * in 16 bits on a CPU `[out, in]`, for which torch has a loop that widens the numbers as it reads them, and uses
+      every core. It needs no processor that computes in 16 bits. In the other layout it is ten times slower.
+
     Args:
         weight: [in, out].
         bias: [out], or None.
+        dtype: what the weight is kept in.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         self.bias = bias
         self.out = weight.shape[1]
-        on_cores = weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.get_num_threads() > 1
+        on_cpu = weight.device.type == "cpu"
+        on_cores = on_cpu and dtype == torch.float32 and torch.get_num_threads() > 1
         self.by_onednn = on_cores and torch.backends.mkldnn.is_available()
+        self.by_dots = on_cpu and (dtype != torch.float32 or weight.shape[0] > self.out)
+        weight = weight.to(dtype)
         if self.by_onednn:
             self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.T.contiguous(), 1)
         else:
-            self.weight = weight.contiguous()
+            self.weight = weight.T.contiguous() if self.by_dots else weight.contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
         if self.by_onednn:
             y: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.weight, self.bias, "none", [], "")
+        elif self.by_dots:
+            y = self._dots(rows)
         elif self.bias is None:
             y = rows @ self.weight
         else:
             y = torch.addmm(self.bias, rows, self.weight)
         return y.view(*x.shape[:-1], self.out)
+
+    def _dots(self, rows: Tensor) -> Tensor:
+        # Torch's loop is for one row: for those of a prompt the weights are widened for the moment.
+        dtype = self.weight.dtype if len(rows) == 1 else rows.dtype
+        y = F.linear(rows.to(dtype), self.weight.to(dtype)).to(rows.dtype)
+        return y if self.bias is None else y.add_(self.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +109,23 @@ class FastDecoder:
         model: a `GPT2LMHeadModel`, whose weights are taken.
         capacity: tokens that the cache holds.
         batch: rows.
+        weights: the dtype of the weights that are multiplied with; that of the model where None.
     """
 
-    def __init__(self, model: Any, capacity: int, batch: int) -> None:
+    def __init__(self, model: Any, capacity: int, batch: int, weights: torch.dtype | None = None) -> None:
         config, body = model.config, model.transformer
         self.heads = config.n_head
         self.width = config.n_embd
         self.eps = config.layer_norm_epsilon
         self.embed = body.wte.weight.detach()  # [V, D]
-        self.unembed = Product(self.embed.T)  # the same numbers, laid out for the product
+        kept = weights or self.embed.dtype
+        self.unembed = Product(self.embed.T, None, kept)  # the same numbers, laid out for the product
         self.table = body.wpe.weight.detach()  # [context, D]
         self.final = _pair(body.ln_f)
         self.layers = [
             Layer(
-                _pair(block.ln_1), Product(*_pair(block.attn.c_attn)), Product(*_pair(block.attn.c_proj)),
-                _pair(block.ln_2), Product(*_pair(block.mlp.c_fc)), Product(*_pair(block.mlp.c_proj)),
+                _pair(block.ln_1), Product(*_pair(block.attn.c_attn), kept), Product(*_pair(block.attn.c_proj), kept),
+                _pair(block.ln_2), Product(*_pair(block.mlp.c_fc), kept), Product(*_pair(block.mlp.c_proj), kept),
             )
             for block in body.h
         ]  # fmt: skip
@@ -125,6 +149,12 @@ class FastDecoder:
             for position in range(n, n + num_new - 1):
                 ids[:, position + 1] = self._step(ids[:, position], position)
         return ids
+
+    def choices(self, ids: Tensor, n: int) -> Tensor:
+        """What it would choose after each prefix of at least n tokens: int64 [B, N] -> [B, N - n], one step each."""
+        chosen = [self._read(ids[:, :n])]
+        chosen += [self._step(ids[:, position], position) for position in range(n, ids.shape[1] - 1)]
+        return torch.stack(chosen, dim=1)
 
     def _read(self, prompt: Tensor) -> Tensor:
         """The prompt into the cache; the next token [B]."""
@@ -212,46 +242,6 @@ def _pair(module: Any) -> tuple[Tensor, Tensor]:
     return module.weight.detach(), module.bias.detach()
 
 
-def library_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
-    """`transformers`' model with random weights: larger than its own start, so that tokens do not repeat."""
-    try:
-        from transformers import GPT2Config, GPT2LMHeadModel
-    except ImportError as error:
-        raise SystemExit("this benchmark compares with transformers: pip install transformers") from error
-    layers, width, heads = MODELS[name]
-    torch.manual_seed(seed)
-    config = GPT2Config(n_layer=layers, n_embd=width, n_head=heads, initializer_range=0.08)
-    return GPT2LMHeadModel(config).eval().to(device, dtype)
-
-
-def plain_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
-    """Random weights under the names that `transformers` gives them, without it."""
-    layers, width, heads = MODELS[name]
-    generator = torch.Generator().manual_seed(seed)
-
-    def weights(*shape: int) -> Tensor:
-        return (torch.randn(*shape, generator=generator) * 0.08).to(device, dtype)
-
-    def product(rows: int, columns: int) -> SimpleNamespace:
-        return SimpleNamespace(weight=weights(rows, columns), bias=weights(columns))
-
-    def norm() -> SimpleNamespace:
-        return SimpleNamespace(weight=1 + weights(width), bias=weights(width))
-
-    blocks = [
-        SimpleNamespace(
-            ln_1=norm(),
-            ln_2=norm(),
-            attn=SimpleNamespace(c_attn=product(width, 3 * width), c_proj=product(width, width)),
-            mlp=SimpleNamespace(c_fc=product(width, 4 * width), c_proj=product(4 * width, width)),
-        )
-        for _ in range(layers)
-    ]
-    tables = {"wte": SimpleNamespace(weight=weights(50257, width)), "wpe": SimpleNamespace(weight=weights(1024, width))}
-    config = SimpleNamespace(n_head=heads, n_embd=width, layer_norm_epsilon=1e-5, vocab_size=50257)
-    return SimpleNamespace(config=config, transformer=SimpleNamespace(h=blocks, ln_f=norm(), **tables))
-
-
 def read_again(fast: FastDecoder, prompt: Tensor, num_new: int) -> Tensor:
     """Greedy decoding without a cache: the whole text is read for each token."""
     ids = prompt
@@ -270,70 +260,110 @@ def timed(decode: Callable[[], Tensor]) -> tuple[float, Tensor]:
     return time.perf_counter() - begin, ids
 
 
-@torch.inference_mode()
-def main() -> None:
+def agreement(some: Tensor, others: Tensor, n: int) -> int:
+    """New tokens, those from n on, before the first in which a row differs."""
+    return int((some == others).all(dim=0).long().cumprod(dim=0).sum()) - n
+
+
+def in_turns(decoders: dict[str, Callable[[], Tensor]], rounds: int, tokens: int) -> dict[str, list[float]]:
+    """Seconds of each decoder in each round."""
+    seconds: dict[str, list[float]] = {name: [] for name in decoders}
+    for round_ in range(1, rounds + 1):
+        for name, decode in decoders.items():
+            seconds[name].append(timed(decode)[0])
+        print(f"round {round_}, {_speeds({name: tokens / times[-1] for name, times in seconds.items()})}")
+    print(f"median,  {_speeds({name: tokens / statistics.median(times) for name, times in seconds.items()})}")
+    return seconds
+
+
+def ratios_of(seconds: dict[str, list[float]], mine: list[str]) -> dict[str, tuple[float, float, float]]:
+    """How many times faster each of ours is than each other decoder: median, lowest and highest of the rounds."""
+    found = {}
+    for one in mine:
+        for other in seconds:
+            if one != other and other != mine[-1]:
+                rounds = [b / a for a, b in zip(seconds[one], seconds[other], strict=True)]
+                found[f"{one} / {other}"] = statistics.median(rounds), min(rounds), max(rounds)
+    for pair, (median, low, high) in found.items():
+        print(f"{pair}: {median:.2f}× ({low:.2f} to {high:.2f})")
+    return found
+
+
+def _speeds(speeds: dict[str, float]) -> str:
+    return "tokens/s: " + "; ".join(f"{name} {speed:.1f}" for name, speed in speeds.items())
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, default="gpt2")
+    parser.add_argument("--model", choices=decode_peers.MODELS, default="gpt2")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
+    parser.add_argument("--weights", choices=("float16", "bfloat16"), help="one more decoder, its weights in this")
     parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
     parser.add_argument("--new", type=int, default=64, help="tokens to generate")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ctranslate2", action="store_true", help="against CTranslate2 too")
     parser.add_argument("--alone", action="store_true", help="without transformers: against reading all again a token")
     parser.add_argument("--json", help="write the numbers to this file")
     asked = parser.parse_args()
+    if asked.alone and asked.ctranslate2:
+        parser.error("CTranslate2 takes its weights from transformers: not with --alone")
+    return asked
 
-    make = plain_model if asked.alone else library_model
-    other = "reading again" if asked.alone else "transformers"
+
+@torch.inference_mode()
+def main() -> None:
+    asked = arguments()
+    make = decode_peers.plain_model if asked.alone else decode_peers.library_model
     model = make(asked.model, asked.device, getattr(torch, asked.dtype), asked.seed)
-    fast = FastDecoder(model, asked.prompt + asked.new, asked.batch)
+    capacity = asked.prompt + asked.new
+    fast = FastDecoder(model, capacity, asked.batch)
     generator = torch.Generator().manual_seed(asked.seed)
     prompt = torch.randint(model.config.vocab_size, (asked.batch, asked.prompt), generator=generator).to(asked.device)
-    everything = torch.ones_like(prompt)
 
-    def whole() -> Tensor:
-        if asked.alone:
-            return read_again(fast, prompt, asked.new)
-        ids: Tensor = model.generate(
-            prompt, attention_mask=everything, max_new_tokens=asked.new, min_new_tokens=asked.new, do_sample=False,
-            pad_token_id=model.config.eos_token_id,
-        )  # fmt: skip
-        return ids
-
-    def ours() -> Tensor:
-        return fast.generate(prompt, asked.new)
-
-    _, theirs = timed(whole)
-    _, mine = timed(ours)
-    agree = int((theirs == mine).all(dim=0).long().cumprod(dim=0).sum()) - asked.prompt
-    different = len(set(mine[0, asked.prompt :].tolist()))
+    decoders: dict[str, Callable[[], Tensor]] = {}
+    if asked.alone:
+        decoders["reading again"] = partial(read_again, fast, prompt, asked.new)
+    else:
+        decoders["transformers"] = partial(decode_peers.generate, model, prompt, asked.new)
+    if asked.ctranslate2:
+        decoders["CTranslate2"] = decode_peers.CTranslate2(model, prompt, asked.new)
+    mine = ["ours"]
+    decoders["ours"] = partial(fast.generate, prompt, asked.new)
     print(f"{asked.model}, {asked.dtype}, {asked.device}, batch {asked.batch}, {torch.get_num_threads()} threads")
-    print(f"{agree} of {asked.new} new tokens agree; {different} different tokens in the first row")
-    ratios, speeds = [], []
-    for round_ in range(1, asked.rounds + 1):
-        slow, _ = timed(whole)
-        quick, _ = timed(ours)
-        ratios.append(slow / quick)
-        speeds.append((asked.batch * asked.new / slow, asked.batch * asked.new / quick))
-        print(f"round {round_}: {other} {speeds[-1][0]:.1f} tokens/s, ours {speeds[-1][1]:.1f}, {ratios[-1]:.2f}×")
-    medians = [statistics.median(pair[i] for pair in speeds) for i in (0, 1)]
-    print(f"median: {other} {medians[0]:.1f} tokens/s, ours {medians[1]:.1f}, {statistics.median(ratios):.2f}×")
+    ids = decoders["ours"]()
+    if asked.weights:
+        mine.append(f"ours, weights in {asked.weights}")
+        narrow = FastDecoder(model, capacity, asked.batch, getattr(torch, asked.weights))
+        decoders[mine[1]] = partial(narrow.generate, prompt, asked.new)
+        other = int((narrow.choices(ids, asked.prompt) != ids[:, asked.prompt :]).sum())
+        print(f"{mine[1]}: after the same text {other} of {asked.batch * asked.new} tokens are chosen otherwise")
+
+    agree = {name: agreement(decode(), ids, asked.prompt) for name, decode in decoders.items() if name != "ours"}
+    for name, count in agree.items():
+        print(f"{name}: {count} of {asked.new} new tokens as ours before the first that differs")
+    print(f"{len(set(ids[0, asked.prompt :].tolist()))} different tokens in the first row")
+
+    tokens = asked.batch * asked.new
+    seconds = in_turns(decoders, asked.rounds, tokens)
+    medians = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    ratios = ratios_of(seconds, mine)
     if asked.json:
         report = {
             "model": asked.model,
             "dtype": asked.dtype,
             "device": asked.device,
             "batch": asked.batch,
-            "against": other,
-            "tokens_that_agree": [agree, asked.new],
-            "tokens_a_second": {"ours": medians[1], other: medians[0]},
-            "ratio": statistics.median(ratios),
+            "new_tokens": asked.new,
+            "tokens_that_agree": agree,
+            "tokens_a_second": medians,
+            "ratios": ratios,
         }
         Path(asked.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
-    if agree < asked.new and asked.dtype == "float32":
-        raise SystemExit("the two decoders do not give the same tokens")
+    if asked.dtype == "float32" and any(count < asked.new for name, count in agree.items() if name not in mine):
+        raise SystemExit("the decoders do not give the same tokens")
 
 
 if __name__ == "__main__":
