@@ -122,7 +122,7 @@ def test_a_part_is_named() -> None:
     assert message == f"the gradient of x of {CALL} has shape [1]; it should be [2]."
 
 
-def scaled(x: Any, params: Any, times: float = 3.0) -> torch.Tensor:
+def scaled(x: torch.Tensor, params: dict[str, list[torch.Tensor]], times: float = 3.0) -> torch.Tensor:
     """The sum of x · g, three times: x gets 3 g, and g gets 3 x."""
     each: torch.Tensor = times * x * params["norms"][0]
     return each.sum()
