@@ -29,6 +29,9 @@ _SETTINGS = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "30s",
     "distributed.diagnostics.nvml": False,
+    # without a dashboard too there is a port that says to anybody on this machine what is being done
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     "distributed.admin.large-graph-warning-threshold": "1GB",  # a notebook may be large
 }
 """Dask's settings, for this process and those that it starts; a scheduler elsewhere has its own."""
@@ -63,13 +66,15 @@ def reaching(address: str) -> Iterator[Connect]:
             return
         scratch = ScratchFolder()
         stack.callback(scratch.remove)
+        # Dask puts a folder below it into Python's path: not one that other users may have made before
+        stack.enter_context(dask.config.set({"temporary-directory": str(scratch.path)}))
         cluster = stack.enter_context(
             LocalCluster(
                 n_workers=int(local[1]),
                 threads_per_worker=1,
                 memory_limit=0,
-                local_directory=str(scratch.path),
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 protocol="tls://",
                 security=Security.temporary(),
                 silence_logs=logging.CRITICAL,
