@@ -33,8 +33,8 @@ _DONE, _FAILED, _HOST_FAILED = b"+", b"-", b"h"
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-class Line(Protocol):
-    """What a process does its work through."""
+class Client(Protocol):
+    """A process's line to a host: its work knows what else can be asked of it."""
 
     def end_workers(self) -> None:
         """End what a process that is gone has left at work.
@@ -44,15 +44,15 @@ class Line(Protocol):
         """
 
 
-Client = TypeVar("Client", bound=Line)
-Lent = TypeVar("Lent", bound=Line, covariant=True)
+ClientT = TypeVar("ClientT", bound=Client)
+ClientT_co = TypeVar("ClientT_co", bound=Client, covariant=True)
 
 
-class Hosts(Protocol[Lent]):
+class Hosts(Protocol[ClientT_co]):
     """Where the lines to a host come from, and a fresh host where one has failed."""
 
     @property
-    def clients(self) -> Sequence[Lent]:
+    def clients(self) -> Sequence[ClientT_co]:
         """One for each process."""
 
     def renew(self) -> None:
@@ -82,7 +82,7 @@ class Arrivals(Protocol[Arriving]):
         """The one that has come. What it raises ends the pool."""
 
 
-class Pool(Generic[Client, Job]):
+class Pool(Generic[ClientT, Job]):
     """Processes that do `work(client, job)` for one job after the other.
 
     Args:
@@ -95,9 +95,9 @@ class Pool(Generic[Client, Job]):
 
     def __init__(
         self,
-        hosts: Hosts[Client],
+        hosts: Hosts[ClientT],
         jobs: Sequence[Job],
-        work: Callable[[Client, Job], bytes],
+        work: Callable[[ClientT, Job], bytes],
         until: float = math.inf,
         arrivals: Arrivals[Job] | None = None,
     ) -> None:
@@ -224,7 +224,7 @@ class Pool(Generic[Client, Job]):
         theirs.close()
         return ours
 
-    def _serve(self, client: Client, pipe: Connection, inherited: list[Connection], parent: int) -> None:
+    def _serve(self, client: ClientT, pipe: Connection, inherited: list[Connection], parent: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with(parent)
         for other in inherited:
@@ -238,7 +238,7 @@ class Pool(Generic[Client, Job]):
                 return
             pipe.send_bytes(self._done(client, self._jobs[sent] if isinstance(sent, int) else sent))
 
-    def _done(self, client: Client, job: Job) -> bytes:
+    def _done(self, client: ClientT, job: Job) -> bytes:
         try:
             return _DONE + self._work(client, job)
         except WorkerKilled as error:
