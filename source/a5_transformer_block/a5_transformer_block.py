@@ -416,8 +416,9 @@ def batch_norm(x, gamma, beta, running_mean, running_var, training, momentum=0.1
             raise ValueError(f"the variance of a batch needs two tokens, got {t}")
         mean = tokens.mean(dim=0)  # [D]
         var = (tokens - mean).pow(2).mean(dim=0)  # [D], divides by T
-        running_mean = (1 - momentum) * running_mean + momentum * mean.detach()
-        running_var = (1 - momentum) * running_var + momentum * var.detach() * t / (t - 1)
+        running_mean = (1 - momentum) * running_mean + momentum * mean.detach().to(running_mean.dtype)
+        estimate = var.detach().to(running_var.dtype) * t / (t - 1)
+        running_var = (1 - momentum) * running_var + momentum * estimate
     else:
         mean, var = running_mean, running_var
     y = (wide - mean) / torch.sqrt(var + eps) * gamma + beta  # [..., D]

@@ -172,7 +172,8 @@ def batch_norm_over_named_axes(x, gamma, beta, running_mean, running_var, traini
     y = torch.addcmul(beta.to(wide.dtype), (wide - mean) * torch.rsqrt(var + eps), gamma.to(wide.dtype))
     with torch.no_grad():
         estimate = torch.var(wide, dim=tuple(range(x.dim() - 1)))
-        new_mean, new_var = running_mean.lerp(mean, momentum), running_var.lerp(estimate, momentum)
+        new_mean = running_mean.lerp(mean.to(running_mean.dtype), momentum)
+        new_var = running_var.lerp(estimate.to(running_var.dtype), momentum)
     return y.to(x.dtype), new_mean, new_var
 
 

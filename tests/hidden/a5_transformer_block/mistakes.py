@@ -529,7 +529,7 @@ def rms_without_checks(x, gamma, eps=1e-6):
         ("mean = tokens.mean(dim=0)", "mean = wide.mean(dim=-1, keepdim=True)"),
         ("(tokens - mean).pow(2).mean(dim=0)", "(wide - mean).pow(2).mean(dim=-1, keepdim=True)"),
         ("momentum * mean.detach()", "momentum * tokens.mean(dim=0).detach()"),
-        ("momentum * var.detach() * t / (t - 1)", "momentum * tokens.var(dim=0).detach()"),
+        ("momentum * estimate", "momentum * tokens.var(dim=0).detach()"),
     ],
 )
 def normalizes_each_token_alone(): ...
@@ -563,7 +563,7 @@ def statistics_for_each_sentence(x, gamma, beta, running_mean, running_var, trai
         ("mean = tokens.mean(dim=0)", "mean = wide.mean(dim=0)"),
         ("(tokens - mean).pow(2).mean(dim=0)", "(wide - mean).pow(2).mean(dim=0)"),
         ("momentum * mean.detach()", "momentum * tokens.mean(dim=0).detach()"),
-        ("momentum * var.detach() * t / (t - 1)", "momentum * tokens.var(dim=0).detach()"),
+        ("momentum * estimate", "momentum * tokens.var(dim=0).detach()"),
     ],
 )
 def statistics_over_the_first_axis(): ...
@@ -585,7 +585,7 @@ def one_pair_for_all_features(): ...
     hint="The variance that normalizes divides by T. T − 1 is for the one that is kept.",
     replace=[
         ("(tokens - mean).pow(2).mean(dim=0)", "tokens.var(dim=0)"),
-        ("momentum * var.detach() * t / (t - 1)", "momentum * var.detach()"),
+        (" * t / (t - 1)", ""),
     ],
     keeps=0.5,
 )
@@ -606,7 +606,7 @@ def keeps_the_variance_by_t(): ...
     hint="The momentum is the weight of this batch, not of what was there before.",
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "momentum * running_mean + (1 - momentum) * mean"),
-        ("(1 - momentum) * running_var + momentum * var", "momentum * running_var + (1 - momentum) * var"),
+        ("(1 - momentum) * running_var + momentum * estimate", "momentum * running_var + (1 - momentum) * estimate"),
     ],
     keeps=0.5,
 )
@@ -618,7 +618,7 @@ def momentum_weighs_the_past(): ...
     hint="Another momentum changes nothing in your layer: it is an argument.",
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "0.9 * running_mean + 0.1 * mean"),
-        ("(1 - momentum) * running_var + momentum * var", "0.9 * running_var + 0.1 * var"),
+        ("(1 - momentum) * running_var + momentum * estimate", "0.9 * running_var + 0.1 * estimate"),
     ],
     keeps=0.5,
 )
@@ -630,7 +630,7 @@ def momentum_of_its_own(): ...
     hint="The new statistics are those of the last batch. They should remember the earlier ones.",
     replace=[
         ("(1 - momentum) * running_mean + momentum * mean", "mean"),
-        ("(1 - momentum) * running_var + momentum * var", "var"),
+        ("(1 - momentum) * running_var + momentum * estimate", "estimate"),
     ],
     keeps=0.5,
 )
@@ -640,7 +640,7 @@ def remembers_the_last_batch_only(): ...
 @mistake(
     "batch_norm",
     hint="You keep a standard deviation. The running statistic is a variance.",
-    replace=("momentum * var.detach() * t / (t - 1)", "momentum * (var.detach() * t / (t - 1)).sqrt()"),
+    replace=("momentum * estimate", "momentum * estimate.sqrt()"),
     keeps=0.5,
 )
 def keeps_a_standard_deviation(): ...
@@ -746,8 +746,8 @@ def batch_shift_before_scale(): ...
             "running_mean.mul_(1 - momentum).add_(momentum * mean.detach())",
         ),
         (
-            "running_var = (1 - momentum) * running_var + momentum * var.detach() * t / (t - 1)",
-            "running_var.mul_(1 - momentum).add_(momentum * var.detach() * t / (t - 1))",
+            "running_var = (1 - momentum) * running_var + momentum * estimate",
+            "running_var.mul_(1 - momentum).add_(momentum * estimate)",
         ),
     ],
     keeps=0.5,
@@ -771,6 +771,42 @@ def detaches_the_batch_statistics(): ...
     keeps=0.5,
 )
 def keeps_the_graph_in_the_statistics(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Moving one token moves the variance of the batch, too: gradients flow through it as through the mean.",
+    replace=("torch.sqrt(var + eps)", "torch.sqrt(var.detach() + eps)"),
+    keeps=0.5,
+)
+def detaches_the_variance_of_the_batch(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="In evaluation your layer leaves eps out. A running variance may be tiny as well.",
+    replace=("torch.sqrt(var + eps)", "torch.sqrt(var + (eps if training else 0.0))"),
+    keeps=0.5,
+)
+def batch_norm_without_eps_in_evaluation(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="Your running variance has eps in it. It belongs to what is divided by, not to the record.",
+    replace=("momentum * estimate", "momentum * (estimate + eps)"),
+    keeps=0.5,
+)
+def keeps_eps_in_the_variance(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="The new statistics have another dtype than the old ones, after a batch in float64.",
+    replace=[(".to(running_mean.dtype)", ""), (".to(running_var.dtype)", "")],
+    keeps=0.5,
+)
+def statistics_in_the_dtype_of_the_batch(): ...
 
 
 @mistake(
