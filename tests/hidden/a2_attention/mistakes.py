@@ -1611,6 +1611,14 @@ def attention_linear_in_n(): ...
 
 @mistake(
     "compare_layers",
+    hint="You count the visible pairs of query and key. The products are made in full, and masked afterwards.",
+    replace=("2 * 2 * n * n * d", "2 * n * (n + 1) * d"),
+)
+def attention_to_the_visible_keys(): ...
+
+
+@mistake(
+    "compare_layers",
     hint="Queries, keys and values are given: their projections are not counted here.",
     replace=("2 * 2 * n * n * d", "2 * 2 * n * n * d + 3 * 2 * n * d * d"),
 )
@@ -1691,6 +1699,14 @@ def a_field_larger_than_the_text(): ...
     replace=("-(-(n - 1) // (k - 1))", "(n - 1) // (k - 1)"),
 )
 def a_path_rounded_down(): ...
+
+
+@mistake(
+    "compare_layers",
+    hint="Where n - 1 divides by k - 1 you count one convolution too many.",
+    replace=("-(-(n - 1) // (k - 1))", "((n - 1) // (k - 1) + 1)"),
+)
+def a_path_with_one_more(): ...
 
 
 @mistake(
