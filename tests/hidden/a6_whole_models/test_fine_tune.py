@@ -67,7 +67,7 @@ def _assert_same_group(name, mine, theirs):
             _assert_same_group(f"{name}.{key}", mine[key], theirs[key])
 
 
-@points(1)
+@points(0.75)
 def test_the_head_alone_learns(student, reference):
     """Three steps of w_head and b_head, each with a step size of its own, on the mean over all images."""
     arguments = (*_task(reference), HEAD, 3)
@@ -77,7 +77,7 @@ def test_the_head_alone_learns(student, reference):
         assert_close(tuned[name], expected[name], what=name)
 
 
-@points(1)
+@points(0.75)
 def test_what_has_no_step_size_is_frozen(student, reference):
     """Not a digit changes in the parameters that rates does not name; those it names do. A patch is one pixel."""
     params, images, labels, classes, settings = _task(reference, patch=1)
@@ -92,7 +92,7 @@ def test_what_has_no_step_size_is_frozen(student, reference):
     assert 1e-5 < float(moved) < 1e3, "positions has a step size, and should move a little."
 
 
-@points(1)
+@points(0.75)
 def test_every_group_goes_at_its_own_pace(student, reference):
     """All groups are trained, each with another step size; two steps, since a head of zeros sends no gradient down."""
     params, images, labels, classes, settings = _task(reference, layers=2)
@@ -115,7 +115,7 @@ def test_the_new_head_knows_nothing(student, reference):
         assert_close(tuned["b_head"], HEAD["b_head"] * (shares - 1 / classes), what="b_head")
 
 
-@points(0.5)
+@points(0.75)
 def test_the_losses_are_those_before_each_step(student, reference):
     """Four steps, four Python floats in a list."""
     arguments = (*_task(reference), HEAD, 4)
@@ -139,7 +139,7 @@ def test_no_step_puts_the_new_head_on(student, reference):
         assert_close(tuned["w_head"], torch.zeros(5, 3), what="w_head")
 
 
-@points(0.5)
+@points(0.75)
 def test_the_pre_trained_parameters_stay(student, reference):
     """Your function is called twice with the same parameters: the same answer, and what came in is as it was."""
     arguments = (*_task(reference), HEAD | {"blocks": 0.1}, 2)
@@ -153,7 +153,7 @@ def test_the_pre_trained_parameters_stay(student, reference):
             assert not w.requires_grad, f"new_params {name} still asks for gradients."
 
 
-@points(0.5)
+@points(0.75)
 def test_frozen_parameters_cost_no_gradient(student, reference):
     """Multiplications of ten steps of the head alone, against ten times looking: a pass down through the blocks would
     cost twice as much again."""
