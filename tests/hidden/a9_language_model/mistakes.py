@@ -893,6 +893,17 @@ def gives_all_rows_one_start(): ...
 
 @mistake(
     "sample_windows",
+    hint="No start comes twice before all have come once. Rows are independent: what was drawn is put back.",
+    replace=(
+        "torch.randint(len(ids) - length, (batch,), generator=dice)",
+        "torch.cat([torch.randperm(len(ids) - length, generator=dice) for _ in range(batch)])[:batch]",
+    ),
+)
+def puts_no_start_back(): ...
+
+
+@mistake(
+    "sample_windows",
     hint="Rows lie one behind the other in the text. They are drawn independently.",
     replace=(
         "windows = ids[starts[:, None] + torch.arange(length + 1)]  # [B, L + 1]",
