@@ -22,7 +22,7 @@ from pathlib import Path
 from autograder.errors import KitError, StorageUnavailable
 from autograder.explain import explained
 from autograder.storage.copy import Copy, Listed, md5_of
-from autograder.storage.remote import Remote
+from autograder.storage.remote import Remote, unanswered
 from autograder.text import clean
 
 _AT_ONCE = 16
@@ -31,6 +31,8 @@ _PAUSE, _SHARE = 1.0, 20
 """Seconds between two looks at what was written, and how many times as long as such a look takes."""
 _LONGEST_PAUSE = 60.0
 """Seconds between two tries, where a store does not answer."""
+_SILENCE = 180.0
+"""Seconds that one request may go unanswered."""
 _MANY = 200
 """So many files take a while: a line says so."""
 
@@ -198,6 +200,9 @@ def main() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.2)
+            if line := unanswered(_SILENCE):
+                answer("failed", f"{line}. What is not there yet is safe in the copy on this disk")
+                break
         os._exit(1)
 
     def listen() -> None:

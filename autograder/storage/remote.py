@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -177,14 +179,31 @@ class Remote:
 _MOST_TOLD = 20
 
 
+_UNDER_WAY: dict[int, tuple[float, str]] = {}
+"""What each thread waits for, and since when."""
+
+
+def unanswered(seconds: float) -> str:
+    """What has been waited for so long, as one line; "" where nothing has. Libraries try again and again where a server
+    is silent: s3fs for a quarter of an hour."""
+    latest = time.monotonic() - seconds
+    for since, what in list(_UNDER_WAY.values()):
+        if since < latest:
+            return (
+                f"{what}: no answer from there for {seconds:.0f} seconds; is the server up? Run the command again then"
+            )
+    return ""
+
+
 class _Explaining:
     def __init__(self, address: str, where: str, what: str) -> None:
         self._address, self._where, self._what = address, where, what
 
     def __enter__(self) -> None:
-        return None
+        _UNDER_WAY[threading.get_ident()] = (time.monotonic(), f"{self._where} cannot be {self._what}")
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        _UNDER_WAY.pop(threading.get_ident(), None)
         if error is None or not isinstance(error, Exception) or isinstance(error, StorageUnavailable | ResultsInUse):
             return
         raise StorageUnavailable(

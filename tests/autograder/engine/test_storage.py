@@ -307,8 +307,11 @@ def test_a_killed_command_loses_nothing_that_stood_there(store: Store, tmp_path:
     there = {key: store.get(f"killed/results/{key}") for key in store.keys("killed/results")}
     assert {content for key, content in there.items() if key.startswith("a/")} == {b"new" * 1000}
     history = [content for key, content in there.items() if key.startswith("history/a/")]
-    assert history == [b"old" * 1000] * 60
-    assert len(there) == 120, "and nobody is said to write there any more"
+    assert {*history} == {b"old" * 1000}
+    assert len(history) >= 60, "whoever is killed between the copy and the new text makes the copy once more"
+    assert not [key for key in there if not key.startswith(("a/", "history/"))], (
+        "nobody is said to write there any more"
+    )
 
 
 # what goes wrong
