@@ -205,7 +205,7 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
         from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
 
         written = write_demo_class(course, course.assignment(assignment), folder)
-    click.echo(f"{len(written)} demo submissions of {assignment} in {folder}")
+    click.echo(f"{len(written)} demo submissions of {assignment} in {course.shown_place(folder)}")
 
 
 @main.command()

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -80,7 +81,15 @@ def own_folders(
 
     Args:
         written: whether the command writes results.
+
+    Raises:
+        StorageUnavailable: what was named on the command line is an address.
     """
+    for path in (*paths, *([results] if results else [])):
+        if re.match(r"[a-z][a-z0-9+.-]+:/", str(path)):
+            raise StorageUnavailable(
+                f"{path}: an address is named in course.toml, under [folders]; here a folder of this machine is meant"
+            )
     own = [] if results else [Folder.RESULTS]
     read = [*([] if paths else [Folder.SUBMITTED]), *([] if written else own)]
     return at_hand(course, tell, read=read, written=own if written else [])

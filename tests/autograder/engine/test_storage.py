@@ -408,6 +408,13 @@ def test_addresses_stay_with_the_instructors(tmp_path: Path) -> None:
     assert "p%40ss" not in os.fspath(course.results)
 
 
+def test_an_address_on_the_command_line_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "course.toml").touch()
+    said = command(tmp_path, monkeypatch, "totals", "--results", "s3://bucket/results", status=2)
+    assert "an address is named in course.toml, under [folders]" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["course.toml"]
+
+
 def test_a_course_on_this_disk_starts_no_other_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     with at_hand(Course(tmp_path), print, **BOTH):
