@@ -310,6 +310,8 @@ def arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.alone and asked.ctranslate2:
         parser.error("CTranslate2 takes its weights from transformers: not with --alone")
+    if asked.weights and asked.device != "cpu":
+        parser.error("--weights is for the CPU: on a GPU the whole model is narrow, with --dtype")
     return asked
 
 
