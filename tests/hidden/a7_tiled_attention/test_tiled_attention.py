@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-@points(1.5)
+@points(2)
 def test_equals_attention_with_the_whole_matrix(student):
     """12 queries in tiles of 4, 18 keys in tiles of 6."""
     q, k, v = 2 * randn(2, 3, 12, 5), 2 * randn(2, 3, 18, 5), randn(2, 3, 18, 3)
@@ -64,7 +64,7 @@ def test_causal_over_several_tiles(student):
         assert_close(o, _means(v, 12), what="o")
 
 
-@points(1.5)
+@points(1)
 def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, fifteen keys, equal scores: the last query sees all keys, the first one twelve."""
     q, k, v = _equal_scores(4, 15, -3.0)
@@ -124,8 +124,10 @@ def test_the_score_matrix_is_never_there(student):
 
 @points(3)
 def test_more_keys_need_no_more_memory(student):
-    """Counted: with three times as many key tiles, one after the other, the numbers alive at once stay as many."""
-    _assert_answers(student.tiled_attention(randn(32, 2), randn(128, 2), randn(128, 3), 32, 32))
+    """Counted: with three times as many key tiles, one after the other, the numbers alive at once stay as many. And o
+    is right: who does not bring tiles together needs no memory for it."""
+    q, k, v = randn(32, 2), randn(128, 2), randn(128, 3)
+    assert_close(student.tiled_attention(q, k, v, 32, 32)[0], _whole(q, k, v)[0], what="o")
     peaks = [
         student.cost("tiled_attention", randn(32, 2), randn(n_k, 2), randn(n_k, 3), 32, 32).peak for n_k in (128, 384)
     ]
