@@ -124,7 +124,7 @@ def _pack(tensors: dict[str, torch.Tensor]) -> bytes:
     entries, parts, end = {}, [], 0
     for key, value in tensors.items():
         # numpy knows no bfloat16, and takes the bytes of any layout in order
-        numbers = value.view(torch.int16) if value.dtype == torch.bfloat16 else value
+        numbers = value.resolve_neg().view(torch.int16) if value.dtype == torch.bfloat16 else value
         data = numbers.numpy(force=True).tobytes()
         entries[key] = {
             "dtype": _CODES[value.dtype],

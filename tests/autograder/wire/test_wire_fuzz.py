@@ -138,6 +138,9 @@ def test_tensors_that_are_views_of_others_come_back() -> None:
     turned = torch.arange(6.0).reshape(2, 3).T.to(torch.bfloat16).T.contiguous().T
     assert there_and_back(turned).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
     assert there_and_back(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+        negated = torch._neg_view(torch.tensor([2.0, -4.0], dtype=dtype))
+        assert there_and_back(negated).tolist() == [-2.0, 4.0]
 
 
 def test_arrays_objects_and_handles_come_back() -> None:
