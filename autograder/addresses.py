@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 _LONGEST_NAME = 200
 _ON_THIS_DISK = re.compile(r"(?:file|local)://")
-
-
-@dataclass(frozen=True, slots=True)
-class FolderAddress:
-    """The address of a folder, as fsspec writes it, or "" for none."""
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is empty, or a scheme and a place without a query; a chain of two addresses is none."""
-        return not value or (
-            re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?][^?]*|(?:file|local):///[^?]+", value) is not None
-            and value.isprintable()
-            and "::" not in value
-        )
-
-    def __str__(self) -> str:
-        return "that is the address of a folder, such as s3://bucket/course/submitted, or is empty"
 
 
 def shown_address(address: str) -> str:

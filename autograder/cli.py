@@ -385,16 +385,10 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder.")
 def bundle(assignment: str, target: Target, to: Path) -> None:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
-    from autograder.outputs.bundle import bundle as pack
+    from autograder.authoring.commands import bundle_command
 
-    course = find_course()
-    click.echo(str(pack(course, course.assignment(assignment), target, to)))
-    if target == "github":
-        from autograder.authoring.release import programs
-        from autograder.whole_files import write_whole
-
-        for name, content in programs(course, course.assignment(assignment)).items():
-            write_whole(to / name, content)
+    for line in bundle_command(find_course(), assignment, target, to):
+        click.echo(line)
 
 
 @main.command()

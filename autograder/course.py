@@ -11,87 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from autograder.addresses import FolderAddress, folder_on_this_disk, name_here, one_in_the_other, shown_address
+from autograder.addresses import folder_on_this_disk, name_here, one_in_the_other, shown_address
+from autograder.allowed import Between, FolderAddress, OneLine, OneOf, ServersAddress, ZoneName
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.folders import GRADEBOOK, Folder
-from autograder.times import known_zone
 
 COURSE_FILE = "course.toml"
 NAME_OF_AN_ASSIGNMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """It stands in paths, scripts, addresses and nbgrader's patterns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """What a number may be. The upper ends keep sums of times and sizes within what an operating system takes."""
-
-    least: float
-    most: float
-    least_too: bool = True
-    """Whether `least` itself is allowed."""
-
-    def allows(self, value: float) -> bool:
-        """Whether the value lies between the ends."""
-        return self.least <= value <= self.most and (self.least_too or value != self.least)
-
-    def __str__(self) -> str:
-        return (
-            f"from {self.least:g} to {self.most:g}" if self.least_too else f"above {self.least:g}, up to {self.most:g}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """The words that a text may be."""
-
-    words: tuple[str, ...]
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is one of the words."""
-        return value in self.words
-
-    def __str__(self) -> str:
-        return " or ".join(f'"{word}"' for word in self.words)
-
-
-@dataclass(frozen=True, slots=True)
-class OneLine:
-    """A text that can be read out."""
-
-    longest: int
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is one printable line, not blank, and not too long."""
-        return bool(value.strip()) and value.isprintable() and len(value) <= self.longest
-
-    def __str__(self) -> str:
-        return f"of one line that is not empty, with up to {self.longest} characters"
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneName:
-    """A time zone of the IANA database, or "" for none."""
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is empty or names a zone that this machine knows."""
-        return not value or known_zone(value) is not None
-
-    def __str__(self) -> str:
-        return "that names a time zone, such as Europe/Berlin, or is empty"
-
-
-@dataclass(frozen=True, slots=True)
-class ServersAddress:
-    """The address of a database of PostgreSQL, as SQLAlchemy and nbgrader write it, or "" for none."""
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is empty or such an address."""
-        return not value or re.fullmatch(r"postgresql(\+psycopg)?://\S+", value) is not None
-
-    def __str__(self) -> str:
-        return "that is the address of a database, such as postgresql+psycopg://host/course, or is empty"
-
 
 Seconds = Annotated[float, Between(0, 86_400, least_too=False)]
 Count = Annotated[int, Between(1, 100_000)]

@@ -1,4 +1,4 @@
-"""What `autograder build` and `autograder release` do; the command line prints the lines that come back."""
+"""What `autograder build`, `release` and `bundle` do; the command line prints the lines that come back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
 from autograder.authoring.build_record import remember_build, summary_of_last_build
 from autograder.authoring.check import check_assignment
-from autograder.authoring.release import release
+from autograder.authoring.release import programs, release
 from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, StaleBuild
+from autograder.outputs.bundle import Target, bundle
+from autograder.whole_files import write_whole
 
 
 def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
@@ -42,6 +44,16 @@ def release_command(course: Course, name: str, to: Path) -> list[str]:
     assignment = course.assignment(name)
     files = release(course, assignment, questions_asked(assignment), to)
     return [f"{name}: {len(files)} files in {to}"]
+
+
+def bundle_command(course: Course, name: str, target: Target, to: Path) -> list[str]:
+    """Pack an autograder of one assignment for another system; for students' repositories with their programs."""
+    assignment = course.assignment(name)
+    packed = bundle(course, assignment, target, to)
+    if target == "github":
+        for program, content in programs(course, assignment).items():
+            write_whole(to / program, content)
+    return [str(packed)]
 
 
 def questions_asked(assignment: Assignment) -> dict[str, Asked]:
