@@ -8,6 +8,7 @@ from autograder.suite import (
     assert_refused,
     call_twice,
     config,
+    ones,
     points,
     randint,
     randn,
@@ -31,6 +32,13 @@ def _dice(probabilities, context=9):
     return params, config(vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context)
 
 
+def _echo():
+    """A model in which each token makes itself the likeliest: where the logits were read shows in the text."""
+    params = {"embed": 9 * torch.eye(5, dtype=torch.float64), "positions": zeros(9, 5), "blocks": []}
+    params |= {"lnf_gamma": ones(5), "lnf_beta": zeros(5)}
+    return params, config(vocab_size=5, d_model=5, num_layers=0, num_heads=1, d_ff=1, context_length=9)
+
+
 def _model(reference, context=12):
     """A model with two blocks whose greedy texts differ between rows and do not repeat themselves."""
     sizes = config(vocab_size=13, d_model=6, num_layers=2, num_heads=2, d_ff=10, context_length=context)
@@ -50,7 +58,11 @@ def _slowly(reference, params, prompt, num_new, sizes):
 
 @points(2)
 def test_greedy_texts_are_those_without_a_cache(student, reference):
-    """Three rows, eight new tokens, against running the whole model on everything for each."""
+    """Three rows, eight new tokens, against running the whole model on everything for each. And a model that says its
+    last token again."""
+    params, sizes = _echo()
+    text = student.sample(params, tensor([[3, 1, 2]]), 3, sizes, temperature=0.0)
+    assert_close(text, tensor([[3, 1, 2, 2, 2, 2]]))
     params, sizes = _model(reference)
     prompt = randint(0, 13, (4, 3)).T
     expected = _slowly(reference, params, prompt, 8, sizes)
