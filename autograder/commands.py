@@ -217,11 +217,7 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
     graded = read_results(results, assignment.name, tell)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {_named(older)}")
-    if not graded and not any(entry.problem for entry in timing):
-        raise NothingToGrade(
-            f"no results in {course.shown_place(results / assignment.name)}: "
-            f"run `autograder grade {assignment.name}` first"
-        )
+    _assert_graded(course, assignment, results, graded, timing)
     hand = _by_hand(course, assignment)
     late = class_lateness(course, assignment.name, [result.student for result in graded], _gradebooks_times(course))
     if late is None and course.late.policy != "none":
@@ -236,6 +232,17 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
         )
     own = results.resolve() == course.results.resolve()
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
+
+
+def _assert_graded(
+    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], timing: Sequence[Timed]
+) -> None:
+    """Raises: NothingToGrade, where nobody has a result, nor a reason why there is none."""
+    if not graded and not any(entry.problem for entry in timing):
+        raise NothingToGrade(
+            f"no results in {course.shown_place(results / assignment.name)}: "
+            f"run `autograder grade {assignment.name}` first"
+        )
 
 
 def _stale(
@@ -311,11 +318,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     course, assignment = request.course, request.assignment
     graded = read_results(request.results, assignment.name, tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
-    if not graded and not problems:
-        raise NothingToGrade(
-            f"no results in {course.shown_place(request.results / assignment.name)}: "
-            f"run `autograder grade {assignment.name}` first"
-        )
+    _assert_graded(course, assignment, request.results, graded, timing)
     _stale(course, assignment, request.results, graded, tell)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student, tell))}

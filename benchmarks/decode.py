@@ -318,7 +318,7 @@ def arguments() -> argparse.Namespace:
 @torch.inference_mode()
 def main() -> None:
     asked = arguments()
-    make = decode_peers.plain_model if asked.alone else decode_peers.library_model
+    make = decode_peers.plain_model if asked.alone else decode_peers.transformers_model
     model = make(asked.model, asked.device, getattr(torch, asked.dtype), asked.seed)
     capacity = asked.prompt + asked.new
     fast = FastDecoder(model, capacity, asked.batch)

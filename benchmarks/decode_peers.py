@@ -18,7 +18,7 @@ MODELS = {"tiny": (4, 128, 4), "gpt2": (12, 768, 12), "gpt2-medium": (24, 1024, 
 """Layers, width, heads."""
 
 
-def library_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
+def transformers_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
     """`transformers`' model with random weights: larger than its own start, so that tokens do not repeat."""
     try:
         from transformers import GPT2Config, GPT2LMHeadModel

@@ -33,8 +33,8 @@ def check_assignment(course: Course, assignment: Assignment, asked: Mapping[str,
     problems = [
         *file_problems(assignment, built),
         *leak_problems(assignment, built),
-        *run_problems("the release", built.release_bytes, built, CELL_SECONDS, stubs=True),
-        *run_problems("the answer key", built.solution_bytes, built, CELL_SECONDS, stubs=False),
+        *run_problems("the release", built.release_bytes, built, stubs=True),
+        *run_problems("the answer key", built.solution_bytes, built, stubs=False),
     ]
     if problems:
         listed = "\n".join(f"  - {problem}" for problem in problems)
@@ -69,7 +69,9 @@ def leak_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
     return found
 
 
-def run_problems(what: str, notebook: bytes, built: BuiltNotebooks, cell_seconds: float, *, stubs: bool) -> list[str]:
+def run_problems(
+    what: str, notebook: bytes, built: BuiltNotebooks, cell_seconds: float = CELL_SECONDS, *, stubs: bool
+) -> list[str]:
     """Cells that raise when the notebook runs top to bottom in a kernel.
 
     With `stubs`, a cell may fail because of an unanswered question: it calls a stub, or it needs a name that a cell

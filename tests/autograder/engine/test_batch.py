@@ -101,7 +101,8 @@ def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
     assert sorted(files(tmp_path)) == ["student-001.json"]
 
 
-def test_times_are_kept_apart_from_results(course: Course, graded: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("graded")
+def test_times_are_kept_apart_from_results(tmp_path: Path) -> None:
     timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
     assert [entry["student"] for entry in timing["submissions"]] == ["student-001", "student-002", "student-003"]
     assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
