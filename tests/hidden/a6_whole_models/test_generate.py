@@ -54,6 +54,12 @@ def _chain(v=7, step=3, context=50):
     return params, _settings(v, v, context=context)
 
 
+def _place(context=5):
+    """A model without blocks that reads no token: after the token in place p of what it reads comes p + 3."""
+    params, settings = _chain(context=context)
+    return params | {"embed": zeros(7, 7), "positions": 10 * eye(7)[:context]}, settings
+
+
 def _dice(probabilities):
     """A model without blocks that says the same distribution everywhere: the norm gives its beta, and that decides."""
     v = len(probabilities)
@@ -90,7 +96,13 @@ def test_greedy_texts_of_a_whole_model(student, reference):
 @points(1)
 def test_the_model_reads_the_last_tokens_that_fit(student, reference):
     """A context of five: a prompt of three that outgrows it, and a prompt of seven that is too long from the start.
-    The whole text is returned."""
+    The whole text is returned. And in two models that show by their words which token was read, and from what place."""
+    params, settings = _chain(context=5)
+    text = student.generate(params, tensor([[4, 4, 1], [0, 5, 2]]), 5, settings, temperature=0.0)
+    assert_close(text, tensor([[4, 4, 1, 4, 0, 3, 6, 2], [0, 5, 2, 5, 1, 4, 0, 3]]))
+    params, settings = _place(context=5)
+    text = student.generate(params, tensor([[1, 1, 1]]), 5, settings, temperature=0.0)
+    assert_close(text, tensor([[1, 1, 1, 5, 6, 0, 0, 0]]))
     params, settings = _random(reference, context=5)
     for n in (3, 7):
         prompt = randint(0, 13, (2, n))

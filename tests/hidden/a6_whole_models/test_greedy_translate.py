@@ -8,6 +8,7 @@ from autograder.suite import (
     call_twice,
     config,
     eye,
+    ones,
     points,
     randint,
     randn,
@@ -45,6 +46,20 @@ def _chain(v=7, step=3):
     return params | {"unembed": eye(v).roll(step, dims=1)}, _settings(v, v, 0, 0)
 
 
+def _persuaded(reference):
+    """A decoder that says i + 3 after word i, modulo 7, unless most of the source's words want another one: source
+    word 1 wants 3, source word 2 wants 2, and source word 0 wants nothing."""
+    settings = _settings(7, 7, 0, 1)
+    params = reference.random_encoder_decoder(settings, 3)
+    params = reference.with_tensors(params, [zeros(*t.shape) for t in reference.list_tensors(params)])
+    params |= {"tgt_embed": 20 * eye(7), "unembed": eye(7).roll(3, dims=1)}
+    params["src_embed"][1, 0] = params["src_embed"][2, 6] = 40.0  # what the decoder would see after word 0, and 6
+    block = params["decoder"][0]
+    block |= {f"ln{number}_gamma": ones(7) for number in (1, 2, 3)}
+    block["c_v"][:, :7], block["c_o"][:7] = eye(7), eye(7)  # every query reads the mean of the source
+    return params, settings
+
+
 @points(1.5)
 def test_words_follow_from_the_source_and_all_words_before(student, reference):
     """Random weights, four sentences, six words each; the translations differ, and eos never comes."""
@@ -58,7 +73,12 @@ def test_words_follow_from_the_source_and_all_words_before(student, reference):
 
 @points(1.5)
 def test_each_row_ends_on_its_own(student, reference):
-    """eos is a word that one sentence says early, others late or never: the first stays with it, the others go on."""
+    """eos is 3: one sentence never says it, one at once, one as its third word; that one stays with it, the others go
+    on. And with random weights eos is a word that one sentence says early, others late or never."""
+    params, settings = _persuaded(reference)
+    src = tensor([[2, 2], [1, 1], [0, 0]])
+    words = tensor([[2, 2, 2, 2, 2, 2], [3, 3, 3, 3, 3, 3], [4, 0, 3, 3, 3, 3]])
+    assert_close(student.greedy_translate(src, None, params, settings, 1, 3, 6), words)
     params, settings = _model(reference)
     src = randint(0, 9, (5, 4))
     free = reference.greedy_translate(src, None, params, settings, 1, -1, 7)
@@ -72,7 +92,12 @@ def test_each_row_ends_on_its_own(student, reference):
 
 @points(1)
 def test_padding_of_the_source_does_not_matter(student, reference):
-    """Rows with 5, 2 and 3 real words: other words in the padding, the same translation."""
+    """Rows with one or two real words, and padding that wants something else. Then random weights and rows with 5, 2
+    and 3 real words: other words in the padding, the same translation."""
+    params, settings = _persuaded(reference)
+    src, mask = tensor([[1, 2, 2], [2, 2, 1], [0, 1, 1]]), tensor([[1, 0, 0], [1, 1, 0], [1, 0, 0]]) > 0
+    words = tensor([[3, 3, 3, 3], [2, 2, 2, 2], [4, 0, 3, 6]])
+    assert_close(student.greedy_translate(src, mask, params, settings, 1, -1, 4), words)
     params, settings = _model(reference)
     src, mask = randint(0, 9, (3, 5)), torch.arange(5) < tensor([5, 2, 3])[:, None]
     expected = reference.greedy_translate(src, mask, params, settings, 1, -1, 6)
