@@ -9,12 +9,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.errors import KitError, ResultsInUse, StorageUnavailable
 from autograder.folders import Folder
+from autograder.storage.order import Order, written_down
 
 if TYPE_CHECKING:
     from autograder.course import Course
@@ -38,14 +39,14 @@ def at_hand(
         ResultsInUse: another run writes there.
     """
     orders = [
-        {
-            "address": course.address(folder),
-            "copy": os.fspath(getattr(course, folder.path).absolute()),
-            "most": (course.limits.notebook_mb if folder is Folder.SUBMITTED else _RESULTS_MB) << 20,
-            "written": folder in written,
-        }
+        Order(
+            address=address,
+            copy=os.fspath(getattr(course, folder.path).absolute()),
+            most=(course.limits.notebook_mb if folder is Folder.SUBMITTED else _RESULTS_MB) << 20,
+            written=folder in written,
+        )
         for folder in dict.fromkeys((*read, *written))
-        if course.address(folder)
+        if (address := course.address(folder))
     ]
     if not orders:
         yield
@@ -98,7 +99,7 @@ def own_folders(
 class _Courier:
     """The program beside this command. A context manager: it has ended afterwards."""
 
-    def __init__(self, orders: list[dict[str, object]], tell: Callable[[str], None]) -> None:
+    def __init__(self, orders: Sequence[Order], tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "autograder.storage.courier"],
@@ -113,7 +114,7 @@ class _Courier:
 
     def __enter__(self) -> _Courier:
         try:
-            self._send(json.dumps(self._orders))
+            self._send(written_down(self._orders))
             self._answer("ready")
         except BaseException:
             self._stop()

@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.errors import KitError, StorageUnavailable
 from autograder.explain import explained
 from autograder.storage.copy import Copy, Listed, md5_of
+from autograder.storage.order import Order, read_orders
 from autograder.storage.remote import Remote, unanswered
 from autograder.text import clean
 
@@ -37,22 +37,6 @@ _MANY = 200
 """So many files take a while: a line says so."""
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A folder to carry.
-
-    Attributes:
-        copy: where it lies on this disk.
-        most: bytes of a file; a larger one is not fetched.
-        written: whether the command writes into it.
-    """
-
-    address: str
-    copy: str
-    most: int
-    written: bool
 
 
 class Carrier:
@@ -209,7 +193,7 @@ def main() -> None:
         sys.stdin.readline()
         ended.set()
 
-    orders = [Order(**one) for one in json.loads(sys.stdin.readline())]
+    orders = read_orders(sys.stdin.readline())
     threading.Thread(target=watch, daemon=True).start()
     ended = threading.Event()
     carriers: list[Carrier] = []
