@@ -94,10 +94,12 @@ class Proctor:
     Args:
         seconds: what the answer key's tests took, by question and test, for trials that may stop early: quick tests
             run first, and what takes far longer counts as hanging.
+        earlier: the same trials with another draw; tests that failed there run before all others.
     """
 
-    def __init__(self, bench: Bench, seconds: Mapping[str, Mapping[str, float]]) -> None:
+    def __init__(self, bench: Bench, seconds: Mapping[str, Mapping[str, float]], earlier: Iterable[Tried] = ()) -> None:
         self._bench, self._seconds = bench, seconds
+        self._failed = {(one.trial.question, one.trial.name): one.failed for one in earlier}
         self._release: Submission | None = None
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Tried]:
@@ -149,7 +151,7 @@ class Proctor:
             yield from ((run, 0.0) for run in sitting.run(question).values())
             return
         try:
-            for test in self._in_order(question) if hasty else question.tests:
+            for test in self._in_order(question, trial) if hasty else question.tests:
                 started = time.monotonic()
                 run = sitting.run(question, (test.name,), keep_worker=True, keep_calls=trial.kind == "key")[test.name]
                 yield run, time.monotonic() - started
@@ -158,9 +160,10 @@ class Proctor:
         finally:
             sitting.close()
 
-    def _in_order(self, question: SuiteQuestion) -> list[SuiteTest]:
+    def _in_order(self, question: SuiteQuestion, trial: Trial) -> list[SuiteTest]:
         seconds = self._seconds.get(question.name, {})
-        return sorted(question.tests, key=lambda test: seconds.get(test.name, 0.0))
+        failed = self._failed.get((question.name, trial.name), frozenset())
+        return sorted(question.tests, key=lambda test: (test.name not in failed, seconds.get(test.name, 0.0)))
 
     def _hasty_limits(self, question: SuiteQuestion) -> Any:
         limits = self._bench.course.limits

@@ -196,7 +196,7 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
             if trial.kind != "release"
         ]
         seconds = seconds_of(one for one in tried if one.trial.kind == "key")
-        tried += Proctor(bench, seconds).run(again)
+        tried += Proctor(bench, seconds, earlier=tried).run(again)
     return tried, problems
 
 
