@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from courses import built_course, handed_in
 from small_course import ANSWERS, write_course
+from standing_host import lent
 
 from autograder.course import Course
 from autograder.grading.bench import Bench
@@ -21,8 +22,15 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 @pytest.fixture(scope="session")
 def bench(course: Course) -> Iterator[Bench]:
-    with Bench(course, course.assignment("small")) as started:
+    with Bench(course, course.assignment("small"), clients=2) as started:
         yield started
+
+
+@pytest.fixture
+def standing_host(bench: Bench) -> Iterator[None]:
+    """Whatever grades in this test does so on the host of `bench`, and starts none."""
+    with lent(bench):
+        yield
 
 
 @pytest.fixture

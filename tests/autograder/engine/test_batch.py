@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from courses import handed_in
 from small_course import ANSWERS
+from standing_host import lent
 
 from autograder.course import Course
 from autograder.errors import HostFailed
@@ -42,10 +43,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graded_class(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was handed in and its results, for tests that begin with a class that has been graded."""
+def graded_class(course: Course, bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was handed in and its results by one worker, for tests that begin with a class that has been graded."""
     root = tmp_path_factory.mktemp("graded")
-    grade_command(request(course, write_class(root), root))
+    with lent(bench):
+        grade_command(request(course, write_class(root), root, workers=1))
     return root
 
 
@@ -66,12 +68,11 @@ def files(tmp_path: Path) -> dict[str, bytes]:
 
 
 def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
-    course: Course, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Course, graded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_command(request(course, folder, tmp_path, workers=1))
     one = files(tmp_path)
     monkeypatch.setattr("autograder.grading.bench.GRADERS_A_HOST", 1)
-    summary = grade_command(request(course, folder, tmp_path, workers=2, force=True))
+    summary = grade_command(request(course, graded, tmp_path, workers=2, force=True))
     assert files(tmp_path) == one
     assert sorted(one) == ["student-001.json", "student-002.json"]
     assert [(result.student, result.score) for result in summary.results] == [
@@ -81,6 +82,7 @@ def test_one_worker_and_two_with_a_host_each_give_the_same_bytes(
     assert [problem.student for problem in summary.problems] == ["student-003"]
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_only_what_changed_is_graded_again(course: Course, graded: Path, tmp_path: Path) -> None:
     (tmp_path / "results" / "small" / "student-001.json").unlink()
     (graded / "student-003.ipynb").unlink()
@@ -92,6 +94,7 @@ def test_only_what_changed_is_graded_again(course: Course, graded: Path, tmp_pat
     assert [result.score for result in changed.results] == [11.0, 11.0]
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
     course: Course, graded: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +111,7 @@ def test_times_are_kept_apart_from_results(tmp_path: Path) -> None:
     assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> None:
     with bench_for_any(course, course.assignment("small")) as bench:
         scores = [
@@ -117,6 +121,7 @@ def test_one_grader_grades_one_after_the_other(course: Course, folder: Path) -> 
     assert [result.score for result in scores if result] == [11.0, 7.0]
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     course: Course, graded: Path, tmp_path: Path
 ) -> None:
@@ -134,6 +139,7 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, folder: Path, tmp_path: Path) -> None:
     (folder / "student-003.ipynb").unlink()
     grade_command(request(course, folder, tmp_path))
@@ -146,6 +152,7 @@ def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, f
     assert grade_command(request(course, folder, tmp_path)).graded == 0
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_a_host_that_dies_costs_no_older_result(
     course: Course, graded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

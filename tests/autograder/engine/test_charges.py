@@ -22,6 +22,8 @@ from autograder.proof.verify import Wanted, verify
 
 Grade = Callable[..., Result]
 
+pytestmark = pytest.mark.usefixtures("standing_host")
+
 
 def run(name: str, outcome: Any = "passed", cause: Any = "", refuses: str = "", answers: str = "") -> TestRun:
     verdict = Verdict(outcome, "said", "hint", cause)

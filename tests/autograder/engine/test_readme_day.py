@@ -6,14 +6,13 @@ import csv
 import json
 import re
 import shlex
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from courses import handed_in, write_assignment
+from jupyter_core.command import list_subcommands
 from small_course import ANSWERS, SOURCE, SUITE
 
 from autograder.cli import main
@@ -23,6 +22,8 @@ from autograder.nbgrader.gradebook import open_gradebook
 README = Path(__file__).resolve().parents[3] / "README.md"
 WRITTEN = '\n# %% [markdown] written="why" points=5\n# Why?\n# ### BEGIN SOLUTION\n# So.\n# ### END SOLUTION\n'
 ROSTER = 'Student,ID,SIS Login ID,Section\n    Points Possible,,,\n"Doe, Jane",101,jane,A\n"Roe, Max",102,max,A\n'
+
+pytestmark = pytest.mark.usefixtures("standing_host")
 
 
 def commands() -> list[str]:
@@ -38,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_assignment(tmp_path, "small", SOURCE + WRITTEN, SUITE, "")
     with zipfile.ZipFile(tmp_path / "submissions.zip", "w") as archive:
         archive.writestr("doejane_101_11_small.ipynb", _with_answer(handed_in(ANSWERS)))
-        archive.writestr("roemax_LATE_102_12_small-1.ipynb", handed_in({**ANSWERS, "softmax": "def softmax(z): 0"}))
+        archive.writestr("roemax_LATE_102_12_small-1.ipynb", handed_in({**ANSWERS, "counter": "class Counter: 0"}))
         archive.writestr("leezoe_103_13_small.pdf", "")
     (tmp_path / "canvas-gradebook.csv").write_text(ROSTER, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -67,7 +68,7 @@ def test_the_day_of_an_instructor(folder: Path) -> None:
     for command in commands():
         words = shlex.split(command)
         if words[0] == "jupyter":  # it would stay open; that it is there is what can be tested
-            subprocess.run([sys.executable, "-m", *words, "--version"], check=True, capture_output=True)
+            assert words[1:] in [[name] for name in list_subcommands()]
             _score_by_hand(folder)
             continue
         assert words[0] == "autograder"

@@ -24,6 +24,8 @@ from autograder.whole_files import write_whole
 
 Run = Callable[..., Result]
 
+pytestmark = pytest.mark.usefixtures("standing_host")
+
 
 @pytest.fixture
 def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:

@@ -140,6 +140,7 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str, stat
 # a course in a store
 
 
+@pytest.mark.usefixtures("standing_host")
 def test_a_class_in_a_store_gets_what_it_gets_on_this_disk(
     course: Course, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

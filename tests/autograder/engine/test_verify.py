@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from small_course import SUITE, write_course
+from small_course import SUITE
 
-from autograder.authoring.commands import build_command
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.errors import BadSuite, KitError
 from autograder.fingerprint import suite_sha256
 from autograder.proof.verify import Wanted, verify, verify_command
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.usefixtures("standing_host")
 
 
 def test_a_good_suite_is_proven(course: Course) -> None:
@@ -25,11 +25,9 @@ def test_a_good_suite_is_proven(course: Course) -> None:
 
 
 @pytest.fixture
-def own_course(tmp_path: Path) -> Course:
-    write_course(tmp_path)
-    made = load_course(tmp_path)
-    build_command(made, [], check=False)
-    return made
+def own_course(course: Course, tmp_path: Path) -> Course:
+    shutil.copytree(course.root, tmp_path / "course")
+    return load_course(tmp_path / "course")
 
 
 MISTAKES_AGAINST_A_WEAK_SUITE = SUITE["mistakes.py"].replace("return self.value + n", "self.value = 0")

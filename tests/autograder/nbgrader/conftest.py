@@ -19,10 +19,13 @@ from autograder.nbgrader.gradebook import open_gradebook
 
 @pytest.fixture(scope="session")
 def empty_gradebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without rows; making one starts a process, so it is made once and copied."""
+    """A database without rows; making one starts a process, so it is made once and copied. It is made where no
+    environment is activated, as the program of whoever starts `.venv/bin/autograder` by its path."""
     root = tmp_path_factory.mktemp("gradebook")
-    with open_gradebook(Course(root, About("Tiny Course"))):
-        return root / "gradebook.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "/usr/bin:/bin")
+        with open_gradebook(Course(root, About("Tiny Course"))):
+            return root / "gradebook.db"
 
 
 @pytest.fixture
