@@ -12,6 +12,7 @@ from autograder.course import Assignment, Course
 from autograder.errors import HostFailed
 from autograder.grading.extras import extras_for
 from autograder.grading.pool import interrupts_put_off
+from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded
 from autograder.sandbox.host import HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
@@ -79,7 +80,8 @@ class Bench:
     def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
         count = math.ceil(clients / GRADERS_A_HOST)
         shares = [clients // count + (number < clients % count) for number in range(count)]
-        return [launch_host(self.course, isolation, share, extras) for share in shares]
+        given = {cell.id: cell.source for cell in load_release(self.assignment).cells if cell.role == "given"}
+        return [launch_host(self.course, isolation, share, extras, given) for share in shares]
 
     def _prove(self, isolation: str) -> None:
         """The first host takes the best walls that stand, and the others take the same."""

@@ -11,7 +11,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -177,7 +177,8 @@ class Device:
 class HostProcess:
     """A running host and one client for each grader. A context manager: leaving it ends the host and every worker.
 
-    With a `device` its workers may use that, and nothing else of the machine's devices.
+    With a `device` its workers may use that, and nothing else of the machine's devices. `given` are cells, id to text,
+    that its workers find compiled.
     """
 
     def __init__(
@@ -187,13 +188,16 @@ class HostProcess:
         clients: int = 1,
         extras: tuple[str, ...] = (),
         device: Device | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(clients)]
         self.tier = tier
-        self.extras = extras
+        self.extras, self.given = extras, given or {}
         self.clients = [HostClient(ours, tier) for ours, _ in pairs]
         theirs = [their for _, their in pairs]
         self._warm_up = ScratchFolder()
+        cells = self._warm_up.path / "given.json"  # too long for a control message
+        cells.write_text(json.dumps(self.given), encoding="utf-8")
         # without walls a worker has no scratch folder of its own, and what is compiled must lie somewhere
         self._compiled = ScratchFolder() if device and tier == "none" else None
         config = {
@@ -201,6 +205,7 @@ class HostProcess:
             "nodes": list(device.nodes) if device else [],
             "cuda": device.cuda if device else "",
             "warm_up": str(self._warm_up.path),
+            "given": str(cells),
             "scratch": str(self._compiled.path) if self._compiled else "",
             "tier": tier,
             "hidden": [path for folder in course.hidden for path in every_path(folder)],

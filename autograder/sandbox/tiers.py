@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,13 @@ def isolation_name(tier: str) -> str:
     return "strict" if tier in STRICT else tier
 
 
-def launch_host(course: Course, isolation: str, clients: int, extras: tuple[str, ...] = ()) -> HostProcess:
+def launch_host(
+    course: Course,
+    isolation: str,
+    clients: int,
+    extras: tuple[str, ...] = (),
+    given: Mapping[str, str] | None = None,
+) -> HostProcess:
     """Start the host of the first tier that `isolation` allows, and return at once: it loads its libraries meanwhile.
 
     It may not be used before `prove_host` has had its say.
@@ -53,7 +59,7 @@ def launch_host(course: Course, isolation: str, clients: int, extras: tuple[str,
     """
     if problem := platform_problem():
         raise IsolationUnavailable(problem)
-    return HostProcess(course, _wanted(isolation)[0], clients, extras)
+    return HostProcess(course, _wanted(isolation)[0], clients, extras, given=given)
 
 
 def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess:
@@ -65,10 +71,10 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
     refusals = []
     for tier in _wanted(isolation):
         if tier != host.tier:
-            host = HostProcess(course, tier, len(host.clients), host.extras)
+            host = HostProcess(course, tier, len(host.clients), host.extras, given=host.given)
         refusal, died = _refusal(course, host)
         if died:  # which says nothing about the walls yet
-            host = HostProcess(course, tier, len(host.clients), host.extras)
+            host = HostProcess(course, tier, len(host.clients), host.extras, given=host.given)
             refusal, _ = _refusal(course, host)
         if not refusal:
             return host

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
 import linecache
 import traceback
+from collections.abc import Mapping
+from types import CodeType
 from typing import Any
 
 MAX_MESSAGE = 2000
 _PREFIX = "<cell "
+_ahead: dict[tuple[str, str], CodeType] = {}
 
 
 def cell_file(cell_id: str) -> str:
     """The file name under which a cell is compiled: what tracebacks and `inspect.getsource` know it by."""
     return f"{_PREFIX}{cell_id}>"
+
+
+def compile_ahead(cells: Mapping[str, str]) -> None:
+    """Compile cells (id to text) that most submissions have alike, before the first worker is forked: that of the
+    interpreter for kernels takes longer than all of a student's own."""
+    for cell_id, source in cells.items():
+        with contextlib.suppress(SyntaxError, ValueError):  # which the worker tells
+            _ahead[cell_id, source] = _compiled(cell_id, source)
+
+
+def _compiled(cell_id: str, source: str) -> CodeType:
+    code: CodeType = compile(source, cell_file(cell_id), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return code
 
 
 def run_cell(cell_id: str, source: str, names: dict[str, Any]) -> dict[str, Any] | None:
@@ -24,7 +41,7 @@ def run_cell(cell_id: str, source: str, names: dict[str, Any]) -> dict[str, Any]
     # inspect.getsource, and with it triton.jit, reads functions from here: there is no file
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        code = compile(source, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        code = _ahead.get((cell_id, source)) or _compiled(cell_id, source)
         if code.co_flags & inspect.CO_COROUTINE:  # an `await` outside of functions, which Jupyter allows
             asyncio.run(eval(code, names))
         else:

@@ -1,10 +1,10 @@
-"""The host: a warm process that holds nothing of the course and forks a walled worker at every request.
+"""The host: a warm process that forks a walled worker at every request. Of the course it holds the given cells alone.
 
 Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy libraries once,
 warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
 
-The first control message says what to be: tier, extras, a device, and the folders that workers must not see, whose
-names are forgotten again before the first worker is forked.
+The first control message says what to be: tier, extras, a device, where the given cells lie, and the folders that
+workers must not see, whose names are forgotten again before the first worker is forked.
 
 Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS. Each request
 has a number, which its answer repeats: a client may have died between the two.
@@ -129,6 +129,13 @@ def warm_wire() -> None:
     there.close()
     for name in ("student", "google", "google.colab"):
         sys.modules.pop(name, None)
+
+
+def compile_given(cells: Path) -> None:
+    """Compile the release's given cells, id to text in a JSON file: else each worker does."""
+    from autograder.worker.cells import compile_ahead
+
+    compile_ahead(json.loads(cells.read_text(encoding="utf-8")))
 
 
 class Host:
@@ -369,6 +376,7 @@ def main() -> None:
         prepare_environment(config["warm_up"], config["device"] or "cpu")
         warm_up(config["extras"])
         warm_wire()
+        compile_given(Path(config["given"]))
         config["libraries"] = _prepare_device(config)
     except OSError as error:
         _refuse(controls, error)

@@ -6,7 +6,7 @@ For tests of what is done with a class. Those of hosts, of their walls and of th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -34,10 +34,12 @@ class LentHost:
 def lent(bench: Bench) -> Iterator[None]:
     """Inside, every other bench of this process that asks for no walls by name works on the host of this one."""
 
-    def launch(course: Course, isolation: str, clients: int, extras: tuple[str, ...]) -> LentHost | HostProcess:
+    def launch(
+        course: Course, isolation: str, clients: int, extras: tuple[str, ...], given: Mapping[str, str]
+    ) -> LentHost | HostProcess:
         if isolation in ("auto", bench.host.tier):
             return LentHost(bench, clients, extras)
-        return launch_host(course, isolation, clients, extras)
+        return launch_host(course, isolation, clients, extras, given)
 
     def prove(course: Course, isolation: str, host: Any) -> Any:
         return host if isinstance(host, LentHost) else prove_host(course, isolation, host)
