@@ -6,8 +6,8 @@ import importlib
 import inspect
 import sys
 from functools import lru_cache
-from types import FunctionType
-from typing import Any
+from types import FunctionType, TracebackType
+from typing import Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -26,6 +26,18 @@ class Ban(TorchFunctionMode):
         self._by_name = {_plain(name): name for name in names}
         self._replaced: list[tuple[Any, str, Any]] = []
         self._patch(names)
+
+    def __enter__(self) -> Self:
+        """Look at each operation, where an operation is what is forbidden: that takes as long as a small one."""
+        if self._by_name:
+            super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._by_name:
+            super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def lift(self) -> None:
         """Put back what was replaced."""
@@ -51,6 +63,8 @@ class Ban(TorchFunctionMode):
             owner_name, _, last = name.rpartition(".")
             owner = _loaded(owner_name)
             found = getattr(owner, last, None)
+            if isinstance(found, type) and self._by_name.get(_plain(name)) == name:
+                del self._by_name[_plain(name)]  # no operation is called like a class
             if isinstance(found, type) and issubclass(found, torch.nn.Module):
                 self._replace(found, "forward", name)
             elif found is not None and not owner_name.startswith("torch"):
