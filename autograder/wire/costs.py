@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+
+_expired = torch.UntypedStorage._expired  # what a StorageWeakRef asks, by way of two names
 
 
 class CostCounter(TorchDispatchMode):
@@ -40,9 +43,11 @@ class CostCounter(TorchDispatchMode):
         formula = flop_registry.get(func._overloadpacket)
         if formula is not None:
             self.flops += formula(*args, **keywords, out_val=out)
-        given = {tensor.untyped_storage()._cdata for tensor in _tensors([*args, *keywords.values()])}
-        for tensor in _tensors([out]):
-            self._made(tensor, given)
+        made = (out,) if isinstance(out, Tensor) else _tensors([out])
+        if made:
+            given = {tensor.untyped_storage()._cdata for tensor in _tensors([*args, *keywords.values()])}
+            for tensor in made:
+                self._made(tensor, given)
         return out
 
     def _made(self, tensor: Tensor, given: set[int]) -> None:
@@ -50,7 +55,8 @@ class CostCounter(TorchDispatchMode):
         key = storage._cdata
         # an expanded view has more elements than it holds: count what is held
         held = min(tensor.numel(), storage.nbytes() // tensor.itemsize)
-        self.largest = max(self.largest, held)
+        if held > self.largest:
+            self.largest = held
         if key in given:  # a view
             return
         self.moved += held
@@ -62,8 +68,8 @@ class CostCounter(TorchDispatchMode):
             self.peak = max(self.peak, self._held())
 
     def _held(self) -> int:
-        self._alive = {key: entry for key, entry in self._alive.items() if not entry[0].expired()}
-        self._held_at_most = sum(size for _, size in self._alive.values())
+        for key in [key for key, (storage, _) in self._alive.items() if _expired(storage.cdata)]:
+            self._held_at_most -= self._alive.pop(key)[1]
         return self._held_at_most
 
     def add(self, figures: list[int]) -> None:
