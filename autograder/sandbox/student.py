@@ -58,6 +58,7 @@ class Student:
 
     def __init__(self, place: Place, call_seconds: float, sources: Mapping[str, str]) -> None:
         self._place, self._call_seconds, self._sources = place, call_seconds, sources
+        self._defined: dict[tuple[str, str], Handle] = {}
 
     def __getattr__(self, name: str) -> StudentFunction:
         if name.startswith("__"):
@@ -66,10 +67,14 @@ class Student:
 
     def cost(self, name: str, /, *arguments: Any, **keywords: Any) -> Cost:
         """Call `name` and return what it cost, as the worker counted it."""
-        _, cost = self._call(name, {"name": name, "cost": True}, arguments, keywords)
+        return self.counted(name, *arguments, **keywords)[1]
+
+    def counted(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Cost]:
+        """Call `name`; its result, and what that cost."""
+        result, cost = self._call(name, {"name": name, "cost": True}, arguments, keywords)
         if cost is None:
             raise StudentCrashed(f"{name} came back without its cost")
-        return cost
+        return result, cost
 
     def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
         """Call `name`, which launches Triton kernels; its result, and what the kernels did.
@@ -103,7 +108,8 @@ class Student:
 
     def define(self, source: str, name: str) -> Handle:
         """Define a function of the suite's own in the worker, for what must happen there: to drive an object of the
-        student's, or to make one for it. A function that the student's code is only to call is passed as it is.
+        student's, or to make one for it. A function that the student's code is only to call is passed as it is. The
+        same text is defined once in a worker.
 
         Raises:
             SyntaxError: it is not Python. Whatever else goes wrong over there is the submission's doing.
@@ -111,10 +117,14 @@ class Student:
         _assert_python(source)
         header = {"op": "define", "source": source, "name": name}
         worker, call = self._place.worker(), Call(name, (), {}, of_suite=True)
+        known = self._defined.get((source, name))
+        if known is not None and known._at is worker:
+            return known
         value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[0]
         if not isinstance(value, Handle):
             raise StudentCrashed(f"{name} could not be defined")
         value.of_suite = True
+        self._defined[source, name] = value
         return value
 
     def source(self, name: str) -> str:

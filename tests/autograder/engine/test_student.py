@@ -240,6 +240,12 @@ def test_whether_an_attribute_is_a_method_is_asked_once_and_data_each_time(
     assert asked == ["get double", "call double", "get value", "call double", "get value"]
 
 
+def test_one_text_of_the_suite_is_defined_once(student: Student) -> None:
+    text = "numbers = []\ndef f(x):\n    numbers.append(x)\n    return len(numbers)\n"
+    assert student.define(text, "f")(7) == 1
+    assert student.define(text, "f")(7) == 2
+
+
 def test_functions_of_the_suite_are_defined_there(student: Student) -> None:
     tripled = student.define("def f(x):\n    return 3 * x\n", "f")
     assert student.apply(tripled, 5) == 16
@@ -339,6 +345,9 @@ def test_costs_are_counted(student: Student) -> None:
     cost = student.cost("product", a, b)
     assert (cost.operations, cost.flops, cost.largest, cost.peak, cost.moved) == (1, 2 * 3 * 4 * 5, 15, 15, 15)
     assert student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
+    product, counted = student.counted("product", a, b)
+    assert counted == cost
+    assert torch.equal(product, a @ b)
 
 
 def stand_in(worker: Worker, **names: Any) -> None:
