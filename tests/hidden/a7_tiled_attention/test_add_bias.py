@@ -15,17 +15,16 @@ def test_every_element_gets_the_bias_of_its_column(student):
 @points(1.5)
 def test_ragged_tiles(student):
     """Sizes that no tile divides, with the same bias everywhere: more rows and columns than a tile has, or fewer."""
-    for m, n in ((65, 66), (1, 20), (20, 3)):
+    for m, n in ((65, 66), (20, 3)):
         x, b = randn(m, n).float(), full((n,), 10.0).float()
         _assert_close(student.launch("add_bias", x, b), x + b)
 
 
 @points(1)
 def test_any_strides_of_x(student):
-    """x transposed, then x with gaps between its rows and columns: only the strides tell. The bias is 10 everywhere."""
-    b = full((64,), 10.0).float()
-    for x in (randn(64, 64).float().T, randn(128, 192).float()[::2, 1::3]):
-        _assert_close(student.launch("add_bias", x, b), x + b)
+    """x transposed, with gaps between its rows and columns: only the strides tell. The bias is 10 everywhere."""
+    x, b = randn(192, 128).float()[1::3, ::2].T, full((64,), 10.0).float()
+    _assert_close(student.launch("add_bias", x, b), x + b)
 
 
 @points(0.5)

@@ -1,6 +1,7 @@
 """triton_attention: tiled attention as a kernel, checked address by address and byte by byte.
 
-Lengths are multiples of 64 wherever the claim is not about ragged tiles, so that any tile divides them.
+Lengths are multiples of 64 wherever the claim is not about ragged tiles, so that any tile divides them. A kernel is
+compiled for each combination of what it takes as constants, which takes longer than a launch: so there are few.
 """
 
 import torch
@@ -38,9 +39,9 @@ def test_every_head_has_its_own_pointers(student):
 
 @points(1.5)
 def test_ragged_key_tiles(student):
-    """40, 72, 3 and 1 keys: no tile divides them. All scores are negative: a key that is not there has score 0 if
-    nobody says otherwise, and would win."""
-    for n_k in (40, 72, 3, 1):
+    """72 and 3 keys: no tile divides them. All scores are negative: a key that is not there has score 0 if nobody says
+    otherwise, and would win."""
+    for n_k in (72, 3):
         q, k, v, picked = _one_key_each(1, 1, 64, n_k, 16, least=-100.0)
         _assert_o(student.launch("triton_attention", q, k, v), picked)
 
@@ -55,10 +56,9 @@ def test_ragged_query_tiles(student):
 
 @points(0.5)
 def test_head_sizes_that_are_no_power_of_two(student):
-    """d = 24 and d = 40: lanes beyond d take part in the dot product. What do they hold? d is also in the scale."""
-    for d in (24, 40):
-        q, k, v = (randn(1, 1, 64, d).float() for _ in range(3))
-        _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
+    """d = 40: lanes beyond d take part in the dot product. What do they hold? d is also in the scale."""
+    q, k, v = (randn(1, 1, 64, 40).float() for _ in range(3))
+    _assert_o(student.launch("triton_attention", q, k, v), _whole(q, k, v)[0], atol=2e-5)
 
 
 @points(0.5)
