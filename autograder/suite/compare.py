@@ -177,15 +177,21 @@ def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
         raise WrongValue(f"{subject}: {problem}")
 
 
-def assert_refused(function: Callable[..., Any], *arguments: Any, sizes: tuple[int, ...] = (), **keywords: Any) -> None:
+def assert_refused(
+    function: Callable[..., Any],
+    *arguments: Any,
+    sizes: tuple[int, ...] = (),
+    naming: str = "",
+    **keywords: Any,
+) -> None:
     """Assert that the call raises ValueError, whose message has every number of `sizes`: as a whole number, or as
-    numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8).
+    numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8); and the word `naming`.
 
     It shows only that something is raised, so a test counts for it only where another test of the question has passed
     in which the same function answered.
 
     Raises:
-        AssertionError: it returned, raised something else, or left the sizes out.
+        AssertionError: it returned, raised something else, or left a size or the word out.
     """
     try:
         function(*arguments, **keywords)
@@ -197,6 +203,10 @@ def assert_refused(function: Callable[..., Any], *arguments: Any, sizes: tuple[i
             raise AssertionError(
                 f"{describe_last()} raises ValueError, whose message should name the sizes that do not fit "
                 f"({absent[0]} is missing): {error.message!r}"
+            ) from None
+        if naming and not re.search(rf"(?<!\w){re.escape(naming)}(?!\w)", error.message):
+            raise AssertionError(
+                f"{describe_last()} raises ValueError, whose message should name {naming}: {error.message!r}"
             ) from None
         current_log().calls[-1].refused = True
         return

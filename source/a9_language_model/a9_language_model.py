@@ -281,7 +281,7 @@ def train_byte_bpe(text, num_merges):
     """Learn which pairs of ids to join, most frequent first (Sennrich et al., 2016; on bytes: Radford et al., 2019).
 
     Args:
-        text: uint8 [N], any bytes.
+        text: uint8 [N], any bytes; may be empty.
         num_merges: how many pairs to join at most, 0 or more.
 
     Returns:
@@ -527,7 +527,8 @@ def language_model(ids, params, config, cache=None):
             dicts with ln1_gamma, ln1_beta, w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o, ln2_gamma, ln2_beta, w1 [D, F],
             b1 [F], w2 [F, D], b2.
         config: num_heads, vocab_size and context_length are used.
-        cache: None, or an object with length, append(layer, k, v) and advance(c). It is N tokens longer afterwards.
+        cache: None, or an object with length, append(layer, k, v) and advance(c). It is N tokens longer afterwards,
+            and nothing but these N tokens is computed.
 
     Returns:
         logits [B, N, V] in the dtype of the weights.
@@ -995,7 +996,7 @@ def sample(params, prompt, num_new, config, temperature=1.0, top_k=None, seed=0)
 
     Raises:
         ValueError: num_new is negative or the prompt is empty (the number in the message), or more tokens would have
-            to be read than context_length; and whatever filtered_probabilities refuses.
+            to be read than context_length (context_length in the message); and whatever filtered_probabilities refuses.
     """
     ### BEGIN SOLUTION
     n = prompt.shape[1]

@@ -253,6 +253,8 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
     assert_refused(refuses("x", "ShapeError", ("ShapeError", "ValueError")))
     assert "should name the sizes" in said(assert_refused, refuses("they differ"), sizes=(3, 5))
     assert "and raises RuntimeError: no" in said(assert_refused, refuses("no", "RuntimeError"))
+    assert_refused(refuses("transformer.ln_f.bias is missing"), naming="ln_f.bias")
+    assert "should name head" in said(assert_refused, refuses("only w_head and b_head are there"), naming="head")
     assert "these arguments cannot be right" in said(assert_refused, lambda: None)
 
 

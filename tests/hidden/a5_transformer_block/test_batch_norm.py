@@ -43,7 +43,7 @@ def _three(answer):
     return answer
 
 
-@points(1)
+@points(0.5)
 def test_training_normalizes_each_feature_over_all_tokens(student, reference):
     """Three sentences of four tokens, features of different size: one mean and one variance each for all twelve."""
     x = randn(3, 4, 5) * tensor([10.0, 30.0, 100.0, 20.0, 50.0]) + 20
@@ -68,7 +68,7 @@ def test_scale_comes_first_then_shift(student, reference):
     assert_close(y, reference.batch_norm(x, *vectors, False)[0], what="y")
 
 
-@points(1)
+@points(0.75)
 def test_evaluation_looks_at_nobody_else(student):
     """With the running statistics a token comes out the same in a batch, by itself as [D], and beside a huge one."""
     x, mean, var = 10 * randn(3, 5), 10 * randn(5), 50 + 100 * rand(5)
@@ -83,7 +83,7 @@ def test_evaluation_looks_at_nobody_else(student):
         assert_close(y, rows, what="y")
 
 
-@points(0.5)
+@points(0.75)
 def test_evaluation_learns_nothing(student):
     """The running statistics have the same values after a batch in evaluation as before."""
     *weights, mean, var = _vectors(5)
@@ -136,7 +136,7 @@ def test_gradients_flow_through_the_statistics_of_the_batch(student, reference):
         assert not statistic.requires_grad, f"{name} still knows the batch it came from."
 
 
-@points(0.5)
+@points(1)
 def test_half_precision_is_normalized_in_float32(student, reference):
     """float16, features of 400: their squares are infinite there. y is float16, the statistics stay float32; so they do
     with float64."""

@@ -169,7 +169,7 @@ def test_frozen_parameters_cost_no_gradient(student, reference):
 def test_names_steps_and_labels_that_cannot_be_are_refused(student, reference):
     """ "head" is no name in params; −1 is uphill; labels 3 and −1 of three classes. ValueError each time."""
     params, images, labels, classes, settings = _task(reference)
-    assert_refused(student.fine_tune, params, images, labels, classes, settings, HEAD | {"head": 0.1}, 1)
+    assert_refused(student.fine_tune, params, images, labels, classes, settings, HEAD | {"head": 0.1}, 1, naming="head")
     assert_refused(student.fine_tune, params, images, labels, classes, settings, HEAD | {"blocks": -1}, 1, sizes=(-1,))
     for wrong in (3, -1):
         strange = tensor([0, 1, 2, wrong])

@@ -813,6 +813,85 @@ def tiles_kept_on_the_way_back(): ...
 def gradients_in_float32(): ...
 
 
+@mistake(
+    "tiled_attention_backward",
+    hint="With more queries than keys N_k - N_q is negative, and stays in the mask: the last query sees the last key.",
+    replace=[
+        ("rows + (n_k - n_q)", "rows + max(n_k - n_q, 0)"),
+        ("p = torch.exp(s - lse_tile)", 'p = torch.exp(s - lse_tile) * (lse[..., i : i + block_q, None] > float("-inf"))'),
+    ],
+)
+def sees_too_much_where_queries_are_more(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="dQ, dK and dV are sums over tiles: keep them in float32, and round once, at the end.",
+    replace=[
+        ("(torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))", "(torch.zeros_like(x) for x in (q, k, v))"),
+        ("+= p.transpose(-2, -1) @ do_tile", "+= (p.transpose(-2, -1) @ do_tile).to(v.dtype)"),
+        ("+= scale * ds @ k_tile", "+= (scale * ds @ k_tile).to(q.dtype)"),
+        ("+= scale * ds.transpose(-2, -1) @ q_tile", "+= (scale * ds.transpose(-2, -1) @ q_tile).to(k.dtype)"),
+    ],
+)
+def sums_gradients_in_half(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="D = dO · O is computed in float32 too: in float16 a product of two hundreds is almost infinite.",
+    replace=(
+        "(do_tile * o[..., i : i + block_q, :].to(dtype))",
+        "(do[..., i : i + block_q, :] * o[..., i : i + block_q, :])",
+    ),
+)
+def d_in_half(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="dP = dO Vᵀ is computed in float32 too: it can be above 65504, where float16 ends.",
+    replace=(
+        "do_tile @ v_tile.transpose(-2, -1)",
+        "(do[..., i : i + block_q, :] @ v[..., j : j + block_k, :].transpose(-2, -1)).to(dtype)",
+    ),
+)
+def dp_in_half(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="bfloat16 is half precision as well: compute in float32.",
+    replace=[
+        ("dtype = lse.dtype", "dtype = q.dtype if q.dtype == torch.bfloat16 else lse.dtype"),
+        ("lse[..., i : i + block_q].unsqueeze(-1)", "lse[..., i : i + block_q].to(dtype).unsqueeze(-1)"),
+    ],
+)
+def bfloat16_is_not_widened(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="The lse is float32 for a reason: rounded to half precision it is off by whole numbers, and so is exp(S - lse).",
+    replace=("lse[..., i : i + block_q].unsqueeze(-1)", "lse[..., i : i + block_q].to(q.dtype).to(dtype).unsqueeze(-1)"),
+)
+def lse_is_rounded(): ...
+
+
+@mistake(
+    "tiled_attention_backward",
+    hint="view needs numbers that lie in order in memory, and dO may be a transposed view: reshape, or slice.",
+    replace=(
+        "dtype = lse.dtype",
+        """
+dtype = lse.dtype
+do = do.view(-1, do.shape[-1]).view(do.shape)
+""",
+    ),
+)
+def do_wants_memory_in_order(): ...
+
+
 # --- hbm_traffic ------------------------------------------------------------------------------------------------------
 
 

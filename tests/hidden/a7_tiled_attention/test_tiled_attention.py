@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-@points(2)
+@points(1.25)
 def test_equals_attention_with_the_whole_matrix(student):
     """12 queries in tiles of 4, 18 keys in tiles of 6."""
     q, k, v = 2 * randn(2, 3, 12, 5), 2 * randn(2, 3, 18, 5), randn(2, 3, 18, 3)
@@ -47,7 +47,7 @@ def test_ragged_tiles(student):
     assert_close(o[-1], v.mean(dim=0), what="the last row of o")
 
 
-@points(1)
+@points(2)
 def test_log_sum_exp_is_that_of_the_scores(student):
     """lse is the logarithm of the sum of exp(score), scores with 1/√d and all: m + ln l."""
     q, k, v = 2 * randn(1, 6, 5), 2 * randn(1, 12, 5), randn(1, 12, 3)
@@ -72,7 +72,7 @@ def test_causal_is_aligned_at_the_bottom_right(student):
     assert_close(o, _means(v, 4), what="o")
 
 
-@points(1)
+@points(1.5)
 def test_rows_that_see_nothing_are_zero(student):
     """Ten queries, six keys, causal: the first four see nothing. o = 0 and lse = -inf there, and no nan anywhere."""
     q, k, v = _equal_scores(10, 6, -3.0)
@@ -81,7 +81,7 @@ def test_rows_that_see_nothing_are_zero(student):
     assert_close(lse[:4], full((4,), -torch.inf), what="lse of rows that see nothing")
 
 
-@points(1.5)
+@points(1)
 def test_large_scores_do_not_overflow(student):
     """In each tile one query has scores up to 1000 and one has scores of -1000 and less: exp(1000) is infinite. The
     largest score comes first: later tiles have smaller ones."""
@@ -110,7 +110,7 @@ def test_hidden_keys_weigh_nothing_whatever_the_scores(student):
     assert_close(o, _means(v, 6), what="o")
 
 
-@points(3)
+@points(2.75)
 def test_the_score_matrix_is_never_there(student):
     """Counted: all numbers that are alive at once, a list of tiles included."""
     q, k, v = randn(128, 2), randn(160, 2), randn(160, 3)

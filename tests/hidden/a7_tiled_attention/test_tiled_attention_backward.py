@@ -4,31 +4,31 @@ import math
 
 import torch
 
-from autograder.suite import assert_close, assert_varies, call_twice, full, points, randn, zeros
+from autograder.suite import assert_close, assert_varies, call_twice, full, points, randn, tensor, zeros
 
 
-@points(1)
+@points(0.5)
 def test_the_gradient_of_v(student):
     """dV = Pᵀ dO, with weights that are already divided: P = exp(S - lse). 6 queries, 8 keys, tiles of 3 and 4."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(call_twice(student.tiled_attention_backward, *given, 3, 4)[2], expected[2], what="dv")
 
 
-@points(1)
+@points(0.5)
 def test_the_gradient_of_k(student):
     """dK = dSᵀ Q / √d, where dS = P ∘ (dP - D), and D is one number a row. Every query tile adds to it."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(student.tiled_attention_backward(*given, 3, 4)[1], expected[1], what="dk")
 
 
-@points(1)
+@points(0.5)
 def test_the_gradient_of_q(student):
     """dQ = dS K / √d. Every key tile adds to it."""
     given, expected = _case((2, 6, 5), (2, 8, 5), (2, 8, 3))
     assert_close(student.tiled_attention_backward(*given, 3, 4)[0], expected[0], what="dq")
 
 
-@points(1)
+@points(1.5)
 def test_ragged_tiles(student):
     """7 queries and 5 keys: tiles that leave a rest, tiles of one row, tiles that are larger than everything."""
     given, expected = _case((7, 3), (5, 3), (5, 2))
@@ -37,7 +37,7 @@ def test_ragged_tiles(student):
     student.tiled_attention_backward(*given, 3, 2, causal=True)  # a mask is as ragged as its tile
 
 
-@points(0.5)
+@points(0.25)
 def test_causal_over_several_tiles(student):
     """All scores are 0, so a query gives each key that it sees the same weight, and those after it none: look at dV."""
     given, expected = _case((8, 3), (8, 3), (8, 2), causal=True, size=0.0)
@@ -45,22 +45,24 @@ def test_causal_over_several_tiles(student):
         assert_close(student.tiled_attention_backward(*given, block_q, block_k, causal=True)[2], expected[2], what="dv")
 
 
-@points(2.5)
+@points(1.5)
 def test_causal_is_aligned_at_the_bottom_right(student):
     """Four queries, nine keys: the first query sees six of them. All scores are 0: look at dV."""
     given, expected = _case((4, 3), (9, 3), (9, 2), causal=True, size=0.0)
     assert_close(student.tiled_attention_backward(*given, 2, 3, causal=True)[2], expected[2], what="dv")
 
 
-@points(1)
+@points(1.5)
 def test_rows_that_see_nothing_contribute_nothing(student):
-    """Eight queries, four keys, causal: the first four see nothing. Their dQ is 0, and nothing is nan."""
-    given, _ = _case((8, 3), (4, 3), (4, 2), causal=True)
+    """Eight queries, four keys, causal: the first four see nothing. Their dQ is 0, and nothing is nan. The other rows
+    see one to four keys."""
+    given, expected = _case((8, 3), (4, 3), (4, 2), causal=True)
     gradients = student.tiled_attention_backward(*given, 4, 2, causal=True)
     assert all(g.any() for g in gradients[1:]), "The last four queries see keys: dk and dv are not all zeros."
     assert_close(gradients[0][:4], zeros(4, 3), what="dq of rows that see nothing")
     for gradient, name in zip(gradients, ("dq", "dk", "dv"), strict=True):
         assert bool(gradient.isfinite().all()), f"There is nan or inf in {name}: look at rows whose lse is -inf."
+    assert_close(gradients[0][4:], expected[0][4:], what="dq of rows that see something")
 
 
 @points(3)
@@ -90,24 +92,34 @@ def test_more_queries_need_no_more_score_tiles(student):
     )
 
 
-@points(0.5)
+@points(0.75)
 def test_large_scores_stay_finite(student):
     """Scores of some ten thousand, above 0 and below, causal: exp(S) alone overflows; exp(S - lse) never does."""
     given, expected = _case((6, 5), (6, 5), (6, 2), causal=True, size=40000)
     _assert_all(student.tiled_attention_backward(*given, 2, 3, causal=True), expected, rtol=1e-5)
 
 
-@points(0.5)
+@points(1.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 gradients for float16 inputs, and scores that are above 65504 before they are scaled. One key: its weight
-    is 1, dV is the sum of dO, dQ and dK are 0."""
-    q, k = (full((n, 64), 33.0).half() for n in (4, 1))
-    v, do = (randn(n, 3).half() for n in (1, 4))
-    lse = full((4,), 33.0 * 33.0 * 8.0).float()
-    dq, dk, dv = student.tiled_attention_backward(q, k, v, v.expand(4, 3), lse, do, 4, 1)
-    assert_close(dv, do.float().sum(dim=0, keepdim=True).half(), atol=4e-3, what="dv")
-    assert_close(dq, zeros(4, 64).half(), atol=2e-2, what="dq")
-    assert_close(dk, zeros(1, 64).half(), atol=2e-2, what="dk")
+    """float16 and bfloat16 in, the same out. Scores before they are scaled, dO · O and sums over queries are above 65504
+    on the way, and lse has more digits than half precision. One key: its weight is 1, dV is the sum of dO, dQ and dK
+    are 0."""
+    for dtype in (torch.float16, torch.bfloat16):
+        q, k, v = (full(shape, value).to(dtype) for shape, value in (((5, 64), 33.5), ((1, 64), 33.0), ((1, 3), 2.0)))
+        do = tensor([[6e4], [64.0], [6e4], [-6e4], [-6e4]]).expand(5, 3).to(dtype)
+        lse = full((5,), 33.5 * 33.0 * 8.0).float()
+        dq, dk, dv = student.tiled_attention_backward(q, k, v, v.expand(5, 3), lse, do, 1, 1)
+        assert_close(dv, full((1, 3), 64.0).to(dtype), rtol=2e-3, what="dv")
+        assert_close(dq, zeros(5, 64).to(dtype), atol=2e-2, what="dq")
+        assert_close(dk, zeros(1, 64).to(dtype), atol=2e-2, what="dk")
+
+
+@points(0.5)
+def test_any_strides(student):
+    """Everything that comes in is a transposed view. All scores are 0: look at dV."""
+    given, expected = _case((2, 6, 5), (2, 4, 5), (2, 4, 3), size=0.0)
+    views = [t.mT.contiguous().mT if t.dim() == 3 else t for t in given]
+    assert_close(call_twice(student.tiled_attention_backward, *views, 6, 4)[2], expected[2], what="dv")
 
 
 def _case(shape_q, shape_k, shape_v, causal=False, size=1.0):

@@ -235,6 +235,37 @@ def by_functions_of_torch(ids, params, config, cache=None):
 
 
 @alternate("language_model")
+def looks_up_by_a_product(ids, params, config, cache=None):
+    past = getattr(cache, "length", 0)
+    batch, n = ids.shape
+    if past + n > config.context_length:
+        raise ValueError(f"{past} + {n} tokens in a context of {config.context_length}")
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= config.vocab_size:
+        raise ValueError(f"id {low if low < 0 else high} in a vocabulary of {config.vocab_size}")
+    embed, heads = params["embed"], config.num_heads
+    tokens = torch.nn.functional.one_hot(ids, config.vocab_size).to(embed.dtype)
+    x = torch.einsum("bnv,vd->bnd", tokens, embed) + params["positions"][past:][:n]
+    for layer, p in enumerate(params["blocks"]):
+        h = layer_norm(x, p["ln1_gamma"], p["ln1_beta"])
+        q, k, v = (
+            (torch.einsum("bnd,de->bne", h, p[f"w_{c}"]) + p[f"b_{c}"]).reshape(batch, n, heads, -1).permute(0, 2, 1, 3)
+            for c in "qkv"
+        )
+        if cache is not None:
+            k, v = cache.append(layer, k, v)
+        scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(q.shape[-1])
+        later = torch.arange(k.shape[2])[None, :] > torch.arange(past, past + n)[:, None]
+        weights = torch.softmax(scores.masked_fill(later, float("-inf")).double(), dim=-1).to(v.dtype)
+        mixed = torch.einsum("bhqk,bhkd->bqhd", weights, v).reshape(batch, n, -1)
+        x = x + mixed @ p["w_o"] + p["b_o"]
+        x = x + gelu(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+    if cache is not None:
+        cache.advance(n)
+    return torch.einsum("bnd,vd->bnv", layer_norm(x, params["lnf_gamma"], params["lnf_beta"]), embed)
+
+
+@alternate("language_model")
 def with_fused_projections(ids, params, config, cache=None):
     begin = getattr(cache, "length", 0)
     end = begin + ids.shape[1]
@@ -545,7 +576,7 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
     if num_new < 0 or not n:
         raise ValueError(f"{n} tokens of prompt, {num_new} new")
     if n - 1 + num_new > config.context_length:
-        raise ValueError(f"{n - 1 + num_new} tokens, context {config.context_length}")
+        raise ValueError(f"{n} tokens and {num_new} new ones do not fit into {config.context_length}")
     ids = torch.cat([prompt, prompt.new_zeros(len(prompt), num_new)], dim=1)
     dice, cache = torch.Generator().manual_seed(seed), KVCache(len(params["blocks"]))
     for place in range(n, n + num_new):

@@ -157,6 +157,47 @@ def takes_a_negative_number(): ...
 def leaves_the_refused_number_out(): ...
 
 
+@mistake(
+    "train_byte_bpe",
+    hint="Pairs are joined from left to right: three a in a row are a pair and an a.",
+    replace=(
+        "join_pair(ids, best, 256 + len(merges))",
+        "join_pair(ids[::-1], best[::-1], 256 + len(merges))[::-1]",
+    ),
+)
+def joins_words_from_the_right(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="Byte 0 is a byte like all others, and not a place that nothing stands in.",
+    replace=("for pair in pairwise(ids):", "for pair in filter(all, pairwise(ids)):"),
+)
+def takes_byte_0_for_nothing(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="An empty text has no words, and no longest word: nothing is learned from it.",
+    replace=(
+        "merges = []",
+        """
+        merges = []
+        longest = max(map(len, words))
+        """,
+    ),
+)
+def fails_on_an_empty_text(): ...
+
+
+@mistake(
+    "train_byte_bpe",
+    hint="No merges can be asked for: 0 is not negative.",
+    replace=("if num_merges < 0:", "if num_merges <= 0:"),
+)
+def refuses_to_learn_nothing(): ...
+
+
 # ── bpe_encode ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -801,6 +842,33 @@ def takes_any_id(): ...
 
 @mistake(
     "language_model",
+    hint="Every row of the batch can have an id that is outside the vocabulary.",
+    replace=("check_ids(ids, config.vocab_size)", "check_ids(ids[:1], config.vocab_size)"),
+)
+def checks_the_first_row_of_ids(): ...
+
+
+@mistake(
+    "language_model",
+    hint="Refuse before you begin: here a wrong id has been stored in the cache already.",
+    replace=[
+        ("check_ids(ids, config.vocab_size)", "given, ids = ids, ids.clamp(0, config.vocab_size - 1)"),
+        ("return layer_norm(x, params", "check_ids(given, config.vocab_size)\nreturn layer_norm(x, params"),
+    ],
+)
+def checks_ids_at_the_end(): ...
+
+
+@mistake(
+    "language_model",
+    hint="append takes the keys and then the values, and returns them in this order. Yours are exchanged at both ends.",
+    replace=("k, v = cache.append(layer, k, v)", "v, k = cache.append(layer, v, k)"),
+)
+def exchanges_keys_and_values_at_the_cache(): ...
+
+
+@mistake(
+    "language_model",
     hint="The dtype of the weights should come out.",
     replace=(
         'return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].T',
@@ -1241,8 +1309,8 @@ def takes_any_bound(): ...
 
 @mistake(
     "clip_gradients",
-    hint="Dividing by norm + 0.01 makes the gradients a little too small.",
-    replace=("max_norm / norm)", "max_norm / (norm + 0.01))"),
+    hint="c / n, and nothing added to n: small gradients would come out below the bound.",
+    replace=("max_norm / norm)", "max_norm / (norm + 1e-6))"),
 )
 def leaves_a_bit_of_slack(): ...
 
@@ -2233,6 +2301,63 @@ def takes_any_shape(): ...
 
 @mistake(
     "from_gpt2",
+    hint="The vectors of a file, gamma, beta and biases, have a size to be checked as well as the matrices.",
+    replace=(
+        "if tensor is None or tensor.shape != shape:",
+        "if tensor is None or (len(shape) == 2 and tensor.shape != shape):",
+    ),
+)
+def checks_the_shapes_of_matrices_only(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="Which tensor is missing? Its name should stand in the message.",
+    replace=('f"{prefix + name} {found}; it should be {list(shape)}"', 'f"a tensor {found}; it should be {list(shape)}"'),
+)
+def leaves_the_name_out(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="A file with fewer blocks than the config says should be refused: it is another model.",
+    replace=(
+        "for layer in range(config.num_layers)]",
+        'for layer in range(config.num_layers) if f"{prefix}h.{layer}.ln_1.weight" in state_dict]',
+    ),
+)
+def takes_a_file_with_fewer_blocks(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="h.10 comes before h.2 where names are sorted as text: the blocks go by their numbers.",
+    replace=("for layer in range(config.num_layers)]", "for layer in sorted(map(str, range(config.num_layers)))]"),
+)
+def sorts_blocks_as_text(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="A file that goes on with a norm of another block is of another model, without its attention, too.",
+    replace=(
+        'if any(name.startswith(f"{prefix}h.{config.num_layers}.") for name in state_dict):',
+        'if f"{prefix}h.{config.num_layers}.attn.c_attn.weight" in state_dict:',
+    ),
+)
+def looks_for_the_attention_of_one_block_more(): ...
+
+
+@mistake(
+    "from_gpt2",
+    hint="A head that is nearly the embedding is not the embedding, and one of another shape is a ValueError, too.",
+    replace=("if not torch.equal(", "if not torch.allclose("),
+)
+def takes_a_head_that_is_close(): ...
+
+
+@mistake(
+    "from_gpt2",
     hint="A missing name should be a ValueError that names it, not Python's KeyError.",
     replace=("tensor = state_dict.get(prefix + name)", "tensor = state_dict[prefix + name]"),
 )
@@ -2362,6 +2487,14 @@ def shares_too_little(): ...
     replace=("first = int(bpe_decode(torch.tensor([merged]), merges)[0])", "first = 108"),
 )
 def knows_one_vocabulary(): ...
+
+
+@mistake(
+    "misleading_token",
+    hint="The likeliest token is always the same byte in yours. What if the merges begin with that byte?",
+    replace=("(first + 1) % 256", "122"),
+)
+def gives_the_rest_to_one_byte(): ...
 
 
 @mistake(

@@ -40,7 +40,7 @@ def _torchs(tensors, history, **settings):
     return [t.detach() for t in own]
 
 
-@points(1)
+@points(0.75)
 def test_the_first_step_has_the_size_of_the_rate(student):
     """Gradients of 1000, -0.001 and 2: each parameter moves by 0.1 against the sign of its gradient."""
     settings = {"eps": 0.0, "weight_decay": 0.0}
@@ -48,7 +48,7 @@ def test_the_first_step_has_the_size_of_the_rate(student):
     assert_close(stepped[0], tensor([0.9, 2.1, 2.9]))
 
 
-@points(1.5)
+@points(1.25)
 def test_five_steps_are_those_of_torch(student):
     """A transposed matrix, a vector and three axes, with gradients of all sizes, against torch's own AdamW."""
     tensors = [randn(4, 3).T, randn(4), randn(2, 1, 2)]
@@ -84,7 +84,7 @@ def test_only_tensors_with_two_axes_or_more_decay(student):
         assert_close(own, factor * old, what=f"the parameter of shape {list(old.shape)}")
 
 
-@points(1.5)
+@points(1.25)
 def test_the_state_holds_the_step_and_both_averages(student):
     """After one step m is 0.1 g and v is 0.05 g², after another without gradient 0.09 g and 0.0475 g²."""
     g = randn(2, 3)
@@ -125,7 +125,7 @@ def test_the_defaults_are_those_of_the_signature(student):
         assert_close(own, other)
 
 
-@points(0.5)
+@points(1)
 def test_nothing_that_came_in_is_changed(student):
     """The second step is made twice from the same state: the same parameters come out."""
     tensors, gradients = [randn(2, 2), randn(3)], [randn(2, 2), randn(3)]
@@ -138,7 +138,7 @@ def test_nothing_that_came_in_is_changed(student):
         assert 1e-3 < moved < 1.0, f"A parameter moves by {moved:.3g} in the second step."
 
 
-@points(0.5)
+@points(0.75)
 def test_lists_of_different_lengths_are_refused(student):
     """Five tensors and seven gradients, or seven and five: ValueError with both numbers."""
     stepped, _ = _step(student, [tensor([1.0])], [tensor([0.0])], None, 0.1, weight_decay=0.0)

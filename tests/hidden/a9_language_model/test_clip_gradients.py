@@ -57,12 +57,15 @@ def test_the_norm_is_the_one_before(student):
 
 @points(0.5)
 def test_gradients_of_zero_stay_zero(student):
-    """0 / 0 is not a number. And what came in is not changed."""
+    """0 / 0 is not a number, and nothing has to be added to the norm for that: gradients of a millionth are cut to any
+    bound. And what came in is not changed."""
     clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [zeros(3), zeros(2, 2)], 1.0)
     assert_close(norm, 0.0)
     assert_close(clipped[1], zeros(2, 2))
     clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [tensor([6e4, 8e4])], 1e4)
     assert_close(clipped[0], tensor([6e3, 8e3]))
+    clipped, _ = _clip(student.clip_gradients, [tensor([3e-6, 4e-6])], 1e-6)
+    assert_close(clipped[0], tensor([6e-7, 8e-7]), atol=1e-12)
 
 
 @points(0.5)

@@ -40,7 +40,7 @@ def _block(params, n, *names):
     return [block[name] for name in names]
 
 
-@points(1)
+@points(0.75)
 def test_the_ends_of_the_model(student):
     """wte is the embedding, wpe the positions, ln_f the last norm. There is no head besides."""
     file, sizes = _file(), _sizes()
@@ -54,7 +54,7 @@ def test_the_ends_of_the_model(student):
         assert_close(params[mine], file[name], what=mine)
 
 
-@points(1.5)
+@points(1.25)
 def test_the_fused_columns_are_queries_then_keys_then_values(student):
     """Columns 0 to 3, 4 to 7 and 8 to 11 of twelve, in every block."""
     file, sizes = _file(), _sizes()
@@ -65,7 +65,7 @@ def test_the_fused_columns_are_queries_then_keys_then_values(student):
             assert_close(w, fused[:, place * D : (place + 1) * D], same_dtype=False, what=f"w_{name} of block {n}")
 
 
-@points(1)
+@points(0.75)
 def test_the_fused_biases_are_cut_like_the_columns(student):
     """Numbers 0 to 3, 4 to 7 and 8 to 11 of twelve."""
     file, sizes = _file(), _sizes()
@@ -74,6 +74,16 @@ def test_the_fused_biases_are_cut_like_the_columns(student):
         fused = file[f"h.{n}.attn.c_attn.bias"]
         for place, (name, b) in enumerate(zip("qkv", _block(params, n, "b_q", "b_k", "b_v"), strict=True)):
             assert_close(b, fused[place * D : (place + 1) * D], same_dtype=False, what=f"b_{name} of block {n}")
+
+
+@points(0.75)
+def test_blocks_are_in_the_order_of_their_numbers(student):
+    """Twelve blocks, as in GPT-2: block 10 comes after block 9, and not after block 1."""
+    file, sizes = _file(12), _sizes(12)
+    params = _params(student, file, sizes)
+    for n in range(12):
+        b = _block(params, n, "b2")[0]
+        assert_close(b, file[f"h.{n}.mlp.c_proj.bias"], same_dtype=False, what=f"b2 of block {n}")
 
 
 @points(1)
@@ -104,7 +114,7 @@ def test_the_norms_and_the_mlp_of_each_block(student):
             assert_close(its, file[f"h.{n}.{theirs}"], same_dtype=False, what=f"{mine} of block {n}")
 
 
-@points(1)
+@points(0.75)
 def test_names_may_begin_with_transformer(student, reference):
     """The same file with "transformer." in front of all names but that of the head."""
     file, sizes = _file(prefix="transformer."), _sizes()
@@ -114,7 +124,7 @@ def test_names_may_begin_with_transformer(student, reference):
     assert_close(_block(params, 1, "w_v")[0], expected["blocks"][1]["w_v"], same_dtype=False, what="w_v of block 1")
 
 
-@points(1)
+@points(0.75)
 def test_the_model_computes_the_same_with_what_came_out(student, reference):
     """float32, two blocks, in the answer key's language_model. Masks in the file, and other entries, mean nothing."""
     file, sizes = {name: tensor.float() for name, tensor in _file().items()}, _sizes()
@@ -131,33 +141,41 @@ def test_the_model_computes_the_same_with_what_came_out(student, reference):
     assert_close(logits, expected, atol=1e-4, rtol=1e-4, what="the logits with the params")
 
 
-@points(1)
+@points(1.25)
 def test_a_missing_tensor_and_a_wrong_shape_are_refused(student):
-    """Without the bias of the last norm, with a vocabulary of 8 for a table of 7, and a square matrix 4 by 6."""
+    """Without the bias of the last norm, or a block; with a vocabulary of 8 for a table of 7, a square matrix 4 by 6,
+    and a bias of 8 instead of 6."""
     file = _file()
     _params(student, file, _sizes())
     for gone in ("ln_f.bias", "h.1.attn.c_proj.bias", "wpe.weight"):
-        assert_refused(student.from_gpt2, {name: t for name, t in file.items() if name != gone}, _sizes())
+        assert_refused(student.from_gpt2, {name: t for name, t in file.items() if name != gone}, _sizes(), naming=gone)
+    assert_refused(student.from_gpt2, file, _sizes(3))
+    for name, size in (("ln_f.weight", 5), ("h.1.mlp.c_fc.bias", 8)):
+        assert_refused(student.from_gpt2, file | {name: randn(size)}, _sizes(), sizes=(size,))
     assert_refused(student.from_gpt2, file, _sizes(vocab_size=8), sizes=(7, 4))
     assert_refused(student.from_gpt2, file | {"h.0.attn.c_proj.weight": randn(D, F)}, _sizes(), sizes=(4, 6))
     assert_refused(student.from_gpt2, file | {"h.1.attn.c_attn.weight": randn(3 * D, D)}, _sizes(), sizes=(12, 4))
 
 
-@points(0.5)
+@points(0.75)
 def test_a_file_with_more_blocks_is_refused(student):
-    """Three blocks for a config of two: the first two alone would be another model."""
+    """Three blocks for a config of two: the first two alone would be another model. And the first tensor of a block 2,
+    as in the notebook."""
     _params(student, _file(3), _sizes(3))
+    assert_refused(student.from_gpt2, _file(2) | {"h.2.ln_1.weight": randn(D)}, _sizes(2), sizes=(2,))
     assert_refused(student.from_gpt2, _file(3), _sizes(2), sizes=(2,))
     assert_refused(student.from_gpt2, _file(3, "transformer."), _sizes(2), sizes=(2,))
 
 
 @points(1)
 def test_a_head_of_its_own_is_refused(student):
-    """lm_head.weight that is not wte.weight, with and without the prefix; one that is equal is fine."""
+    """lm_head.weight that is not wte.weight: in one number, by very little, in the order of its rows, or in its shape;
+    with and without the prefix. One that is equal is fine."""
     for prefix in ("", "transformer."):
         file = _file(prefix=prefix)
         head = file[f"{prefix}wte.weight"].clone()
         _params(student, file | {"lm_head.weight": head}, _sizes())
         other = head.clone()
         other[3, 1] += 1.0
-        assert_refused(student.from_gpt2, file | {"lm_head.weight": other}, _sizes())
+        for own in (other, head * (1 + 1e-6), head.flip(0), torch.cat([head, head[:1]])):
+            assert_refused(student.from_gpt2, file | {"lm_head.weight": own}, _sizes())
