@@ -31,7 +31,7 @@ def norm_token_by_token(x, gamma, beta, eps=1e-5):
     d = x.shape[-1]
     rows = []
     for token in x.reshape(-1, d):
-        token = token.float() if token.dtype == torch.float16 else token
+        token = token.float() if token.dtype in (torch.float16, torch.bfloat16) else token
         mean = token.sum() / d
         deviation = token - mean
         rows.append((deviation * ((deviation @ deviation) / d + eps) ** -0.5 * gamma + beta).to(x.dtype))

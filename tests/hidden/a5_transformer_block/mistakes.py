@@ -173,6 +173,14 @@ def statistics_in_half_precision(x, gamma, beta, eps=1e-5):
     return _centre(x) / torch.sqrt(_variance(x) + eps) * gamma + beta
 
 
+@mistake(
+    "layer_norm",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def normalizes_bfloat16_as_it_is(): ...
+
+
 @mistake("layer_norm", hint="float16 goes in, float32 comes out. The result has the dtype of x.")
 def returns_float32_for_half(x, gamma, beta, eps=1e-5):
     _check_norm(x, gamma, beta)
@@ -382,6 +390,14 @@ def backward_in_half_precision(dy, x, gamma, eps=1e-5):
     s = 1 / torch.sqrt(_variance(x) + eps)
     xhat = _centre(x) * s
     return _dx(dy, xhat, s, gamma), _over_tokens(dy * xhat), _over_tokens(dy)
+
+
+@mistake(
+    "layer_norm_backward",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def backward_in_bfloat16(): ...
 
 
 @mistake("layer_norm_backward", hint="float16 goes in, float32 comes out: the gradients have the dtype of x.")
@@ -816,6 +832,14 @@ def statistics_in_the_dtype_of_the_batch(): ...
     keeps=0.5,
 )
 def batch_norm_in_half_precision(): ...
+
+
+@mistake(
+    "batch_norm",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def batch_norm_in_bfloat16(): ...
 
 
 @mistake(

@@ -13,6 +13,7 @@ from autograder.suite import (
     assert_same_gradients,
     call_twice,
     forbid,
+    full,
     ones,
     points,
     rand,
@@ -139,7 +140,7 @@ def test_gradients_flow_through_the_statistics_of_the_batch(student, reference):
 @points(1)
 def test_half_precision_is_normalized_in_float32(student, reference):
     """float16, features of 400: their squares are infinite there. y is float16, the statistics stay float32; so they do
-    with float64."""
+    with float64. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds."""
     x, gamma, beta = (400 * randn(9, 4)).half(), (1 + randn(4) / 3).half(), randn(4).half()
     answer = _three(student.batch_norm(x, gamma, beta, zeros(4).float(), ones(4).float(), True))
     expected = reference.batch_norm(x.double(), gamma.double(), beta.double(), zeros(4), ones(4), True)
@@ -150,6 +151,11 @@ def test_half_precision_is_normalized_in_float32(student, reference):
     for statistics in (answer[1:], wide[1:]):
         for name, a, e in zip(("new_mean", "new_var"), statistics, expected[1:], strict=True):
             assert_close(a, e.float(), rtol=1e-4, what=name)
+    x, one, nothing = tensor([[300.0], [302.0], [304.0], [312.0]]).bfloat16(), ones(1).float(), zeros(1).float()
+    y, new_mean, _ = _three(student.batch_norm(x, one.bfloat16(), nothing.bfloat16(), nothing, one, True))
+    centred = x.double() - 304.5
+    assert_close(y, (centred / centred.pow(2).mean().sqrt()).bfloat16(), rtol=0.02, what="y")
+    assert_close(new_mean, full((1,), 30.45).float(), what="new_mean")
 
 
 @points(0.5)

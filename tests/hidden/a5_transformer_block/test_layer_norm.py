@@ -93,10 +93,14 @@ def test_a_large_offset_does_not_spoil_the_variance(student, reference):
 
 @points(0.5)
 def test_half_precision_is_normalized_in_float32(student, reference):
-    """float16 with features of 300 and more: their squares are infinite in float16. float16 comes out."""
+    """float16 with features of 300 and more: their squares are infinite in float16. float16 comes out. And bfloat16:
+    the mean of 300, 302, 304 and 312 has more digits than it holds."""
     x, gamma, beta = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half(), randn(6).half()
     expected = reference.layer_norm(x.double(), gamma.double(), beta.double()).half()
     assert_close(student.layer_norm(x, gamma, beta), expected, atol=6e-3, rtol=2e-3)
+    x, one, nothing = (tensor(row).bfloat16() for row in ([300.0, 302.0, 304.0, 312.0], [1.0] * 4, [0.0] * 4))
+    expected = reference.layer_norm(x.double(), one.double(), nothing.double()).bfloat16()
+    assert_close(student.layer_norm(x, one, nothing), expected, rtol=0.02)
 
 
 @points(1)

@@ -111,13 +111,19 @@ def test_as_many_tokens_as_features_and_a_transposed_input(student):
 
 @points(1)
 def test_half_precision_is_summed_in_float32(student):
-    """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens. float16 comes out."""
+    """float16: features of 400, whose squares are infinite there, and a sum over 300 tokens. float16 comes out.
+    And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds."""
     dy, x, gamma = (0.1 * randn(300, 6) + 0.05).half(), (400 * randn(300, 6)).half(), (1 + randn(6) / 5).half()
     expected = [t.half() for t in _autograd(dy, x, gamma)]
     for name, a, e in zip(
         ("dx", "dgamma", "dbeta"), _three(student.layer_norm_backward(dy, x, gamma)), expected, strict=True
     ):
         assert_close(a, e, atol=4e-3, rtol=2e-3, what=name)
+    dy, x, gamma = (
+        tensor(row).bfloat16() for row in ([[1.0, -2.0, 0.5, 3.0]], [[300.0, 302.0, 304.0, 312.0]], [1.0] * 4)
+    )
+    _, dgamma, _ = _three(student.layer_norm_backward(dy, x, gamma))
+    assert_close(dgamma, _autograd(dy, x, gamma)[1].bfloat16(), rtol=0.02, what="dgamma")
 
 
 @points(0.5)

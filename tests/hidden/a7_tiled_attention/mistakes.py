@@ -108,6 +108,14 @@ def statistics_in_half_precision(): ...
 
 @mistake(
     "online_softmax_stats",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def statistics_in_bfloat16(): ...
+
+
+@mistake(
+    "online_softmax_stats",
     hint="float16 counts no further than 2048: turn each block into float32 before its exponentials are summed.",
     replace=[
         ("dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32", "dtype = x.dtype"),
@@ -581,6 +589,14 @@ def computes_in_half_precision(): ...
 
 @mistake(
     "tiled_attention",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def computes_in_bfloat16(): ...
+
+
+@mistake(
+    "tiled_attention",
     hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 until it is divided.",
     replace=(
         "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
@@ -818,7 +834,10 @@ def gradients_in_float32(): ...
     hint="With more queries than keys N_k - N_q is negative, and stays in the mask: the last query sees the last key.",
     replace=[
         ("rows + (n_k - n_q)", "rows + max(n_k - n_q, 0)"),
-        ("p = torch.exp(s - lse_tile)", 'p = torch.exp(s - lse_tile) * (lse[..., i : i + block_q, None] > float("-inf"))'),
+        (
+            "p = torch.exp(s - lse_tile)",
+            'p = torch.exp(s - lse_tile) * (lse[..., i : i + block_q, None] > float("-inf"))',
+        ),
     ],
 )
 def sees_too_much_where_queries_are_more(): ...
@@ -872,8 +891,11 @@ def bfloat16_is_not_widened(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="The lse is float32 for a reason: rounded to half precision it is off by whole numbers, and so is exp(S - lse).",
-    replace=("lse[..., i : i + block_q].unsqueeze(-1)", "lse[..., i : i + block_q].to(q.dtype).to(dtype).unsqueeze(-1)"),
+    hint="The lse is float32 for a reason: rounded to half precision it is off by whole numbers.",
+    replace=(
+        "lse[..., i : i + block_q].unsqueeze(-1)",
+        "lse[..., i : i + block_q].to(q.dtype).to(dtype).unsqueeze(-1)",
+    ),
 )
 def lse_is_rounded(): ...
 

@@ -73,13 +73,15 @@ def test_blocks_of_minus_infinity_change_nothing(student):
 
 @points(0.5)
 def test_half_precision_has_float32_statistics(student):
-    """3003 equal float16 elements: float16 counts no further than 2048, and has no 3003. float32 stays float32."""
+    """3003 equal elements: float16 counts no further than 2048, bfloat16 no further than 256, and neither has a 3003.
+    float32 stays float32."""
     m, total = student.online_softmax_stats(full((2, 8), 1.5, dtype=torch.float32), 4)
     assert_close(m, full((2,), 1.5, dtype=torch.float32), what="m")
     assert_close(total, full((2,), 8.0, dtype=torch.float32), what="l")
-    m, total = student.online_softmax_stats(full((2, 3003), 1.5, dtype=torch.float16), 429)
-    assert_close(m, full((2,), 1.5, dtype=torch.float32), what="m")
-    assert_close(total, full((2,), 3003.0, dtype=torch.float32), what="l")
+    for dtype in (torch.float16, torch.bfloat16):
+        m, total = student.online_softmax_stats(full((2, 3003), 1.5, dtype=dtype), 429)
+        assert_close(m, full((2,), 1.5, dtype=torch.float32), what="m")
+        assert_close(total, full((2,), 3003.0, dtype=torch.float32), what="l")
 
 
 @points(2)

@@ -150,11 +150,14 @@ def test_half_precision_stays_half_precision(student):
 
 @points(0.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 ends at 65504. Scores are larger before they are scaled, and so are sums of exp(score - m) v."""
+    """float16 ends at 65504. Scores are larger before they are scaled, and so are sums of exp(score - m) v. bfloat16
+    does not end there, and has two or three digits: the lse has more."""
     q, k = (full((n, 100), 27.0).half() for n in (4, 48))
     v = (2000 + 10 * randn(48, 3)).half()
     o, _ = student.tiled_attention(q, k, v, 4, 12)
     assert_close(o, v.double().mean(dim=0).expand(4, 3).half(), rtol=2e-3, what="o")
+    _, lse = student.tiled_attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), 4, 12)
+    assert_close(lse, full((4,), 7290 + math.log(48)).float(), rtol=1e-5, what="lse")
 
 
 @points(0.5)

@@ -101,9 +101,8 @@ def test_large_scores_stay_finite(student):
 
 @points(1.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 and bfloat16 in, the same out. Scores before they are scaled, dO · O and sums over queries are above 65504
-    on the way, and lse has more digits than half precision. One key: its weight is 1, dV is the sum of dO, dQ and dK
-    are 0."""
+    """float16 and bfloat16 in, the same out. On the way scores, dO · O and sums over queries are above 65504, and lse
+    has more digits than half precision. One key: its weight is 1, dV is the sum of dO, dQ and dK are 0."""
     for dtype in (torch.float16, torch.bfloat16):
         q, k, v = (full(shape, value).to(dtype) for shape, value in (((5, 64), 33.5), ((1, 64), 33.0), ((1, 3), 2.0)))
         do = tensor([[6e4], [64.0], [6e4], [-6e4], [-6e4]]).expand(5, 3).to(dtype)

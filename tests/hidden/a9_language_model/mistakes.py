@@ -553,6 +553,14 @@ def multiplies_the_root_with_x_alone(): ...
 def computes_in_half_precision(): ...
 
 
+@mistake(
+    "gelu",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+)
+def computes_in_bfloat16(): ...
+
+
 @mistake("gelu", hint="What came in half precision should come out in half precision.", replace=(".to(x.dtype)", ""))
 def activates_into_float32(): ...
 
@@ -1281,6 +1289,17 @@ def changes_the_gradients(): ...
     replace=("g if g.dtype == torch.float64 else g.float() for g in gradients", "g for g in gradients"),
 )
 def squares_in_half_precision(): ...
+
+
+@mistake(
+    "clip_gradients",
+    hint="bfloat16 is half precision as well: widen it to float32.",
+    replace=(
+        "g if g.dtype == torch.float64 else g.float()",
+        "g if g.dtype in (torch.float64, torch.bfloat16) else g.float()",
+    ),
+)
+def squares_in_bfloat16(): ...
 
 
 @mistake(
@@ -2313,7 +2332,10 @@ def checks_the_shapes_of_matrices_only(): ...
 @mistake(
     "from_gpt2",
     hint="Which tensor is missing? Its name should stand in the message.",
-    replace=('f"{prefix + name} {found}; it should be {list(shape)}"', 'f"a tensor {found}; it should be {list(shape)}"'),
+    replace=(
+        'f"{prefix + name} {found}; it should be {list(shape)}"',
+        'f"a tensor {found}; it should be {list(shape)}"',
+    ),
 )
 def leaves_the_name_out(): ...
 

@@ -70,13 +70,15 @@ def test_gradients_of_zero_stay_zero(student):
 
 @points(0.5)
 def test_half_precision_is_summed_in_float32(student):
-    """Squares of 300 are infinite in float16. The dtypes that came in come out."""
+    """Squares of 300 are infinite in float16, those of 302 inexact in bfloat16. The dtypes that came in come out."""
     gradients = [torch.full((4,), 300.0, dtype=torch.float16), torch.full((5,), 100.0)]
     clipped, norm = _clip(student.clip_gradients, gradients, 1.0)
     expected = math.sqrt(4 * 300**2 + 5 * 100**2)
     assert_close(norm, expected, rtol=1e-4)
     assert_close(clipped[0], torch.full((4,), 300 / expected).half(), atol=1e-3)
     assert_close(clipped[1], torch.full((5,), 100 / expected), atol=1e-4)
+    _, norm = _clip(student.clip_gradients, [torch.full((4,), 302.0, dtype=torch.bfloat16)], 1.0)
+    assert_close(norm, 604.0, rtol=1e-5)
 
 
 @points(0.5)
