@@ -43,9 +43,9 @@ def test_pairs_do_not_reach_across_words(student):
 @points(0.5)
 def test_every_position_counts(student):
     """In "aaa" stands a·a twice, and x·y stands in two words: equally often, and 97 is the smaller id. Joined from the
-    left, "aaab" has an a·b then, and no a·256."""
+    left, each "aaab" has an a·b then, like "ab", and no a·256."""
     assert_equal(student.train_byte_bpe(_bytes("xy\naaa\nxy"), 1), [(97, 97)])
-    assert_equal(student.train_byte_bpe(_bytes("aaab"), 2), [(97, 97), (97, 98)])
+    assert_equal(student.train_byte_bpe(_bytes("aaab\naaab\nab"), 2), [(97, 97), (97, 98)])
 
 
 @points(0.75)
