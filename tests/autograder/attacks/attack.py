@@ -75,7 +75,7 @@ def in_a_cell(name: str, source: str, **more: Any) -> Attack:
 
 
 _READ = """\
-def softmax(z, dim=-1):
+def total(numbers):
     import re
     seen = set()
 
@@ -95,8 +95,9 @@ def softmax(z, dim=-1):
 
 
 def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attack:
-    """Looks for canaries with `look(text)` and `attempt(function)`, and tells what it saw in its error."""
-    return in_softmax(name, _READ % _indented(body), steals=steals, **more)
+    """Looks for canaries with `look(text)` and `attempt(function)`, and tells what it saw in its error. It does so in a
+    function that no other question builds on: each is called twice, and not once more with stand-ins."""
+    return Attack(name, {"total": _READ % _indented(body)}, loses=1.0, steals=steals, **more)
 
 
 def _indented(body: str) -> str:

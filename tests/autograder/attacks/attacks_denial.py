@@ -40,7 +40,7 @@ ATTACKS = [
     in_a_cell("gigabytes_to_stderr", "import os\nfor _ in range(2000):\n    os.write(2, b'x' * 10**6)"),
     in_a_cell("prints_without_end", "for i in range(10**5):\n    print('x' * 100)"),
     in_a_cell("descriptors_without_end", "import os\nwhile True:\n    os.dup(0)", may_lose=True),
-    in_a_cell("recursion_without_end", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()"),
+    in_a_cell("recursion_without_end", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", slow=True),
     in_a_cell("segmentation_fault", "import ctypes\nctypes.string_at(0)"),
     in_a_cell("parser_that_falls", "eval('(' * 10**5 + ')' * 10**5)"),
     _quietly("kill_the_parent", "os.kill(os.getppid(), 9)\nos.kill(0, 9)\nos.killpg(0, 9)"),
