@@ -56,14 +56,14 @@ def test_without_unembed_the_embedding_is_read_backwards(student, reference):
 def test_no_position_sees_a_later_token(student, reference):
     """The text is cut after 1, 2, 3, … tokens: what was said before the cut must not change."""
     params, settings = _model(reference, layers=1)
-    ids = randint(0, 11, (2, 5))
+    ids = randint(0, 11, (2, 4))
     whole = student.decoder_lm(ids, params, settings)
     assert isinstance(whole, torch.Tensor), "The answer should be a tensor."
     assert whole.dim() == 3, "decoder_lm should return [B, N, V]."
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
-    for n in range(1, 5):
+    for n in range(1, 4):
         part = student.decoder_lm(ids[:, :n], params, settings)
-        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 5 places")
+        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 4 places")
 
 
 @points(1)
@@ -140,8 +140,8 @@ def test_operations_do_not_grow_with_the_tokens(student, reference):
     params, settings = _model(reference, layers=1)
     costs = []
     for ids in (randint(0, 11, (2, 3)), randint(0, 11, (5, 9))):
-        logits = student.decoder_lm(ids, params, settings)
+        logits, cost = student.counted("decoder_lm", ids, params, settings)
         assert logits.shape == (*ids.shape, 11), "decoder_lm returns [B, N, V]."
         assert_varies(logits, above=1e-3, what="the logits")
-        costs.append(student.cost("decoder_lm", ids, params, settings).operations)
+        costs.append(cost.operations)
     assert 0 < costs[1] <= costs[0] + 3, f"{costs[0]} operations for 3 tokens and {costs[1]} for 9: is there a loop?"

@@ -89,8 +89,8 @@ def test_greedy_texts_of_a_whole_model(student, reference):
     """Two blocks: each new token depends on the whole text so far."""
     params, settings = _random(reference)
     prompt = randint(0, 13, (3, 4))
-    expected = reference.generate(params, prompt, 7, settings, temperature=0.0)
-    assert_close(student.generate(params, prompt, 7, settings, temperature=0.0), expected)
+    expected = reference.generate(params, prompt, 5, settings, temperature=0.0)
+    assert_close(student.generate(params, prompt, 5, settings, temperature=0.0), expected)
 
 
 @points(1)
@@ -104,10 +104,10 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
     text = student.generate(params, tensor([[1, 1, 1]]), 5, settings, temperature=0.0)
     assert_close(text, tensor([[1, 1, 1, 5, 6, 0, 0, 0]]))
     params, settings = _random(reference, context=5)
-    for n in (3, 7):
+    for n, num_new in ((3, 4), (7, 2)):
         prompt = randint(0, 13, (2, n))
-        expected = reference.generate(params, prompt, 6, settings, temperature=0.0)
-        assert_close(student.generate(params, prompt, 6, settings, temperature=0.0), expected)
+        expected = reference.generate(params, prompt, num_new, settings, temperature=0.0)
+        assert_close(student.generate(params, prompt, num_new, settings, temperature=0.0), expected)
 
 
 @points(1)
