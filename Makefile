@@ -4,8 +4,8 @@ PYTHON ?= python3
 ASSIGNMENT ?= a2_attention
 VENV := .venv
 AUTOGRADER := $(VENV)/bin/autograder
-# Each folder of tests in a process of its own, as many at once as there are cores. Not threads, nor a library that has
-# some: tests fork graders, and a fork of a process with threads can hang.
+# Each folder of tests in a process of its own, and one more at once than there are cores, since many tests wait for a
+# limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
 .PHONY: grade test $(TESTS) check build build-check verify lint venv clean help
@@ -21,7 +21,7 @@ grade: $(VENV)/ready   ## grade what lies in submitted/ (a demo class where it i
 	$(AUTOGRADER) report $(ASSIGNMENT)
 
 test: $(VENV)/ready    ## run the kit's own tests
-	@$(MAKE) --no-print-directory --jobs=$(shell nproc) --keep-going --output-sync $(TESTS)
+	@$(MAKE) --no-print-directory --jobs=$(shell expr $$(nproc) + 1) --keep-going --output-sync $(TESTS)
 
 $(filter %/,$(TESTS)):
 	$(VENV)/bin/python -m pytest $@
@@ -54,7 +54,7 @@ $(VENV)/ready: pyproject.toml
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv module is missing: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --no-compile --editable '.[dev]'
-	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true  # what pip would do on one core; some libraries bring files that are no Python
+	@$(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests?|pip)/' $(VENV)/lib || true  # what pip would do on one core, but for libraries' own tests; some bring files that are no Python
 	@touch $@
 
 clean:           ## remove working data and the environment; submitted/ stays

@@ -1,6 +1,6 @@
-"""Grades some attacks in one tier and prints what came of each: run by test_ordinary_user.py as another user.
+"""Grades some attacks in some tiers and prints a line of what came of each: run by test_ordinary_user.py as another user.
 
-Arguments: a tier, and an empty folder that belongs to that user.
+Arguments: an empty folder that belongs to that user, and the tiers.
 """
 
 from __future__ import annotations
@@ -18,28 +18,33 @@ from autograder.course import load_course
 from autograder.errors import IsolationUnavailable
 
 
-def main(tier: str, folder: Path) -> None:
+def main(folder: Path, tiers: list[str]) -> None:
     root = folder / "vault"
     write_vault(root, Path(__file__).resolve().parents[2] / "hidden" / "pytest.ini")
     course = load_course(root)
     build_command(course, [], check=False)
     yard = Yard(course, folder / "handed-in")
     try:
-        attacks = OF_WEAK_TIERS
-        batch = yard.grade(attacks, tier)
-    except IsolationUnavailable as error:
-        print(f"unavailable: {error}")
-        return
+        for tier in tiers:
+            print(f"{tier}: {attacked(yard, tier)}")
     finally:
-        bad = [*yard.changed(), *yard.left_behind(), *yard.heard()]
         yard.close()
-    for attack in attacks:
+
+
+def attacked(yard: Yard, tier: str) -> str:
+    """What came of the attacks in a tier, in a line."""
+    try:
+        batch = yard.grade(OF_WEAK_TIERS, tier)
+    except IsolationUnavailable as error:
+        return f"unavailable: {' '.join(str(error).split())}"
+    bad = [*yard.changed(), *yard.left_behind(), *yard.heard()]
+    for attack in OF_WEAK_TIERS:
         graded = batch.graded[attack.name]
         if graded.result is None or graded.result.score > attack.deserves:
             bad.append(f"{attack.name}: {graded}")
         bad += [f"{attack.name}: {name}" for name, text in outputs(graded).items() if CANARY in text]
-    print(f"user {os.getuid()}: {len(attacks)} attacks, bad: {bad}")
+    return f"user {os.getuid()}: {len(batch.graded)} attacks, bad: {bad}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2:])
