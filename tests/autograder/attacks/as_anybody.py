@@ -1,4 +1,4 @@
-"""Grades some attacks in some tiers and prints a line of what came of each: run by test_ordinary_user.py as another user.
+"""Grades some attacks in some tiers, prints a line for each: run by test_ordinary_user.py as another user.
 
 Arguments: an empty folder that belongs to that user, and the tiers.
 """
