@@ -40,7 +40,7 @@ def _torchs(tensors, history, **settings):
     return [t.detach() for t in own]
 
 
-@points(0.75)
+@points(1)
 def test_the_first_step_has_the_size_of_the_rate(student):
     """Gradients of 1000, -0.001 and 2: each parameter moves by 0.1 against the sign of its gradient."""
     settings = {"eps": 0.0, "weight_decay": 0.0}
@@ -84,7 +84,7 @@ def test_only_tensors_with_two_axes_or_more_decay(student):
         assert_close(own, factor * old, what=f"the parameter of shape {list(old.shape)}")
 
 
-@points(1.25)
+@points(1)
 def test_the_state_holds_the_step_and_both_averages(student):
     """After one step m is 0.1 g and v is 0.05 g², after another without gradient 0.09 g and 0.0475 g²."""
     g = randn(2, 3)
