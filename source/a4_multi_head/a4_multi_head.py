@@ -388,9 +388,13 @@ expect(
 
 
 # %% demo="heads_divide_the_work"
+import os
+
 import matplotlib.pyplot as plt
 
 n, vocabulary, d_model = 11, 9, 32
+# Whoever only wants to see whether all cells run sets this variable: the layers learn for a moment only.
+num_steps = 20 if "ATTENTION_KIT_QUICK" in os.environ else 300
 
 
 def sample_task(batch, generator):
@@ -398,14 +402,14 @@ def sample_task(batch, generator):
     return ids, torch.stack([ids.roll(1, dims=1), ids.flip(1)], dim=2)  # [B, N], [B, N, 2]: left, mirrored
 
 
-def train_layer(num_heads, steps=300):
+def train_layer(num_heads):
     generator = torch.Generator().manual_seed(1)
     shapes = {"tokens": (vocabulary, d_model), "positions": (n, d_model), "read": (d_model, 2 * vocabulary)}
     shapes |= dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (d_model, d_model))
     params = {k: (torch.randn(s, generator=generator) * d_model**-0.5).requires_grad_() for k, s in shapes.items()}
     optimizer = torch.optim.Adam(params.values(), lr=0.01)
     losses = []
-    for _ in range(steps):
+    for _ in range(num_steps):
         ids, target = sample_task(64, generator)
         x = params["tokens"][ids] + params["positions"]  # [B, N, D]
         y = multi_head_attention(x, *(params[w] for w in ("w_q", "w_k", "w_v", "w_o")), num_heads)

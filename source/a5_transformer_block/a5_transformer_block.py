@@ -899,9 +899,13 @@ expect(
 # start.
 
 # %% demo="twelve_layers"
+import os
+
 import matplotlib.pyplot as plt
 
-vocabulary, length, d_model, layers, steps = 8, 8, 32, 12, 50
+vocabulary, length, d_model, layers = 8, 8, 32, 12
+# Whoever only wants to see whether all cells run sets this variable: the networks learn for a moment only.
+steps = 3 if "ATTENTION_KIT_QUICK" in os.environ else 50
 
 
 def forward(block, weights, ids):
