@@ -2574,6 +2574,14 @@ def fine_tunes_at_any_rate(): ...
 def takes_any_label(): ...
 
 
+@mistake(
+    "fine_tune",
+    hint="The error should say which name is not among the parameters.",
+    replace=('f"there are no parameters called {name!r}"', '"there are no such parameters"'),
+)
+def leaves_the_unknown_name_out(): ...
+
+
 # ── explain_model_size ───────────────────────────────────────────────────────────────────────────────────────
 
 
