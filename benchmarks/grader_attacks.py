@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "autograder" / "attacks"))
 
-from attack import reading
+from attack import looking
 from attacks_comparison import ATTACKS as COMPARISON
 from attacks_runner import ATTACKS as RUNNER
 
@@ -101,7 +101,7 @@ def _cell_after(name: str, what: str, code: str) -> GraderAttack:
 
 
 def _reads(name: str, what: str, body: str) -> GraderAttack:
-    return GraderAttack(name, what, softmax=reading(name, body).cells["softmax"] or "")
+    return GraderAttack(name, what, softmax=looking("def softmax(z, dim=-1)", body))
 
 
 _YES = """\

@@ -74,8 +74,8 @@ def in_a_cell(name: str, source: str, **more: Any) -> Attack:
     return Attack(name, extra=(source,), **more)
 
 
-_READ = """\
-def total(numbers):
+_LOOK = """\
+%s:
     import re
     seen = set()
 
@@ -94,10 +94,15 @@ def total(numbers):
 """
 
 
+def looking(head: str, body: str) -> str:
+    """A function that looks for canaries with `look(text)` and `attempt(function)`; its error tells what it saw."""
+    return _LOOK % (head, _indented(body))
+
+
 def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attack:
-    """Looks for canaries with `look(text)` and `attempt(function)`, and tells what it saw in its error. It does so in a
-    function that no other question builds on: each is called twice, and not once more with stand-ins."""
-    return Attack(name, {"total": _READ % _indented(body)}, loses=1.0, steals=steals, **more)
+    """Looks for canaries, in a function that no other question builds on: each is called twice, and not once more with
+    stand-ins."""
+    return Attack(name, {"total": looking("def total(numbers)", body)}, loses=1.0, steals=steals, **more)
 
 
 def _indented(body: str) -> str:

@@ -216,8 +216,8 @@ def schedule_of_a_tutorial(step, warmup, total, peak, floor=0.0):
 @sample(
     "clip_gradients",
     deserves=(
-        "returns_a_tensor_for_the_norm",
         "leaves_a_bit_of_slack",
+        "returns_a_tensor_for_the_norm",
         "lets_nan_through",
         "squares_in_half_precision",
     ),
