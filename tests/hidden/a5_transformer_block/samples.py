@@ -10,7 +10,15 @@ from autograder.suite import alternate, sample
 # ── norms ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("layer_norm", deserves=("eps_outside_the_root", "statistics_in_half_precision", "norm_without_checks"))
+@sample(
+    "layer_norm",
+    deserves=(
+        "eps_outside_the_root",
+        "statistics_in_half_precision",
+        "normalizes_bfloat16_as_it_is",
+        "norm_without_checks",
+    ),
+)
 def std_plus_eps(x, gamma, beta, eps=1e-5):
     mu = x.mean(-1, keepdim=True)
     sigma = x.std(-1, unbiased=False, keepdim=True)
