@@ -15,7 +15,7 @@ def test_every_element_gets_the_bias_of_its_column(student):
 @points(1.5)
 def test_ragged_tiles(student):
     """Sizes that no tile divides, with the same bias everywhere: more rows and columns than a tile has, or fewer."""
-    for m, n in ((65, 66), (20, 3)):
+    for m, n in ((65, 66), (1, 20)):
         x, b = randn(m, n).float(), full((n,), 10.0).float()
         _assert_close(student.launch("add_bias", x, b), x + b)
 
