@@ -12,7 +12,9 @@ import torch
 from autograder.definitions import names_defined
 from autograder.suite.collect import SuiteQuestion
 
-_PROXY = frozenset({"cost", "counted", "define", "launch", "repeat", "source"})
+_BY_NAME = frozenset({"cost", "counted", "launch"})
+"""Names of `student` that call a function of the submission whose name is given to them."""
+_PROXY = _BY_NAME | {"define", "repeat", "source"}
 """Names of `student` that are no function of the submission."""
 
 
@@ -69,7 +71,7 @@ def _asked_of_student(file: Path) -> set[str]:
     named = {
         call.args[0].value
         for call in calls
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("cost", "counted", "launch")
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _BY_NAME
         if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
     }
     return asked - _PROXY | named

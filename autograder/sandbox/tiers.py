@@ -10,6 +10,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,14 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
     Raises:
         IsolationUnavailable: no tier of `isolation` stands; the message says why and what to do.
     """
+    start = partial(HostProcess, course, clients=len(host.clients), extras=host.extras, given=host.given)
     refusals = []
     for tier in _wanted(isolation):
         if tier != host.tier:
-            host = HostProcess(course, tier, len(host.clients), host.extras, given=host.given)
+            host = start(tier)
         refusal, died = _refusal(course, host)
         if died:  # which says nothing about the walls yet
-            host = HostProcess(course, tier, len(host.clients), host.extras, given=host.given)
+            host = start(tier)
             refusal, _ = _refusal(course, host)
         if not refusal:
             return host
