@@ -1,8 +1,9 @@
 """The side of whoever grades: hands submissions out to the machines of a cluster and takes answers in.
 
 They go in shares, of what a grader does in about two seconds: a message costs as much as some submissions do. Each
-machine has a share more than it has graders, so that none of them waits and the driver holds few notebooks. What a
-machine had that has gone is handed out again. Of each submission the first answer counts, and no other is looked at.
+machine has a share more than it has graders, all of them at once, so that no grader waits and the driver holds few
+notebooks. What a machine had that has gone is handed out again. Of each submission the first answer counts, and no
+other is looked at.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class Cluster:
             with contextlib.closing(run.run()) as ended:
                 for one, machine in ended:
                     scored, content = taken(one, course.limits)
+                    if machine:
+                        run.learn(sum(scored.seconds.values()))
                     yield dataclasses.replace(scored, machine=machine), content
 
 
@@ -148,6 +151,10 @@ class _Run:
                 yield Ended(self._its.submissions[number]), ""
         finally:
             self._leave()
+
+    def learn(self, seconds: float) -> None:
+        """How long a grader took for a submission: from this the size of shares comes."""
+        self._graded, self._seconds = self._graded + 1, self._seconds + seconds
 
     # the scheduler
 
@@ -308,7 +315,6 @@ class _Run:
             else:  # another run that graded the same has taken the course along
                 self._tell_course(self._client)
             return
-        self._graded, self._seconds = self._graded + len(reply.answers), self._seconds + reply.seconds
         for number, answer in zip(one.numbers, reply.answers, strict=True):
             if answer.content is not None:
                 yield Ended(self._its.submissions[number], answer.content), reply.machine

@@ -14,13 +14,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Worker, WorkerPlugin, get_worker, secede
 
 from autograder.cluster.course_copy import unpack_course
 from autograder.cluster.messages import Answer, HandedIn, Order, Reply
@@ -141,15 +140,13 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
             self._folder.remove()
 
     def grade(self, share: Sequence[HandedIn]) -> Reply:
-        """A share; called from as many threads as the Dask worker has."""
+        """A share; called from a thread for each that is under way."""
         with self._opening:
             if not self._refusal and (self._station is None or self._station.ended):
                 self._open()
         if self._refusal or self._station is None:
             return Reply(self._machine, refusal=self._refusal)
-        started = time.monotonic()
-        answers = self._station.grade(share)
-        return Reply(self._machine, answers, time.monotonic() - started)
+        return Reply(self._machine, self._station.grade(share))
 
     def _open(self) -> None:
         """The course unpacked, hosts started, walls proven; or a refusal."""
@@ -175,5 +172,6 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
 
 def grade_there(course: str, share: Sequence[HandedIn]) -> Reply:
     """The task: grade a share on whichever machine this runs, with the course of that name."""
+    secede()  # it takes no thread of the Dask worker's, so that the station has the next share before it ends this one
     there: Any = get_worker().plugins.get(course)
     return Reply(socket.gethostname()) if there is None else there.grade(share)

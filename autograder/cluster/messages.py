@@ -92,11 +92,9 @@ class Reply:
     Attributes:
         machine: its name, for people.
         answers: one for each submission of the share, in its order.
-        seconds: how long these took.
         refusal: why this machine can grade nothing.
     """
 
     machine: str
     answers: tuple[Answer, ...] = ()
-    seconds: float = 0.0
     refusal: str = ""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +17,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from courses import handed_in
+from distributed import Client, WorkerPlugin
 from distributed.client import ClosedClientError
 from small_course import ANSWERS
 
 from autograder.cli import main
 from autograder.cluster import driver
 from autograder.cluster.course_copy import pack_course, unpack_course
-from autograder.cluster.machine import CourseThere
+from autograder.cluster.machine import CourseThere, grade_there
 from autograder.cluster.messages import Answer, HandedIn, Reply, taken_in
 from autograder.course import Course, load_course
 from autograder.errors import ClusterUnavailable, UnreadableSubmission
@@ -107,6 +109,27 @@ def test_a_machine_with_other_software_refuses_its_share(course: Course) -> None
     assert "not 1.0" in reply.refusal
 
 
+class BothAtOnce(WorkerPlugin):  # type: ignore[misc]
+    """A course whose graders answer nothing before a second share is there."""
+
+    name = "both"
+
+    def setup(self, worker: object) -> None:
+        self._both = threading.Barrier(2)
+
+    def grade(self, share: object) -> Reply:
+        self._both.wait(10.0)
+        return Reply("m")
+
+
+def test_a_machine_of_one_grader_has_two_shares_at_once() -> None:
+    """Where the station had to end one before it had the next, its grader would wait for the driver in between."""
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        client.register_plugin(BothAtOnce())
+        shares = [client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
+        assert client.gather(shares) == [Reply("m"), Reply("m")]
+
+
 # the driver, with a scheduler that does as it is told
 
 
@@ -158,9 +181,10 @@ class Scheduler:
 
 
 def answers(*students: str, seconds: float = 0.0) -> Reply:
-    """What a machine `m` says of a share: the result of each submission is its student's name."""
-    graded = [packed(Graded(student, Path(), None, problem=f"graded: {student}")) for student in students]
-    return Reply("m", tuple(map(Answer, graded)), seconds)
+    """What a machine `m` says of a share: the result of each submission is its student's name, and took so long."""
+    took = {"tests": seconds}
+    graded = [Graded(student, Path(), None, problem=f"graded: {student}", seconds=took) for student in students]
+    return Reply("m", tuple(Answer(packed(one)) for one in graded))
 
 
 @pytest.fixture
@@ -215,7 +239,7 @@ def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[...
 
 def test_shares_grow_to_what_a_grader_does_in_two_seconds_and_are_small_at_the_end(run: Callable[..., Any]) -> None:
     def quick(_: Scheduler, machine: str, future: Future, *students: str) -> None:
-        future.land(answers(*students, seconds=0.25 * len(students)))
+        future.land(answers(*students, seconds=0.25))
 
     scheduler = Scheduler({"a": 1}, quick)
     assert run(scheduler, size=40)[0] == sorted(f"m graded: s{number}" for number in range(40))
@@ -230,7 +254,7 @@ def test_a_share_that_is_lost_is_handed_out_again_one_by_one(run: Callable[..., 
         if "s5" in students:
             scheduler.machines = {f"{machine}'": 1}
         else:
-            future.land(answers(*students, seconds=0.1 * len(students)))
+            future.land(answers(*students, seconds=0.1))
 
     scheduler = Scheduler({"a": 1}, brought_down)
     yielded, _ = run(scheduler, size=12)
