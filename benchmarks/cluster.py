@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import difflib
+import json
 import os
 import resource
 import shutil
@@ -118,13 +120,21 @@ def measure(course: LargeClass, size: int, pool_size: int, workers: int) -> tupl
         steps.append(timed(course, "grade, a hundredth missing", by_cluster, *on_cluster))
         ours, theirs = course.results(pool), course.results(cluster)
         names = ours.keys() | (theirs.keys() if by_pool == by_cluster else set())
-        differing += sum(ours.get(name) != theirs.get(name) for name in names)
+        differing += sum(_differ(name, ours.get(name, b""), theirs.get(name, b"")) for name in sorted(names))
         steps.append(timed(course, "report", by_cluster, "report", course.assignment, "--results", cluster))
         for kind in EXPORTS:
             to = course.root / f"{by_cluster}.{kind}"
             export = ("export", course.assignment, "--format", kind, "--results", cluster, "--to", to)
             steps.append(timed(course, f"export {kind}", by_cluster, *export))
     return steps, differing
+
+
+def _differ(name: str, ours: bytes, theirs: bytes) -> bool:
+    """Whether the two results of one name differ; how, is said."""
+    if ours != theirs:
+        one, other = (json.dumps(json.loads(its or b"{}"), indent=1).splitlines() for its in (ours, theirs))
+        print("\n".join(difflib.unified_diff(one, other, name, name, n=0, lineterm="")), file=sys.stderr)
+    return ours != theirs
 
 
 def beyond_the_tenth(steps: Sequence[Step], name: str) -> tuple[float, float]:

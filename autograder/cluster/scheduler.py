@@ -28,6 +28,7 @@ _SETTINGS = {
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "30s",
+    "distributed.admin.low-level-log-length": 0,  # else each end keeps its last thousand messages, notebooks and all
     "distributed.diagnostics.nvml": False,
     # without a dashboard too there is a port that says to anybody on this machine what is being done
     "distributed.scheduler.http.routes": [],

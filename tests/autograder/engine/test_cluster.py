@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dask.config
 import pytest
 from click.testing import CliRunner
 from courses import handed_in
@@ -26,6 +28,7 @@ from autograder.cluster import driver
 from autograder.cluster.course_copy import pack_course, unpack_course
 from autograder.cluster.machine import CourseThere, grade_there
 from autograder.cluster.messages import Answer, HandedIn, Reply, taken_in
+from autograder.cluster.scheduler import _SETTINGS
 from autograder.course import Course, load_course
 from autograder.errors import ClusterUnavailable, UnreadableSubmission
 from autograder.fingerprint import software
@@ -128,6 +131,36 @@ def test_a_machine_of_one_grader_has_two_shares_at_once() -> None:
         client.register_plugin(BothAtOnce())
         shares = [client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
         assert client.gather(shares) == [Reply("m"), Reply("m")]
+
+
+class Glances(WorkerPlugin):  # type: ignore[misc]
+    """A course whose graders answer at once."""
+
+    name = "glances"
+
+    def setup(self, worker: object) -> None: ...
+
+    def grade(self, share: object) -> Reply:
+        return Reply("m")
+
+
+def test_nobody_keeps_what_was_handed_in_once_it_is_graded() -> None:
+    """Client, scheduler and Dask worker are one process here, and Dask would keep a thousand messages at each end."""
+    with (
+        dask.config.set(_SETTINGS),
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client,
+    ):
+        client.register_plugin(Glances())
+        for number in range(3):
+            share = (HandedIn(f"s{number}", ("small.ipynb",), b"{}"),)
+            assert client.submit(grade_there, Glances.name, share, pure=False).result() == Reply("m")
+        del share
+        until = time.monotonic() + 10.0
+        while kept := [one for one in gc.get_objects() if type(one) is HandedIn]:
+            assert time.monotonic() < until, kept
+            del kept
+            gc.collect()
+            time.sleep(0.1)
 
 
 # the driver, with a scheduler that does as it is told
