@@ -31,7 +31,7 @@ def _by_hand(logits, ids, ignored=IGNORED):
 @points(1.5)
 def test_the_mean_over_all_next_tokens(student):
     """Position t predicts token t + 1; the mean is over B·(N - 1) targets."""
-    for b, n, v in ((3, 5, 7), (1, 2, 11), (5, 5, 5)):
+    for b, n, v in ((3, 5, 7), (1, 2, 11), (3, 3, 3)):
         logits, ids = randn(n, b, v).transpose(0, 1), randint(0, v, (b, n))
         assert_close(call_twice(student.lm_loss, logits, ids), _by_hand(logits, ids))
 

@@ -18,7 +18,8 @@ from .models import shaken
 pytestmark = [uses("decoder_lm", "lm_loss")]
 
 
-def _model(reference, layers=1, tied=True):
+def _model(reference, layers=0, tied=True):
+    """Without blocks, where the claim is about the step and not about what learns."""
     settings = config(
         vocab_size=7, d_model=6, num_layers=layers, num_heads=2, d_head=5, d_ff=9, context_length=6,
         num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
@@ -74,9 +75,9 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
 
 @points(2)
 def test_every_parameter_goes_downhill(student, reference):
-    """All parameters of a tied and of an untied model, in both ends, both blocks and the norms."""
+    """All parameters of a tied model without blocks and of an untied one with two: both ends, blocks and norms."""
     for tied in (True, False):
-        params, settings = _model(reference, layers=1 if tied else 2, tied=tied)
+        params, settings = _model(reference, layers=0 if tied else 2, tied=tied)
         ids = randint(0, 7, (3, 5))
         _, stepped = _step(student, params, ids, settings, 0.7)
         expected = reference.list_tensors(reference.train_step(params, ids, settings, 0.7)[1])
@@ -119,7 +120,7 @@ def test_the_old_parameters_stay_as_they_were(student, reference):
 @points(0.5)
 def test_new_parameters_know_nothing_of_the_step(student, reference):
     """They should be plain tensors, detached: parameters that keep the graph keep all earlier steps in memory."""
-    params, settings = _model(reference)
+    params, settings = _model(reference, layers=1)
     _, stepped = _step(student, params, randint(0, 7, (2, 4)), settings, 0.5)
     _assert_moved(stepped, params)
     for name, tensor in _tensors(reference, stepped, params):
@@ -128,22 +129,22 @@ def test_new_parameters_know_nothing_of_the_step(student, reference):
 
 @points(0.5)
 def test_steps_in_a_row_learn_a_sentence(student, reference):
-    """Five of your steps on one small batch in float32, each from what the last one gave: the loss falls by a third."""
+    """Three of your steps on one small batch in float32, each from the last parameters: the loss falls by a seventh."""
     params, settings = _model(reference)
     params = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
     ids = randint(0, 7, (2, 5))
     losses = []
-    for _ in range(5):
-        loss, params = _step(student, params, ids, settings, 0.3)
+    for _ in range(3):
+        loss, params = _step(student, params, ids, settings, 0.5)
         losses.append(float(loss))
     assert params["embed"].dtype == torch.float32, "Parameters in float32 should stay in float32."
-    assert losses[-1] < 0.67 * losses[0], f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
+    assert losses[-1] < 0.85 * losses[0], f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
 
 
 @points(0.5)
 def test_a_negative_step_is_refused(student, reference):
     """lr = -1 would go uphill: ValueError. lr = 0 stays where it is."""
-    params, settings = _model(reference, layers=0)
+    params, settings = _model(reference)
     ids = randint(0, 7, (2, 4))
     assert_close(_step(student, params, ids, settings, 0)[1]["embed"].detach(), params["embed"])
     assert_refused(student.train_step, params, ids, settings, -1, sizes=(-1,))
