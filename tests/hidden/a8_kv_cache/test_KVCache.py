@@ -1,6 +1,7 @@
 """KVCache: driven through a handle, in the orders that callers use.
 
-Two layers, two rows, three heads of five, unless a test is about something else.
+Two layers, two rows, three heads of five, unless a test is about something else. A whole step, in which every layer
+appends and the cache advances, is made by `feed`, which the notebook gives.
 """
 
 import torch
@@ -40,13 +41,6 @@ def _assert_pair(answer, chunks, what="", same_dtype=False):
         assert_close(answer[i], expected, same_dtype=same_dtype, what=f"{name}{what}")
 
 
-def _step(cache, chunks):
-    """What a step of the model does: every layer appends, then one advance."""
-    answers = [cache.append(layer, k, v) for layer, (k, v) in enumerate(chunks)]
-    cache.advance(chunks[0][0].shape[2])
-    return answers
-
-
 @points(0.5)
 def test_append_returns_all_keys_in_order(student):
     """Chunks of 3, 1 and 4 tokens. After each, a layer's keys are the old ones and then the new ones. One layer."""
@@ -54,7 +48,9 @@ def test_append_returns_all_keys_in_order(student):
     for c in (3, 1, 4):
         chunks = [_chunk(c)]
         keys = torch.cat([keys, chunks[0][0]], dim=2)
-        assert_close(_step(cache, chunks)[0][0], keys, same_dtype=False, what=f"k_all, after {keys.shape[2]} tokens,")
+        assert_close(
+            student.feed(cache, chunks)[0][0], keys, same_dtype=False, what=f"k_all, after {keys.shape[2]} tokens,"
+        )
 
 
 @points(0.5)
@@ -65,7 +61,7 @@ def test_append_returns_all_values_in_order(student):
         chunks = [_chunk(c)]
         values = torch.cat([values, chunks[0][1]], dim=2)
         assert_close(
-            _step(cache, chunks)[0][1], values, same_dtype=False, what=f"v_all, after {values.shape[2]} tokens,"
+            student.feed(cache, chunks)[0][1], values, same_dtype=False, what=f"v_all, after {values.shape[2]} tokens,"
         )
 
 
@@ -73,8 +69,8 @@ def test_append_returns_all_values_in_order(student):
 def test_every_layer_has_its_own_keys_and_values(student):
     """Layer 1 is asked after layer 0 has had two steps: it must return what layer 1 was given."""
     cache, first, second = _cache(student), [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
-    _step(cache, first)
-    answers = _step(cache, second)
+    student.feed(cache, first)
+    answers = student.feed(cache, second)
     for layer in (0, 1):
         _assert_pair(answers[layer], [first[layer], second[layer]], f" of layer {layer}")
 
@@ -98,7 +94,7 @@ def test_length_moves_once_a_step_and_by_tokens(student):
 def test_a_second_append_before_advance_replaces_the_first(student):
     """Two tokens, advance; then a chunk of 3, and instead of it a chunk of 2: two old ones and the second chunk."""
     cache, old, wrong, right = _cache(student), [_chunk(2), _chunk(2)], _chunk(3), _chunk(2)
-    _step(cache, old)
+    student.feed(cache, old)
     cache.append(0, *wrong)
     _assert_pair(cache.append(0, *right), [old[0], right])
     assert_equal(cache.length, 2, what="the length before advance")
@@ -119,15 +115,15 @@ def test_advance_may_keep_only_the_beginning_of_a_chunk(student):
 def test_exactly_the_capacity_fits(student):
     """Capacity 7: five tokens and two more are fine, and all of them come back. One row, [1, H_kv, 7, d]."""
     cache, first, second = _cache(student, capacity=7, batch=1), [_chunk(5, 1)] * 2, [_chunk(2, 1)] * 2
-    _step(cache, first)
-    _assert_pair(_step(cache, second)[1], [first[1], second[1]], " of a full cache")
+    student.feed(cache, first)
+    _assert_pair(student.feed(cache, second)[1], [first[1], second[1]], " of a full cache")
 
 
 @points(1.5)
 def test_one_token_too_many_is_refused_and_changes_nothing(student):
     """Capacity 7, five tokens inside, three more: ValueError with 8 and 7, no silent cut. Then two still fit."""
     cache, first, second = _cache(student, capacity=7), [_chunk(5), _chunk(5)], _chunk(2)
-    _step(cache, first)
+    student.feed(cache, first)
     assert_refused(cache.append, 0, *_chunk(3), sizes=(8, 7))
     assert_equal(cache.length, 5, what="the length after a refused append")
     _assert_pair(cache.append(0, *second), [first[0], second], " after a refused append")
@@ -137,7 +133,7 @@ def test_one_token_too_many_is_refused_and_changes_nothing(student):
 def test_advance_beyond_the_capacity_is_refused(student):
     """Capacity 7, five tokens inside: advance(3) is a ValueError that names 8 and 7, and leaves length alone."""
     cache = _cache(student, capacity=7)
-    _step(cache, [_chunk(5), _chunk(5)])
+    student.feed(cache, [_chunk(5), _chunk(5)])
     assert_refused(cache.advance, 3, sizes=(8, 7))
     assert_equal(cache.length, 5, what="the length after a refused advance")
 
@@ -157,12 +153,12 @@ def test_chunks_of_another_shape_are_refused(student):
 def test_reset_starts_at_the_beginning(student):
     """Nine of eleven slots are used, then reset: length 0, all the room again, and no trace of the old tokens."""
     cache = _cache(student)
-    _step(cache, [_chunk(9), _chunk(9)])
+    student.feed(cache, [_chunk(9), _chunk(9)])
     cache.reset()
     assert_equal(cache.length, 0, what="the length after reset")
     for c, seen in ((8, 8), (3, 11)):
         chunks = [_chunk(c), _chunk(c)]
-        answer = _step(cache, chunks)[1]
+        answer = student.feed(cache, chunks)[1]
         for i, name in enumerate(("k_all", "v_all")):
             assert_equal(list(answer[i].shape), [2, 3, seen, 5], what=f"the shape of {name} after reset")
             assert_close(
@@ -175,9 +171,9 @@ def test_two_caches_know_nothing_of_each_other(student):
     """Both are alive, and used in turns. Where do your lists live: in the object, or in the class?"""
     one, other = _cache(student), _cache(student)
     mine, theirs = [_chunk(3), _chunk(3)], [_chunk(2), _chunk(2)]
-    _step(one, mine)
+    student.feed(one, mine)
     assert_equal(other.length, 0, what="the length of a cache that nobody has used")
-    _assert_pair(_step(other, theirs)[0], [theirs[0]], " of the other cache")
+    _assert_pair(student.feed(other, theirs)[0], [theirs[0]], " of the other cache")
     new = _chunk(1)
     _assert_pair(one.append(1, *new), [mine[1], new], " of the first cache")
 
@@ -226,7 +222,7 @@ def test_the_cache_decides_the_dtype(student):
     cache = _cache(student, dtype=torch.float16)
     first, second = [_chunk(3, dtype=torch.float32)] * 2, [_chunk(2, dtype=torch.float32)] * 2
     for chunks, so_far in ((first, [first]), (second, [first, second])):
-        _assert_pair(_step(cache, chunks)[0], [[t.half() for t in c[0]] for c in so_far], same_dtype=True)
+        _assert_pair(student.feed(cache, chunks)[0], [[t.half() for t in c[0]] for c in so_far], same_dtype=True)
 
 
 @points(1)
@@ -234,7 +230,7 @@ def test_a_single_row_and_chunks_of_any_layout(student):
     """Batch 1, and a chunk whose heads were just moved in front of its tokens, so not contiguous."""
     cache, chunks = _cache(student, batch=1), [[randn(1, c, 3, 5).transpose(1, 2) for _ in "kv"] for c in (1, 4)]
     for k, v in chunks:
-        answers = _step(cache, [(k, v), (k, v)])
+        answers = student.feed(cache, [(k, v), (k, v)])
     for layer in (0, 1):
         _assert_pair(answers[layer], chunks, f" of layer {layer}")
 
@@ -244,7 +240,7 @@ def test_a_step_copies_the_cache_at_most_once(student):
     """Elements moved by a step on a cache of 41 tokens: old keys and values may be copied once, not once a layer. There
     is hardly any room left, so that copying the room as well costs little."""
     cache, old, new = _cache(student, capacity=45), [_chunk(41), _chunk(41)], [_chunk(2), _chunk(2)]
-    _step(cache, old)
+    student.feed(cache, old)
     cost = student.cost("feed", cache, new)
     _assert_pair(cache.append(0, *new[0]), [old[0], new[0], new[0]])  # a cache that returns nothing moves nothing
     whole = 2 * 2 * (2 * 3 * 43 * 5)
@@ -259,7 +255,7 @@ def test_operations_do_not_grow_with_the_length(student):
     counts = []
     for old, c in ((3, 1), (37, 6)):
         cache = _cache(student, capacity=59)
-        _step(cache, [_chunk(old), _chunk(old)])
+        student.feed(cache, [_chunk(old), _chunk(old)])
         counts.append(student.cost("feed", cache, [_chunk(c), _chunk(c)]).operations)
         k = tensor(0.5).expand(2, 3, 1, 5)
         assert_close(cache.append(1, k, k)[0][:, :, -1:], k, same_dtype=False, what="the newest key")

@@ -59,11 +59,11 @@ def _past(sizes, batch, n=0, dtype=torch.float64):
     return [tuple(torch.randn(shape, dtype=torch.float64).to(dtype) for _ in "kv") for _ in range(sizes.num_layers)]
 
 
-def _extended(past, cache, sizes, c):
-    """The past and what this call appended, as a cache that does its work would hold them."""
+def _extended(past, appended, sizes, c):
+    """The past and what a call appended, as a cache that does its work would hold them."""
     batch = past[0][0].shape[0]
     longer = list(past)
-    for layer, k, v in cache.appended:
+    for layer, k, v in appended:
         for new in (k, v):
             assert list(new.shape) == [batch, sizes.num_kv_heads, c, sizes.d_head], (
                 f"append was given {list(new.shape)}, where [B, H_kv, c, d] = "
@@ -80,10 +80,12 @@ def _decode(student, params, ids, sizes, chunks, mask=None, window=None):
         cache = _tape(student, past, start, window)
         keywords = {} if mask is None else {"mask": mask[:, : start + c]}
         logits.append(student.decode_step(params, ids[:, start : start + c], cache, sizes, **keywords))
-        past = _extended(past, cache, sizes, c)
+        start += c
+        if start == ids.shape[1]:  # nobody asks for what the last chunk stored
+            break
+        past = _extended(past, cache.appended, sizes, c)
         if window is not None:
             past = [tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair) for pair in past]
-        start += c
     return torch.cat(logits, dim=1)
 
 
@@ -112,12 +114,13 @@ def test_every_way_to_cut_gives_the_same_logits(student, reference):
     whole = reference.decoder_lm(ids, params, sizes)
     past = _past(sizes, 1)
     for start in range(3):
+        cache = _tape(student, past, start)
         for end in range(3, start, -1):  # the chunk of one token comes last: what it stores is the next past
-            cache = _tape(student, past, start)
             logits = student.decode_step(params, ids[:, start:end], cache, sizes)
             what = f"the logits of a chunk of {end - start} behind {start} tokens,"
             assert_close(logits, whole[:, start:end], what=what, **EXACT)
-        past = _extended(past, cache, sizes, 1)
+        if start < 2:
+            past = _extended(past, cache.appended[-1:], sizes, 1)
 
 
 @points(2)
@@ -132,7 +135,7 @@ def test_learned_positions_go_on_where_the_cache_ends(student, reference):
 @points(1)
 def test_a_chunk_does_not_see_its_own_future(student, reference):
     """Five tokens past and four new ones. The last new one is exchanged: the three before it keep their logits."""
-    params, sizes = _model(reference)
+    params, sizes = _model(reference, num_layers=1)
     past, ids = _past(sizes, 2, 5), randint(0, 12, (2, 4))
     other = ids.clone()
     other[:, -1] += 1
@@ -222,7 +225,7 @@ def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
 @points(1)
 def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
     """[B, 1, V], equal to the last row; and five unembeddings of six are saved."""
-    params, sizes = _model(reference, num_layers=1)
+    params, sizes = _model(reference, learned=True, num_layers=1)
     cache, ids = _tape(student, _past(sizes, 2, 3), 3), randint(0, 13, (2, 6))
     every, dear = student.counted("decode_step", params, ids, cache, sizes, last_only=False)
     assert_varies(every, above=1e-3, what="the logits")
@@ -235,7 +238,7 @@ def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
 @points(2)
 def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, reference):
     """FLOPs of one token on 5 and on 43 tokens: the layer once, and its scores. Not the past again."""
-    params, sizes = _model(reference, num_layers=1)
+    params, sizes = _model(reference, learned=True, num_layers=1, context_length=99)
     for n in (5, 43):
         cache, ids = _tape(student, _past(sizes, 2, n), n), randint(0, 13, (2, 1))
         answer, cost = student.counted("decode_step", params, ids, cache, sizes)
@@ -250,7 +253,9 @@ def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, re
 @points(1)
 def test_keys_are_not_copied_out_to_the_query_heads(student, reference):
     """Elements moved a step, on 31 and on 131 tokens: a copy of each key for all its query heads shows."""
-    params, sizes = _model(reference, num_heads=6, num_kv_heads=2, d_head=12, num_layers=1)
+    params, sizes = _model(
+        reference, num_heads=6, num_kv_heads=2, d_head=12, num_layers=1, learned=True, context_length=299
+    )
     moved = []
     for n in (31, 131):
         cache, ids = _tape(student, _past(sizes, 1, n), n), randint(0, 13, (1, 1))
@@ -264,7 +269,7 @@ def test_keys_are_not_copied_out_to_the_query_heads(student, reference):
 @points(1)
 def test_operations_do_not_grow_with_length_or_chunk(student, reference):
     """One row with one new token on 3, three rows with seven on 23: as many torch operations. Is there a loop?"""
-    params, sizes = _model(reference, num_layers=1)
+    params, sizes = _model(reference, learned=True, num_layers=1, context_length=99)
     counts = []
     for batch, n, c in ((1, 3, 1), (3, 23, 7)):
         cache, ids = _tape(student, _past(sizes, batch, n), n), randint(0, 13, (batch, c))
@@ -303,12 +308,15 @@ def test_the_dtype_is_that_of_the_params(student, reference):
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
     """Token 13 of 13; a 25th position in a table of 24; a mask of four columns, or nine, for seven, or of three rows
-    for two: ValueError."""
-    params, sizes = _model(reference, learned=True, num_layers=1)
-    refused, ids, cache = student.decode_step, tensor([[3, 1], [12, 0]]), _tape(student, _past(sizes, 2, 5), 5)
+    for two: ValueError. A model without layers, and one with a layer where the mask is wrong."""
+    params, sizes = _model(reference, learned=True, num_layers=0)
+    refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
+    cache = _tape(student, [], 5)
     assert_refused(refused, params, tensor([[3, 13], [1, 2]]), cache, sizes, sizes=(13,))
     assert_refused(refused, params, tensor([[3, -1], [1, 2]]), cache, sizes, sizes=(-1,))
-    assert_refused(refused, params, ids, _tape(student, _past(sizes, 2, 23), 23), sizes, sizes=(25, 24))
+    assert_refused(refused, params, ids, _tape(student, [], 23), sizes, sizes=(25, 24))
+    params, sizes = _model(reference, learned=True, num_layers=1)
+    cache = _tape(student, _past(sizes, 2, 5), 5)
     for rows, columns, wrong in ((2, 4, 4), (2, 9, 9), (3, 7, 3)):
         mask = zeros(rows, columns) == 0
         assert_refused(refused, params, ids, cache, sizes, mask=mask, sizes=(wrong,))

@@ -51,16 +51,15 @@ def test_the_tokens_are_those_of_the_slow_way(student, reference):
 def test_rotary_models_too(student, reference):
     """No table of positions, so no context_length either; and three rows at once, so each row takes its own most
     likely token."""
-    params, sizes = _model(reference, learned=False, context_length=4)
+    params, sizes = _model(reference, learned=False, num_layers=1, context_length=4)
     _check(student, reference, params, torch.tensor([[3, 1, 4], [2, 7, 1], [0, 12, 5]]), 3, sizes)
 
 
 @points(1)
 def test_a_prompt_of_one_token_and_a_table_used_to_its_end(student, reference):
-    """N = 1; and five new tokens with a table of five positions: the last token is never fed, so it needs none."""
-    params, sizes = _model(reference, num_layers=1, context_length=5)
-    _check(student, reference, params, torch.tensor([[7]]), 2, sizes)
-    _check(student, reference, params, torch.tensor([[7]]), 5, sizes)
+    """N = 1, and four new tokens with a table of four positions: the last token is never fed, so it needs none."""
+    params, sizes = _model(reference, num_layers=1, context_length=4)
+    _check(student, reference, params, torch.tensor([[7]]), 4, sizes)
 
 
 @points(0.5)
@@ -74,7 +73,7 @@ def test_no_new_token_and_a_single_one(student, reference):
 @points(2)
 def test_the_second_generation_does_not_see_the_first(student, reference):
     """Three generations, with another prompt, then another batch and model. Where does your cache come from?"""
-    large, small = _model(reference), _model(reference, num_layers=1, num_kv_heads=3)
+    large, small = _model(reference, num_layers=1), _model(reference, num_layers=1, num_kv_heads=3)
     for n, (batch, length, model) in enumerate([(2, 5, large), (2, 5, large), (1, 4, small)], start=1):
         prompt = randint(0, 13, (batch, length))
         _check(student, reference, model[0], prompt, 2, model[1], what=f"generation {n}, by")
@@ -92,9 +91,10 @@ def test_the_prompt_stays_as_it_was(student, reference):
 
 @points(3)
 def test_the_past_is_not_computed_again(student, reference):
-    """FLOPs of five new tokens after 11, all told. Twice the budget is allowed; recomputing takes four times that."""
+    """FLOPs of four new tokens after 11, all told. Twice the budget is allowed; recomputing takes more than three times
+    as much as is needed."""
     params, sizes = _model(reference, num_layers=1)
-    flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 5, sizes)
+    flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 4, sizes)
     assert flops <= 2 * budget, f"generation took {flops} operations, and {budget} are enough."
 
 
@@ -102,7 +102,7 @@ def test_the_past_is_not_computed_again(student, reference):
 def test_nothing_is_computed_that_nobody_needs(student, reference):
     """To the percent: no logits but for the next token, no step for the last token, no scores on empty slots."""
     params, sizes = _model(reference, vocab_size=43, num_layers=1)
-    flops, budget = _counted(student, reference, params, randint(0, 43, (1, 9)), 3, sizes)
+    flops, budget = _counted(student, reference, params, randint(0, 43, (1, 9)), 2, sizes)
     assert flops <= 1.01 * budget, f"generation took {flops} operations, and {budget} are enough."
 
 

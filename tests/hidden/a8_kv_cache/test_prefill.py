@@ -41,7 +41,7 @@ def _empty(student, sizes, batch, length=0, dtype=torch.float64):
 
 
 def _model(reference, **changes):
-    sizes = reference.make_config(**changes)
+    sizes = reference.make_config(**{"num_layers": 1} | changes)
     return reference.random_params(sizes, learned=True), sizes
 
 
@@ -60,7 +60,7 @@ def test_the_logits_of_every_position_come_back(student, reference):
 @points(1)
 def test_the_prompt_is_in_the_cache_afterwards(student, reference):
     """Seven keys and values in every layer, and the cache advanced by seven, in all."""
-    params, sizes = _model(reference)
+    params, sizes = _model(reference, num_layers=2)
     cache = _empty(student, sizes, 2)
     answer = student.prefill(params, randint(0, 13, (2, 7)), cache, sizes)
     assert_equal(list(answer.shape), [2, 7, 13], what="the shape of the logits")
