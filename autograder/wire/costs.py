@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 _expired = torch.UntypedStorage._expired  # what a StorageWeakRef asks, by way of two names
+
+
+_LEFT_MATRIX = {torch.ops.aten.mm: 0, torch.ops.aten.bmm: 0, torch.ops.aten.addmm: 1, torch.ops.aten.baddbmm: 1}
+"""Where the left one of two matrices stands that are multiplied. Torch's own formulas say the same of these, and first
+walk through all arguments."""
 
 
 class CostCounter(TorchDispatchMode):
@@ -40,24 +45,25 @@ class CostCounter(TorchDispatchMode):
         if self.paused:
             return out
         self.operations += 1
-        formula = flop_registry.get(func._overloadpacket)
+        packet = func._overloadpacket
+        formula = flop_registry.get(packet)
         if formula is not None:
-            self.flops += formula(*args, **keywords, out_val=out)
-        made = (out,) if isinstance(out, Tensor) else _tensors([out])
-        if made:
-            given = {tensor.untyped_storage()._cdata for tensor in _tensors([*args, *keywords.values()])}
-            for tensor in made:
-                self._made(tensor, given)
+            left = _LEFT_MATRIX.get(packet)
+            self.flops += (
+                formula(*args, **keywords, out_val=out) if left is None else 2 * out.numel() * args[left].shape[-1]
+            )
+        for tensor in (out,) if isinstance(out, Tensor) else _tensors([out]):
+            self._made(tensor, args, keywords)
         return out
 
-    def _made(self, tensor: Tensor, given: set[int]) -> None:
+    def _made(self, tensor: Tensor, args: Sequence[Any], keywords: dict[str, Any]) -> None:
         storage = tensor.untyped_storage()
-        key = storage._cdata
         # an expanded view has more elements than it holds: count what is held
         held = min(tensor.numel(), storage.nbytes() // tensor.itemsize)
         if held > self.largest:
             self.largest = held
-        if key in given:  # a view
+        key = storage._cdata
+        if _is_among(key, args) or (keywords and _is_among(key, keywords.values())):  # a view
             return
         self.moved += held
         if key in self._alive:
@@ -95,3 +101,14 @@ def _tensors(values: Sequence[Any]) -> list[Tensor]:
         elif isinstance(value, (list, tuple)):
             found += _tensors(value)
     return found
+
+
+def _is_among(storage: int, values: Iterable[Any]) -> bool:
+    """Whether one of the tensors in what an operation takes lies in this memory."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.untyped_storage()._cdata == storage:
+                return True
+        elif isinstance(value, (list, tuple)) and _is_among(storage, value):
+            return True
+    return False
