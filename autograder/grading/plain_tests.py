@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -21,7 +22,7 @@ def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
         return False
     marks = list(item.iter_markers())
     files = (Path(getattr(one, "__file__", None) or "").name for one in item.config.pluginmanager.get_plugins())
-    asks_for = set(inspect.signature(item.function).parameters)
+    asks_for = set(_asks_for(item.function))
     return (
         asks_for <= GIVEN | parameters(item).keys()
         and set(item.fixturenames) <= asks_for | {"request"}  # which `student` and `reference` ask for
@@ -30,6 +31,12 @@ def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
         and not any(mark.kwargs.get("indirect") for mark in marks)
         and "conftest.py" not in files
     )
+
+
+@lru_cache(maxsize=None)
+def _asks_for(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of its parameters: looked up once a test, and not once a submission."""
+    return tuple(inspect.signature(function).parameters)
 
 
 def parameters(item: pytest.Item) -> Mapping[str, Any]:
@@ -45,9 +52,8 @@ def call_plainly(item: pytest.Function, fixtures: Fixtures) -> BaseException | N
     """Call a plain test as pytest would; what it raised, or None."""
     begin(item, fixtures)
     own = parameters(item)
-    names = inspect.signature(item.function).parameters
     try:
-        item.obj(**{name: own[name] if name in own else fixtures.given(name) for name in names})
+        item.obj(**{name: own[name] if name in own else fixtures.given(name) for name in _asks_for(item.function)})
     except KeyboardInterrupt:
         raise
     except BaseException as error:

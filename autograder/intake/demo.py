@@ -220,7 +220,7 @@ _SCENES: dict[str, _Scene] = {
     "calls os._exit": _cell_after_first("import os\n\nos._exit(0)"),
     # memory that is never touched: how it ends is no question of time
     "eats memory": _cell_after_first("eaten = []\nwhile True:\n    eaten.append(bytes(50_000_000))"),
-    "prints without end": _cell_after_first("for _ in range(2_000_000):\n    print('still training', _)"),
+    "prints a hundred thousand lines": _cell_after_first("for _ in range(100_000):\n    print('still training', _)"),
     "waits for input": _cell_after_first("name = input('your name: ')"),
     "imports from Colab": _cell_after_first("from google.colab import drive\n\ndrive.mount('/content/drive')"),
     "installs packages": _cell_after_first("!pip install einops\n%matplotlib inline\nfiles = !ls"),

@@ -62,6 +62,8 @@ class Worker:
         grant = client.fork_worker(limits)
         self._number, self._sock, self._pidfd = grant.pid, grant.sock, grant.pidfd
         self._schedule = _open_schedule(_pid_here(grant.pidfd))
+        self._answers = select.poll()
+        self._answers.register(self._sock, select.POLLIN)
         self._max_body = limits.reply_mb << 20
         self._requests = 0
         self.alive = True
@@ -161,10 +163,8 @@ class Worker:
 
     def _wait(self, deadline: float, waited: float, longest: float) -> None:
         """Wait until there is something to read. On a crowded machine the time spent in the run queue is given back."""
-        poller = select.poll()
-        poller.register(self._sock, select.POLLIN)
         until = deadline
-        while not poller.poll(max(0.0, until - time.monotonic()) * 1000):
+        while not self._answers.poll(max(0.0, until - time.monotonic()) * 1000):
             until = deadline + min(self._waited() - waited, longest)
             if until <= time.monotonic():
                 raise WireTimeout
