@@ -6,7 +6,7 @@ there no GPU would run.
 """
 
 import ast
-import inspect
+import functools
 import re
 import warnings
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import code_generator
 from triton.compiler.compiler import ASTSource, make_backend
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+from triton.language.core import base_value
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, mangle_type
 
@@ -43,6 +44,9 @@ class Compiler:
         # an overflow check beside each operation on integers refuses nothing, and is a quarter of the work
         given = {"arch": "sm80", "enable_fp_fusion": True, "sanitize_overflow": False}
         self._options = self._backend.parse_options(given)
+        self._context = ir.context()  # of all modules: to load dialects takes as long as to compile a small kernel
+        ir.load_dialects(self._context)
+        self._backend.load_dialects(self._context)
         members = {name: getattr(triton.language, name, None) for name in vars(triton.language.tensor)}
         self.members = {
             getattr(triton.language.tensor, name): function
@@ -55,8 +59,34 @@ class Compiler:
             """Triton's, for functions that were made to be interpreted."""
 
             def __init__(self, context: Any, prototype: Any, gscope: dict[str, Any], *rest: Any, **named: Any) -> None:
-                scope = {name: compiler.twin(value) for name, value in gscope.items()}
-                super().__init__(context, prototype, scope, *rest, **named)
+                names = _names_in(named["jit_fn"]) & gscope.keys()
+                super().__init__(context, prototype, {n: compiler.twin(gscope[n]) for n in names}, *rest, **named)
+                self._loops: dict[int, dict[str, Any]] = {}  # by a loop's body: what it hands on, as it was before
+
+            def _find_carries(self, node: Any, liveins: dict[str, Any], ignore: Any = frozenset()) -> Any:
+                """What a loop hands on from one turn to the next. Triton's own compiles the body to find that out, and
+                then once more. Here each name that the body gives a value is handed on, whether it changes or not."""
+                if not isinstance(node, ast.For):
+                    return super()._find_carries(node, liveins, ignore)
+                given = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
+                found = {name: value for name, value in liveins.items() if name in given and name not in ignore}
+                names, handles, types = [], [], []
+                for name, value in found.items():
+                    if isinstance(value, base_value) and (own := code_generator.flatten_values_to_ir([value])):
+                        names.append(name)
+                        handles += own
+                        types.append(value.type)
+                self._loops[id(node.body)] = found
+                self.lscope, self.local_defs = liveins.copy(), dict[str, Any]()
+                return names, handles, types
+
+            def visit_compound_statement(self, stmts: Any) -> None:
+                super().visit_compound_statement(stmts)
+                for name, before in self._loops.pop(id(stmts), {}).items():
+                    if isinstance(before, base_value):
+                        self._verify_loop_carried_variable(name, self.lscope[name], before)
+                    else:
+                        assert name not in self.local_defs, f"Loop carried variable {name} is not a triton value"
 
             def call_Function(self, node: Any, fn: Any, args: list[Any], kws: Any) -> Any:  # noqa: N802
                 member = compiler.members.get(getattr(fn, "__func__", None))
@@ -78,6 +108,7 @@ class Compiler:
         if value not in self._twins:
             twin = self._twins[value] = JITFunction(value.fn, **value.kwargs)
             twin.hash = f"{twin.__qualname__} {len(self._twins)}"  # else made of all that it calls, twins or not
+            twin.parse = functools.cache(twin.parse)  # read, and not changed, each time that it is compiled
         return self._twins[value]
 
     def check(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -87,7 +118,7 @@ class Compiler:
             KernelFault: it does not compile; says which line, and why.
         """
         kernel = self.twin(function)
-        given = inspect.signature(function.fn).bind(
+        given = kernel.signature.bind(
             *arguments, **{name: value for name, value in keywords.items() if name in function.arg_names}
         )
         given.apply_defaults()
@@ -109,15 +140,13 @@ class Compiler:
             raise fault
 
     def _compile(self, kernel: Any, signature: dict[str, Any], constants: dict[Any, Any]) -> KernelFault | None:
-        target, context = GPUTarget(*_TARGET), ir.context()
-        ir.load_dialects(context)
-        self._backend.load_dialects(context)
         functions, modules = self._backend.get_codegen_implementation(self._options), self._backend.get_module_map()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 _refuse_print(kernel)
-                ASTSource(kernel, signature, constants, {}).make_ir(target, self._options, functions, modules, context)
+                source = ASTSource(kernel, signature, constants, {})
+                source.make_ir(GPUTarget(*_TARGET), self._options, functions, modules, self._context)
         except CompilationError as error:
             return self._told(kernel, error)
         except KernelFault as fault:
@@ -143,8 +172,20 @@ def _is_library(function: Any) -> bool:
     return str(function.__module__).startswith("triton.")
 
 
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _names_in(function: Any) -> set[str]:
+    """Every name in a function's text: of all that stands around it no other is looked for."""
+    return {node.id for node in ast.walk(function.parse()) if isinstance(node, ast.Name)}
+
+
+def _is_store(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
 def _refuse_print(function: Any) -> None:
-    for node in () if _is_library(function) else ast.walk(function.parse()):
+    if _is_library(function) or "print" not in _names_in(function):
+        return
+    for node in ast.walk(function.parse()):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             raise KernelFault(
                 f"{_line_of(function, node)}: `print` belongs to Python. On a GPU it is refused, or prints a line for "

@@ -128,6 +128,26 @@ def test_what_no_gpu_would_compile_is_told_with_its_line(
         kernel[(1,)](*tensors, *(arguments if isinstance(arguments, tuple) else ()))
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("inner", r"line 9 of looping_kernel .*Loop-carried variable total has initial type fp32 but is re-assigned"),
+        ("nothing", r"line 7 of looping_kernel .*Loop carried variable nothing is not a triton value"),
+        ("number", r"line 7 of looping_kernel .*total has initial type fp32 but is re-assigned to int32 in loop"),
+        ("two", r"line 17 of looping_kernel .*`no_such_thing` is not defined"),
+    ],
+)
+def test_what_a_loop_hands_on_keeps_its_type(how: str, said: str) -> None:
+    with pytest.raises(KernelFault, match="^no GPU would compile " + said):
+        wrong.looping_kernel[(1,)](torch.zeros(8), 3, HOW=how)
+
+
+def test_a_loop_that_changes_no_type_is_fine() -> None:
+    x = torch.arange(8.0)
+    wrong.looping_kernel[(1,)](x, 3, HOW="right")
+    assert x.tolist() == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+
+
 def test_a_name_that_the_interpreter_uses_is_not_known_because_of_that() -> None:
     rewritten = wrong.lanes_kernel.rewrite()
     assert "interpreter_semantic" in rewritten.__globals__

@@ -161,6 +161,29 @@ def changing_kernel(x_ptr, n):
     tl.store(x_ptr + tl.arange(0, 8), total)
 
 
+@triton.jit
+def looping_kernel(x_ptr, n, HOW: tl.constexpr):
+    """What a loop hands on keeps its type: in a loop in a loop, too, and where there was nothing before."""
+    at = tl.arange(0, 8)
+    x = tl.load(x_ptr + at)
+    total = 0.0
+    nothing = None
+    for i in range(n):
+        if HOW == "inner":
+            for _ in range(i):
+                total = total + x
+        elif HOW == "nothing":
+            nothing = x  # noqa: F841
+        elif HOW == "number":
+            total = i
+        elif HOW == "two":
+            total = x
+            x = x + no_such_thing  # type: ignore[name-defined]  # noqa: F821
+        else:
+            total, x = total + 1.0, x * 1.0
+    tl.store(x_ptr + at, x + total)
+
+
 @triton.autotune([triton.Config({"BLOCK": 8, "EXTRA": 0}), triton.Config({"BLOCK": 16, "EXTRA": 1})], key=["n"])
 @triton.jit
 def tuned_kernel(x_ptr, y_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr, EXTRA: tl.constexpr):
