@@ -10,6 +10,7 @@ import numpy as np
 import triton
 from triton.runtime import interpreter
 
+from autograder.worker.kernel_phrases import Phrases
 from autograder.worker.kernel_tape import Recorder
 
 
@@ -23,16 +24,19 @@ class Language:
     def __init__(self, recorder: Recorder) -> None:
         language = types.FunctionType((lambda: None).__code__, {"tl": triton.language, "core": triton.language.core})
         scope = interpreter._patch_lang(language)
-        self._changes = [
-            (owner, name, before, recorder.followed(owner, name, vars(owner)[name]))
-            for owner, name, before in scope._changes
-        ]
+        phrases, during = Phrases(recorder), {}
+        for owner, name, _ in scope._changes:
+            value = recorder.followed(owner, name, vars(owner)[name])
+            calls_semantics = "member" in (getattr(value, "__kwdefaults__", None) or ())  # as the interpreter has them
+            during[id(owner), name] = phrases.of(value) if calls_semantics else value
+        self._changes = [(owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes]
         scope.restore()
         block_pointer = getattr(triton.language.core, "_block_ptr", None)  # Triton 3.8 has it, and gives its methods
         for name in ("advance", "load", "store") if block_pointer else ():  # nothing to work with in the interpreter
             method = getattr(block_pointer, name)
             before = vars(block_pointer).get(name, interpreter._MISSING)
             self._changes.append((block_pointer, name, before, _with_semantic(method)))
+        self._phrases, self._library = phrases, dict[Any, Callable[..., Any]]()
         self._depth = 0
         self._dtypes: dict[str, Any] = {}
         self._np_dtype = interpreter._get_np_dtype
@@ -67,7 +71,10 @@ class Language:
         """A function of @triton.jit that a kernel calls."""
         self._exchange(None)
         try:
-            return kernel.rewrite()(*args, **kwargs)
+            function = self._library.get(kernel) or kernel.rewrite()
+            if kernel not in self._library and kernel.fn.__module__.startswith("triton."):
+                function = self._library[kernel] = self._phrases.of(function)
+            return function(*args, **kwargs)
         except Exception as error:
             raise interpreter.InterpreterError(repr(error)) from error
         finally:

@@ -25,11 +25,16 @@ _MOST_STEPS = 20_000
 _MOST_BYTES = 64 << 20  # of one program's tiles, which a tape keeps until the program ends
 _SLOT = "attention_kit_slot"
 _TYPE = "attention_kit_type"
-_HANDLES = tuple(
+HANDLES = tuple(
     kind
     for name in ("TensorHandle", "BlockPointerHandle", "TensorDescHandle")
     if (kind := getattr(interpreter, name, None)) is not None
 )
+
+
+def makes_handles(name: str) -> bool:
+    """Whether a member of the builder is an operation: one that makes tiles, or does something to them."""
+    return name.startswith("create_") or (name.startswith("get_") and not name.endswith("_ty"))
 
 
 class _Mode(enum.Enum):
@@ -75,17 +80,17 @@ class _Tape:
         if isinstance(result, tuple):
             for number, part in enumerate(result, slot + 1):
                 self.label(part, number)
-        elif isinstance(result, _HANDLES):
+        elif isinstance(result, HANDLES):
             setattr(result, _SLOT, (self, slot))
 
     def slot_of(self, argument: Any, stretch: _Stretch) -> int:
         """Where an argument stands. A handle that no operation has made tears the tape."""
-        if isinstance(argument, _HANDLES):
+        if isinstance(argument, HANDLES):
             tape, slot = getattr(argument, _SLOT, (None, 0))
             if tape is not self:
                 self.torn = True
             return int(slot)
-        if isinstance(argument, list | tuple) and any(isinstance(part, _HANDLES) for part in argument):
+        if isinstance(argument, list | tuple) and any(isinstance(part, HANDLES) for part in argument):
             parts = tuple(self.slot_of(part, stretch) for part in argument)
             constant = all(self.constant[part] for part in parts)
             slot = self.add(argument, constant=constant)
@@ -107,11 +112,11 @@ class Recorder:
         self._feed: list[int] = []
         self._fed = self._answers = 0
         self._fault: Exception | None = None
+        self.looks = 0  # how often somebody has looked at the elements of a tile behind the builder's back
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._builder, name)
-        makes_handles = name.startswith("create_") or (name.startswith("get_") and not name.endswith("_ty"))
-        if not makes_handles or not callable(member):
+        if not makes_handles(name) or not callable(member):
             return member
         pure = _TOUCHES.search(name) is None
         operation = functools.partial(self._operation, member, pure)
@@ -130,7 +135,7 @@ class Recorder:
         if isinstance(argument, tuple | triton.language.tuple):
             for part in argument:
                 self.know(part)
-        elif isinstance(handle := getattr(argument, "handle", None), _HANDLES):
+        elif isinstance(handle := getattr(argument, "handle", None), HANDLES):
             self._tape.label(handle, self._tape.add(handle, constant=True))
             for sizes in ("shape", "strides"):  # of a descriptor
                 self.know(getattr(argument, sizes, None))
@@ -243,6 +248,7 @@ class Recorder:
     def _answer(self, read: Callable[[Any], Any], tensor: Any) -> Any:
         """Python asks for the value of a tile of one element."""
         value, mode = read(tensor), self._mode
+        self.looks += 1
         if mode is _Mode.AWAY:
             return value
         slot = self._tape.slot_of(tensor.handle, self._stretch)
@@ -263,6 +269,7 @@ class Recorder:
         return value
 
     def _shown(self, show: Callable[[Any], str], tensor: Any) -> str:
+        self.looks += 1
         if self._mode is not _Mode.AWAY:
             self._tape.torn = True
         return show(tensor)
@@ -273,17 +280,21 @@ class Recorder:
         tensors = given if several else (given,)
         types = [tensor.type for tensor in tensors]
 
-        def compute(*handles: Any) -> tuple[Any, ...]:
+        def compute(*handles: Any) -> Any:
             tiles = tuple(triton.language.tensor(*pair) for pair in zip(handles, types, strict=True))
             made = function(tiles if several else tiles[0], *rest, **named)
-            made = made if several else (made,)
-            for tile in made:
+            for tile in made if several else (made,):
                 tile.handle.set_attr(_TYPE, tile.type)
-            return tuple(tile.handle for tile in made)
+            return tuple(tile.handle for tile in made) if several else made.handle
 
-        handles = self._operation(compute, True, *(tensor.handle for tensor in tensors))
-        made = tuple(triton.language.tensor(handle, handle.attr[_TYPE]) for handle in handles)
-        return made if several else made[0]
+        builder = interpreter.interpreter_semantic.builder
+        made = builder.create_over_an_axis(compute, *(tensor.handle for tensor in tensors))
+        tiles = tuple(triton.language.tensor(handle, handle.attr[_TYPE]) for handle in (made if several else (made,)))
+        return tiles if several else tiles[0]
+
+    def create_over_an_axis(self, compute: Callable[..., Any], *handles: Any) -> Any:
+        """A reduction or a scan as an operation of the builder, which has none."""
+        return self._operation(compute, True, *handles)
 
 
 def _by_name(function: Callable[..., Any], names: tuple[str, ...], *given: Any) -> Any:
