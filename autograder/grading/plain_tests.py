@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -33,7 +33,7 @@ def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _asks_for(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of its parameters: looked up once a test, and not once a submission."""
     return tuple(inspect.signature(function).parameters)

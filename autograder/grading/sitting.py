@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,12 +98,12 @@ class Sitting:
         pass. The time of an attempt that does not count is given back to the submission.
         """
         started = time.monotonic()
-        runs: dict[str, TestRun] = {}
         if self._turns_to(question):
-            for test in question.tests:
-                runs |= self.run(question, (test.name,), keep_worker=True)
-                if runs[test.name].verdict.outcome != "passed":
+            runs: dict[str, TestRun] = {}
+            for run in self._runs(question, question.tests, self._student(question, ()), keep_calls=False):
+                if run.verdict.outcome != "passed":
                     break
+                runs[run.name] = run
             else:
                 return runs
         self.close()
@@ -130,23 +130,25 @@ class Sitting:
 
         The calls of tests that fail are kept, and with `keep_calls` those of all.
         """
-        runs: dict[str, TestRun] = {}
-        hangs = 0
+        asked = [test for test in question.tests if tests is None or test.name in tests]
         student = self._student(question, stand_ins)
-        for test in question.tests:
-            if tests is not None and test.name not in tests:
-                continue
-            if hangs >= HANGS_BEFORE_GIVING_UP:
-                runs[test.name] = TestRun(
-                    test.name, Verdict("timeout", "Not run: two tests of this question hung."), ()
-                )
-                continue
-            raised, log = self._test(question, test, student)
-            runs[test.name] = self._judged(test, raised, log, keep_calls)
-            hangs += isinstance(raised, StudentTimeout)
+        runs = {run.name: run for run in self._runs(question, asked, student, keep_calls=keep_calls)}
         if not keep_worker:
             self.close()
         return runs
+
+    def _runs(
+        self, question: SuiteQuestion, tests: Sequence[SuiteTest], student: Student, *, keep_calls: bool
+    ) -> Iterator[TestRun]:
+        """Run tests of one question, one after the other; after the second that hangs none is run any more."""
+        hangs = 0
+        for test in tests:
+            if hangs >= HANGS_BEFORE_GIVING_UP:
+                yield TestRun(test.name, Verdict("timeout", "Not run: two tests of this question hung."), ())
+                continue
+            raised, log = self._test(question, test, student)
+            yield self._judged(test, raised, log, keep_calls)
+            hangs += isinstance(raised, StudentTimeout)
 
     def _test(self, question: SuiteQuestion, test: SuiteTest, student: Any) -> tuple[BaseException | None, CallLog]:
         """Run one test on this `student`: what it raised, and what it asked.
