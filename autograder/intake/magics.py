@@ -18,6 +18,8 @@ OTHER_LANGUAGE = frozenset(
 """Cell magics whose body is no Python, or runs elsewhere: the whole cell is left out."""
 
 _ANYTHING = re.compile(r"[%!?]|^[ \t]*>>> |^[ \t]+|get_ipython", re.MULTILINE)
+_LIKELY = re.compile(r"^[ \t]*[%!?]|\?[ \t;]*$|=[ \t]*[%!]|get_ipython", re.MULTILINE)
+"""Every magic has one of these, and text in a string may: where there is none, no line has to be looked at."""
 _MAGIC = re.compile(r"([ \t]*)(%%|%|!!|!|\?\??)[ \t]*([\w.]*)(.*)", re.DOTALL)
 _HELP = re.compile(r"[ \t]*%{0,2}[A-Za-z_*][\w.*\[\]]*[ \t]*\?\??[ \t]*;?[ \t]*\Z")
 _IPYTHON = re.compile(r"[ \t]*(?:(\w+)[ \t]*=[ \t]*)?get_ipython\(\)\.\w+\(")
@@ -52,6 +54,9 @@ def harmless(source: str) -> tuple[str, str]:
     if not _ANYTHING.search(source):
         return source, ""
     lines = _without_prompts(source.split("\n"))
+    source = "\n".join(lines)
+    if not _LIKELY.search(source):
+        return source, ""
     first = next((n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
     if first is not None and (cell_magic := re.match(r"[ \t]*%%(!|\w+)", lines[first])):
         name = cell_magic[1]

@@ -11,7 +11,7 @@ from typing import get_args
 from autograder.course import Assignment
 from autograder.errors import BadSource, UnreadableSubmission
 from autograder.intake.reading import NotebookCell, parse_notebook
-from autograder.intake.text import Looked, defined_functions
+from autograder.intake.text import Looked, defined_functions, squeezed, squeezed_lines
 from autograder.model import Role
 from autograder.points import total
 
@@ -41,6 +41,16 @@ class ReleaseCell:
         """The cell's text, looked at once."""
         return Looked(self.source)
 
+    @cached_property
+    def squeezed(self) -> str:
+        """As `text.squeezed`."""
+        return squeezed(self.source)
+
+    @cached_property
+    def squeezed_lines(self) -> frozenset[str]:
+        """As `text.squeezed_lines`."""
+        return squeezed_lines(self.source)
+
 
 @dataclass(frozen=True)
 class Release:
@@ -53,6 +63,16 @@ class Release:
     def by_id(self) -> dict[str, ReleaseCell]:
         """Its cells by grade_id."""
         return {cell.id: cell for cell in self.cells}
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The text of all cells, without spaces."""
+        return "\n".join(cell.squeezed for cell in self.cells)
+
+    @cached_property
+    def squeezed_lines(self) -> frozenset[str]:
+        """The lines of all cells, without spaces."""
+        return frozenset[str]().union(*(cell.squeezed_lines for cell in self.cells))
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:

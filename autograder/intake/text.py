@@ -36,6 +36,16 @@ def code_lines(source: str) -> frozenset[str]:
     return frozenset(line.strip() for line in source.split("\n") if line.strip() and not _COMMENT.match(line))
 
 
+def squeezed(text: str) -> str:
+    """The text without any space: editors break lines anew."""
+    return "".join(text.split())
+
+
+def squeezed_lines(text: str) -> frozenset[str]:
+    """Its lines that say something, each `squeezed`."""
+    return frozenset(line for line in map(squeezed, text.split("\n")) if line)
+
+
 class Looked:
     """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with many."""
 

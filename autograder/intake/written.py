@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import defined_names
+from autograder.intake.text import defined_names, squeezed, squeezed_lines
 from autograder.model import Answer, CellOutcome
 
 ALIKE = 0.5
@@ -51,9 +51,7 @@ class _Search:
         self.cells = cells
         self.release = release
         self.order = {cell.id: number for number, cell in enumerate(release.cells)}
-        self.lines = [_lines(cell.source) for cell in cells]
-        self.released_lines = frozenset[str]().union(*(_lines(cell.source) for cell in release.cells))
-        self.released_text = "\n".join(_squeezed(cell.source) for cell in release.cells)
+        self.lines = [squeezed_lines(cell.source) for cell in cells]
         self.anchors = dict(code)
         self.places: dict[int, str] = {}
 
@@ -79,7 +77,7 @@ class _Search:
         texts = [released for released in self.release.cells if released.role == "text"]
         for least in (1.0, ALIKE):
             for released in texts:
-                wanted = _lines(released.source)
+                wanted = released.squeezed_lines
                 if released.id in self.anchors.values() or not wanted:
                     continue
                 found = next((p for p in free if self._keeps(p, wanted, least)), None)
@@ -120,7 +118,7 @@ class _Search:
 
     def _by_content(self, released: ReleaseCell) -> int | None:
         """The text cell that keeps the prompt."""
-        wanted = _lines(released.source)
+        wanted = released.squeezed_lines
         free = [place for place, cell in enumerate(self.cells) if self._is_open(place) and cell.kind != "code"]
         shares = [(len(wanted & self.lines[place]) / len(wanted), -place) for place in free] if wanted else []
         best, nearest = max(shares, default=(0.0, 0))
@@ -138,9 +136,9 @@ class _Search:
         cell = self.cells[place]
         if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
             return False
-        text = _squeezed(cell.source)
-        piece = len(text) >= _LONG and text in self.released_text
-        return bool(cell.attachments) or not (piece or self.lines[place] <= self.released_lines)
+        text = squeezed(cell.source)
+        piece = len(text) >= _LONG and text in self.release.squeezed
+        return bool(cell.attachments) or not (piece or self.lines[place] <= self.release.squeezed_lines)
 
     def _below(self, place: int) -> list[int]:
         """The student's own cells under the answer, as far as the next cell that everybody has."""
@@ -163,8 +161,8 @@ class _Search:
         place = next((place for place, id_ in self.anchors.items() if above and id_ == above.id), None)
         if above is None or place is None or above.role != "text" or not _adds(self.cells[place], above):
             return ""
-        known = _lines(above.source)
-        return "\n".join(line for line in self.cells[place].source.split("\n") if _squeezed(line) not in known)
+        known = above.squeezed_lines
+        return "\n".join(line for line in self.cells[place].source.split("\n") if squeezed(line) not in known)
 
     def _anywhere(self, released: ReleaseCell) -> Answer | None:
         """The cell is gone. Where the notebook has other text of the student's, a person looks whether it is there."""
@@ -178,17 +176,9 @@ def _names(cell: NotebookCell, released: ReleaseCell) -> bool:
 
 def _adds(cell: NotebookCell, released: ReleaseCell) -> bool:
     """Whether something stands in the cell that the released one does not say. An editor may break its lines anew."""
-    text, whole = _squeezed(cell.source), _squeezed(released.source)
+    text, whole = squeezed(cell.source), released.squeezed
     broken_anew = 2 * len(text) >= len(whole) and text in whole
-    return bool(cell.attachments) or not (broken_anew or _lines(cell.source) <= _lines(released.source))
-
-
-def _lines(source: str) -> frozenset[str]:
-    return frozenset(line for line in map(_squeezed, source.split("\n")) if line)
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
+    return bool(cell.attachments) or not (broken_anew or squeezed_lines(cell.source) <= released.squeezed_lines)
 
 
 def _shown(cell: NotebookCell) -> str:
