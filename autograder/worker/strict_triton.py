@@ -108,12 +108,19 @@ class Strict:
 
     def _wrap_executor(self, executor: Any) -> None:
         """Around each launch: the tensors' names and addresses first, then the counts; faults come out as they are."""
-        call, to_host = executor.__call__, executor._init_args_hst
+        call, to_host, from_host = executor.__call__, executor._init_args_hst, executor._restore_args_dev
 
         def init_args(grid: Any, args_dev: Any, kwargs: Any) -> Any:
-            args, keywords = to_host(grid, args_dev, kwargs)
+            tensors = _tensors_in((*args_dev, *kwargs.values()))
+            apart = len(set(map(id, tensors))) == len(tensors)  # else only copies tell two parameters apart
+            here = apart and all(tensor.device.type == "cpu" for tensor in tensors)
+            args, keywords = (args_dev, kwargs) if here else to_host(grid, args_dev, kwargs)
             self._open(inspect.getcallargs(grid.fn, *args, **keywords))
             return args, keywords
+
+        def restore_args(grid: Any, args_dev: Any, args: Any, *keywords: Any) -> None:
+            if args is not args_dev:
+                from_host(grid, args_dev, args, *keywords)
 
         def launch(grid: Any, *args: Any, **kwargs: Any) -> Any:
             self._recorder.clear()
@@ -130,7 +137,7 @@ class Strict:
                 self._recorder.clear()
                 self.recording.add(self.memory)
 
-        executor._init_args_hst, executor.__call__ = init_args, launch
+        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = init_args, restore_args, launch
 
     def _wrap_kernels(self, kernels: Any) -> None:
         """Before each launch: would a GPU compile this?"""
@@ -273,6 +280,14 @@ _HOOKED = (
     "create_barrier",
     "create_dot",
 )
+
+
+def _tensors_in(value: Any) -> list[Any]:
+    """Those that an argument stands for: a tensor, a descriptor, a tuple of them."""
+    if isinstance(value, tuple):
+        return [tensor for part in value for tensor in _tensors_in(part)]
+    tensor = getattr(value, "base", value)
+    return [tensor] if hasattr(tensor, "data_ptr") else []
 
 
 def _as_handle(mask: Any) -> Any:
