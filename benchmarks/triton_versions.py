@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 TESTS = [
     f"tests/autograder/kernels/test_{name}.py"
-    for name in ("right_kernels", "wrong_kernels", "strict_triton", "kernel_tape", "without_triton")
+    for name in ("right_kernels", "wrong_kernels", "strict_triton", "kernel_tape", "kernel_phrases", "without_triton")
 ]
 
 

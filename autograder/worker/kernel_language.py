@@ -27,8 +27,8 @@ class Language:
         phrases, during = Phrases(recorder), {}
         for owner, name, _ in scope._changes:
             value = recorder.followed(owner, name, vars(owner)[name])
-            calls_semantics = "member" in (getattr(value, "__kwdefaults__", None) or ())  # as the interpreter has them
-            during[id(owner), name] = phrases.of(value) if calls_semantics else value
+            member = (getattr(value, "__kwdefaults__", None) or {}).get("member")  # which it is put in the place of
+            during[id(owner), name] = phrases.of(_with_semantic(member)) if member else value
         self._changes = [(owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes]
         scope.restore()
         block_pointer = getattr(triton.language.core, "_block_ptr", None)  # Triton 3.8 has it, and gives its methods
@@ -90,7 +90,7 @@ class Language:
 
 
 def _with_semantic(method: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given, **named: method(*given, **{"_semantic": interpreter.interpreter_semantic, **named})
+    return lambda *given, **named: method(*given, **{**named, "_semantic": interpreter.interpreter_semantic})
 
 
 def _make_handle(handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict[str, Any] | None = None) -> None:
