@@ -90,7 +90,7 @@ def test_masks_belong_to_sentences(student, reference):
     own logits without the padding are what should come out."""
     params, settings = _model(reference)
     src, tgt = _words(4, 4, 4)
-    _assert_padding_is_unseen(student, src, tgt, _mask(4, 2, 4, 3), (4, 2, 4, 3), params, settings)
+    _assert_padding_is_unseen(student, src, tgt, _mask(4, 2, 4, 4), (4, 2, 4, 4), params, settings)
 
 
 def _assert_padding_is_unseen(student, src, tgt, mask, lengths, params, settings):

@@ -49,14 +49,14 @@ def test_the_table_knows_no_places(student, reference):
 
 @points(1)
 def test_a_causal_model_has_not_read_what_comes_later(student, reference):
-    """The same words up to the place, others behind it, one text longer: 1 at every depth. Up to the place before it
-    something differs: not 1 any more after the first block."""
+    """The same words up to the place, others behind it, one text longer: 1 at every depth. Other words in front of it:
+    not 1 any more after the first block."""
     params, settings = _model(reference)
     first, second = tensor([3, 1, 4, 1, 5, 0, 2]), tensor([3, 1, 4, 8])
     assert_close(student.similarity_by_layer(first, 2, second, 2, params, settings), ones(2))
-    other = student.similarity_by_layer(first, 2, tensor([3, 7, 4, 8]), 2, params, settings)
+    other = student.similarity_by_layer(first, 2, tensor([5, 7, 4, 8]), 2, params, settings)
     _assert_depths(other, 2)
-    assert bool((other[1:] < 0.9999).all()), "Another word stands before the place, and a block does not see it."
+    assert bool((other[1:] < 0.9999).all()), "Other words stand before the place, and a block does not see them."
 
 
 @points(0.5)
