@@ -221,8 +221,8 @@ def test_what_cannot_be_right_is_refused(student):
 
 @points(0.5)
 def test_decoding_with_it_is_the_model_with_a_window(student, reference):
-    """Your decode_step with this cache, chunks of 4, 1 and 3, against the whole model with a window of 3."""
-    sizes = reference.make_config()
+    """Your decode_step with this cache, one layer, chunks of 4, 1 and 3, against the whole model with a window of 3."""
+    sizes = reference.make_config(num_layers=1)
     params, ids = reference.random_params(sizes), torch.randint(13, (1, 8))
     cache = student.SlidingWindowCache(sizes.num_layers, 1, sizes.num_kv_heads, sizes.d_head, 8, torch.float64, 3)
     logits = [student.decode_step(params, chunk, cache, sizes) for chunk in ids.split((4, 1, 3), dim=1)]

@@ -38,12 +38,12 @@ def _budget(sizes, batch, n, num_new):
 
 @points(1.5)
 def test_the_tokens_are_those_of_the_slow_way(student, reference):
-    """Learned positions, two rows, six new tokens, against running the whole model for each."""
+    """Learned positions, two rows, four new tokens, against running the whole model for each."""
     params, sizes = _model(reference)
     prompt = torch.tensor([[3, 1, 4], [2, 7, 1]])
-    expected = reference.generate_uncached(params, prompt, 6, sizes)
-    assert len(set(expected[:, 3:].flatten().tolist())) > 5
-    assert_close(student.generate_cached(params, prompt, 6, sizes), expected)
+    expected = reference.generate_uncached(params, prompt, 4, sizes)
+    assert len(set(expected[:, 3:].flatten().tolist())) > 4
+    assert_close(student.generate_cached(params, prompt, 4, sizes), expected)
     _check(student, reference, params, torch.tensor([[5, 0, 11, 2, 2, 8, 1]]), 2, sizes)
 
 
@@ -91,10 +91,10 @@ def test_the_prompt_stays_as_it_was(student, reference):
 
 @points(3)
 def test_the_past_is_not_computed_again(student, reference):
-    """FLOPs of four new tokens after 11, all told. Twice the budget is allowed; recomputing takes more than three times
-    as much as is needed."""
+    """FLOPs of three new tokens after 11, all told. Twice the budget is allowed; recomputing takes nearly three
+    times as much as is needed."""
     params, sizes = _model(reference, num_layers=1)
-    flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 4, sizes)
+    flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 3, sizes)
     assert flops <= 2 * budget, f"generation took {flops} operations, and {budget} are enough."
 
 
