@@ -69,13 +69,13 @@ def test_large_and_small_tables_work(student):
 def test_every_word_has_a_counterexample(student):
     """Words that lie on an axis, or have equal entries, or all entries negative: the direction across must not
     vanish."""
-    table = randn(8, 3)
+    table = randn(6, 3)
     table[0] = torch.tensor([2.0, 0.0, 0.0])
     table[1] = torch.tensor([0.0, 0.0, -3.0])
     table[2] = torch.tensor([1.5, 1.5, 1.5])
     table[3] = torch.tensor([0.0, 4.0, 0.0])
     table[4] = -table[5].abs()
-    for word in range(8):
+    for word in range(6):
         assert_loud(student, table, word)
         assert_quiet(student, table, word)
 

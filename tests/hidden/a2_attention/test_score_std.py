@@ -24,7 +24,7 @@ def peek():
 @points(1.5)
 def test_the_spread_grows_with_the_root_of_the_width(student):
     """Multiply your result by itself: it should be near d, at every width. Is there one dot product per pair?"""
-    for d, pairs in ((1, 6000), (7, 6000), (50, 4000), (600, 1000)):
+    for d, pairs in ((1, 6000), (7, 4000), (50, 1500), (300, 1000)):
         measured = student.score_std(d, pairs, 3)
         assert abs(float(measured) / math.sqrt(d) - 1) < 0.09, (
             f"`score_std({d}, {pairs}, 3)` is {float(measured):.4g}, which is not near the root of {d}."
