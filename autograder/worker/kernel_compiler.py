@@ -68,8 +68,8 @@ class Compiler:
                 then once more. Here each name that the body gives a value is handed on, whether it changes or not."""
                 if not isinstance(node, ast.For):
                     return super()._find_carries(node, liveins, ignore)
-                given = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and _is_store(n)}
-                found = {name: value for name, value in liveins.items() if name in given and name not in ignore}
+                given = _given_by(node) - set(ignore)
+                found = {name: value for name, value in liveins.items() if name in given}
                 names, handles, types = [], [], []
                 for name, value in found.items():
                     if isinstance(value, base_value) and (own := code_generator.flatten_values_to_ir([value])):
@@ -178,8 +178,11 @@ def _names_in(function: Any) -> set[str]:
     return {node.id for node in ast.walk(function.parse()) if isinstance(node, ast.Name)}
 
 
-def _is_store(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _given_by(loop: ast.For) -> set[str]:
+    """Every name that the body of a loop gives a value."""
+    nodes = (node for statement in loop.body for node in ast.walk(statement))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _refuse_print(function: Any) -> None:
