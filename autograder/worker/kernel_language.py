@@ -28,9 +28,16 @@ class Language:
         for owner, name, _ in scope._changes:
             value = recorder.followed(owner, name, vars(owner)[name])
             member = (getattr(value, "__kwdefaults__", None) or {}).get("member")  # which it is put in the place of
-            during[id(owner), name] = phrases.of(_with_semantic(member)) if member else value
+            function = _with_semantic(member) if member else value
+            if name in ("load", "store"):
+                function = recorder.unasked(function)
+            during[id(owner), name] = phrases.of(function) if member else value
         self._changes = [(owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes]
         scope.restore()
+        tensor = triton.language.tensor
+        for name, member in vars(tensor).items():  # x.exp() and its like, which the interpreter has forgotten
+            if (id(tensor), name) not in during and "_semantic" in _parameters(member):
+                self._changes.append((tensor, name, member, phrases.of(_with_semantic(member))))
         block_pointer = getattr(triton.language.core, "_block_ptr", None)  # Triton 3.8 has it, and gives its methods
         for name in ("advance", "load", "store") if block_pointer else ():  # nothing to work with in the interpreter
             method = getattr(block_pointer, name)
@@ -87,6 +94,12 @@ class Language:
         if known is None:
             known = self._dtypes[name] = self._np_dtype(kind)
         return known
+
+
+def _parameters(member: Any) -> tuple[str, ...]:
+    """Of what is given to tensors as a method; of anything else none."""
+    signature = getattr(member, "signature", None)
+    return tuple(signature.parameters) if signature is not None else ()
 
 
 def _with_semantic(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -112,6 +112,7 @@ class Recorder:
         self._feed: list[int] = []
         self._fed = self._answers = 0
         self._fault: Exception | None = None
+        self._as_compiled = False  # no tile is asked for its value, as no compiler asks
         self.looks = 0  # how often somebody has looked at the elements of a tile behind the builder's back
 
     def __getattr__(self, name: str) -> Any:
@@ -245,8 +246,22 @@ class Recorder:
             return functools.partial(self._over_an_axis, value)
         return value
 
+    def unasked(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of Triton's language that asks whether it was given a tile, and takes a 0 for none."""
+
+        def called(*given: Any, **named: Any) -> Any:
+            before, self._as_compiled = self._as_compiled, True
+            try:
+                return function(*given, **named)
+            finally:
+                self._as_compiled = before
+
+        return called
+
     def _answer(self, read: Callable[[Any], Any], tensor: Any) -> Any:
         """Python asks for the value of a tile. If it has more elements than one, it is true whatever they are."""
+        if self._as_compiled:
+            return True
         value, mode = read(tensor), self._mode
         if tensor.handle.data.size > 1:
             return value

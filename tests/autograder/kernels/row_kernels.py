@@ -363,3 +363,33 @@ def embedding(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(ids), table.shape[1])
     _gather[(len(ids),)](ids, table, out, table.shape[1], BLOCK=16, PIECES=triton.cdiv(table.shape[1], 16))
     return out
+
+
+@triton.jit
+def scalars_kernel(x_ptr, y_ptr, N):
+    row = tl.program_id(0)
+    inside = row < N
+    tl.store(y_ptr + row, tl.load(x_ptr + row, mask=inside, other=0.0) + 1.0)
+
+
+def a_number_a_program(x: torch.Tensor, programs: int) -> torch.Tensor:
+    """Each program adds 1 to its number; those past the end have 0."""
+    y = torch.empty(programs)
+    scalars_kernel[(programs,)](x, y, x.shape[0])
+    return y
+
+
+@triton.jit
+def methods_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + columns, mask=columns < N, other=1.0)
+    roots = x.abs().sqrt() + x.abs().rsqrt() + x.floor() + x.ceil()
+    waves = x.exp() + x.exp2() + x.abs().log() + x.abs().log2() + x.sin() + x.cos() + x.erf()
+    tl.store(y_ptr + columns, roots + waves, mask=columns < N)
+
+
+def by_methods(x: torch.Tensor) -> torch.Tensor:
+    """Functions of one argument, each as a method of its tile."""
+    y = torch.empty_like(x)
+    methods_kernel[(1,)](x, y, x.shape[0], BLOCK=triton.next_power_of_2(x.shape[0]))
+    return y

@@ -122,3 +122,17 @@ def test_attention(function: Callable[..., torch.Tensor], n: int, dtype: torch.d
     figures = record.figures()
     assert {"q", "k", "v"} <= figures["loads"].keys()  # by their positions, whatever the function calls them
     assert (figures["kernels"], figures["computed"], figures["unfilled"]) == (1, [], [])
+
+
+def test_a_masked_number_is_what_stands_for_it() -> None:
+    """Triton's interpreter takes an `other` of 0 for none where it is no tile, and a GPU does not."""
+    assert rows.a_number_a_program(torch.tensor([3.0, 5.0]), 4).tolist() == [4.0, 6.0, 1.0, 1.0]
+
+
+def test_functions_of_one_tile_are_methods_too() -> None:
+    """Triton's interpreter knows some of them as functions alone."""
+    x = torch.tensor([0.25, -2.5, 4.0])
+    a = x.abs()
+    roots = a.sqrt() + a.rsqrt() + x.floor() + x.ceil()
+    waves = x.exp() + x.exp2() + a.log() + a.log2() + x.sin() + x.cos() + x.erf()
+    assert torch.allclose(rows.by_methods(x), roots + waves, rtol=1e-5)
