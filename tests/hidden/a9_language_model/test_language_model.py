@@ -190,13 +190,12 @@ def test_the_dtype_is_that_of_the_weights(student, reference):
 @points(1.25)
 def test_what_cannot_be_right_is_refused(student, reference):
     """Ten tokens in a context of nine, or three on seven in the cache; token 11 of 11, in the second row. The cache
-    stays as it was. Nine fit. Without a cache there are no blocks here."""
-    params, sizes = _model(reference, layers=0)
+    stays as it was. Nine fit."""
+    params, sizes = _model(reference)
     assert_varies(student.language_model(randint(0, 11, (1, 9)), params, sizes), above=1e-3, what="the logits")
     assert_refused(student.language_model, randint(0, 11, (1, 10)), params, sizes, sizes=(10, 9))
     assert_refused(student.language_model, torch.tensor([[3, 1], [3, 11]]), params, sizes, sizes=(11,))
     assert_refused(student.language_model, torch.tensor([[3, 1], [3, -1]]), params, sizes, sizes=(-1, 11))
-    params, sizes = _model(reference)
     cache = _tape(student, sizes)
     assert_varies(student.language_model(randint(0, 11, (1, 7)), params, sizes, cache), above=1e-3, what="the logits")
     assert_refused(student.language_model, randint(0, 11, (1, 3)), params, sizes, cache, sizes=(10, 9))
