@@ -167,7 +167,7 @@ class Proctor:
 
     def _hasty_limits(self, question: SuiteQuestion) -> Any:
         limits = self._bench.course.limits
-        slowest = max(self._seconds.get(question.name, {"": 0.0}).values())
+        slowest = max(self._seconds.get(question.name, {}).values(), default=0.0)
         return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest)))
 
     def _submission(self, trial: Trial) -> Submission:

@@ -98,7 +98,7 @@ class Language:
 
 def _parameters(member: Any) -> tuple[str, ...]:
     """Of what is given to tensors as a method; of anything else none."""
-    signature = getattr(member, "signature", None)
+    signature = getattr(member, "signature", None) or getattr(member, "__signature__", None)
     return tuple(signature.parameters) if signature is not None else ()
 
 
