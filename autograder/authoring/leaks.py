@@ -20,6 +20,7 @@ from typing import Any
 from autograder.authoring import regions
 from autograder.authoring.raw_cells import without_magics
 from autograder.authoring.source import SourceNotebook
+from autograder.intake.text import squeezed
 
 _SHORTEST_CODE = 20  # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
 _SHORTEST_PROSE = 40
@@ -82,7 +83,7 @@ def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text
 
 
 def _text(place: str, text: str, *, is_given: bool = False) -> _Text:
-    return _Text(place, re.sub(r"[^\S\n]+", "", text), _squeezed(text), text, is_given)
+    return _Text(place, re.sub(r"[^\S\n]+", "", text), squeezed(text), text, is_given)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -102,16 +103,16 @@ def _telling_lines(source: str, *, code: bool) -> Iterator[str]:
     for line in regions.answers(source):
         text = re.sub(r"(^|\s)#.*$", "", line).strip() if code else line.strip()
         shortest = _SHORTEST_CODE if code else _SHORTEST_PROSE
-        if len(_squeezed(text)) >= shortest and not (code and _EVERYDAY.search(text)):
+        if len(squeezed(text)) >= shortest and not (code and _EVERYDAY.search(text)):
             yield text
 
 
 def _telling_prose(scheme: str) -> Iterator[str]:
-    yield from (line.strip() for line in scheme.split("\n") if len(_squeezed(line)) >= _SHORTEST_PROSE)
+    yield from (line.strip() for line in scheme.split("\n") if len(squeezed(line)) >= _SHORTEST_PROSE)
 
 
 def _says(text: _Text, line: str, *, code: bool) -> bool:
-    wanted = _squeezed(line)
+    wanted = squeezed(line)
     return wanted in (text.lines if code else text.prose)
 
 
@@ -131,7 +132,7 @@ def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[s
         yield from (
             f"{text.place} holds a line of the hidden {path.name}: {line}"
             for line in _test_lines(source)
-            if _squeezed(line) in text.lines
+            if squeezed(line) in text.lines
         )
 
 
@@ -143,9 +144,5 @@ def _test_lines(source: str) -> Iterator[str]:
             docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     for number, line in enumerate(source.split("\n"), start=1):
         text = re.sub(r"\s#.*$", "", line).strip()
-        if number not in docstrings and len(_squeezed(text)) >= _SHORTEST_TEST_LINE and not _EVERYDAY.search(text):
+        if number not in docstrings and len(squeezed(text)) >= _SHORTEST_TEST_LINE and not _EVERYDAY.search(text):
             yield text
-
-
-def _squeezed(line: str) -> str:
-    return re.sub(r"\s+", "", line)

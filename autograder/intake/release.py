@@ -11,7 +11,7 @@ from typing import get_args
 from autograder.course import Assignment
 from autograder.errors import BadSource, UnreadableSubmission
 from autograder.intake.reading import NotebookCell, parse_notebook
-from autograder.intake.text import Looked, defined_functions, squeezed, squeezed_lines
+from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
 from autograder.points import total
 
@@ -41,16 +41,6 @@ class ReleaseCell:
         """The cell's text, looked at once."""
         return Looked(self.source)
 
-    @cached_property
-    def squeezed(self) -> str:
-        """As `text.squeezed`."""
-        return squeezed(self.source)
-
-    @cached_property
-    def squeezed_lines(self) -> frozenset[str]:
-        """As `text.squeezed_lines`."""
-        return squeezed_lines(self.source)
-
 
 @dataclass(frozen=True)
 class Release:
@@ -67,12 +57,12 @@ class Release:
     @cached_property
     def squeezed(self) -> str:
         """The text of all cells, without spaces."""
-        return "\n".join(cell.squeezed for cell in self.cells)
+        return "\n".join(cell.look.squeezed for cell in self.cells)
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
         """The lines of all cells, without spaces."""
-        return frozenset[str]().union(*(cell.squeezed_lines for cell in self.cells))
+        return frozenset[str]().union(*(cell.look.squeezed_lines for cell in self.cells))
 
     @cached_property
     def questions(self) -> tuple[ReleaseCell, ...]:

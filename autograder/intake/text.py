@@ -63,6 +63,16 @@ class Looked:
         return code_lines(self.source)
 
     @cached_property
+    def squeezed(self) -> str:
+        """As `squeezed`."""
+        return squeezed(self.source)
+
+    @cached_property
+    def squeezed_lines(self) -> frozenset[str]:
+        """As `squeezed_lines`."""
+        return squeezed_lines(self.source)
+
+    @cached_property
     def functions(self) -> frozenset[str]:
         """As `defined_functions`."""
         return defined_functions(self.source)

@@ -77,7 +77,7 @@ class _Search:
         texts = [released for released in self.release.cells if released.role == "text"]
         for least in (1.0, ALIKE):
             for released in texts:
-                wanted = released.squeezed_lines
+                wanted = released.look.squeezed_lines
                 if released.id in self.anchors.values() or not wanted:
                     continue
                 found = next((p for p in free if self._keeps(p, wanted, least)), None)
@@ -118,7 +118,7 @@ class _Search:
 
     def _by_content(self, released: ReleaseCell) -> int | None:
         """The text cell that keeps the prompt."""
-        wanted = released.squeezed_lines
+        wanted = released.look.squeezed_lines
         free = [place for place, cell in enumerate(self.cells) if self._is_open(place) and cell.kind != "code"]
         shares = [(len(wanted & self.lines[place]) / len(wanted), -place) for place in free] if wanted else []
         best, nearest = max(shares, default=(0.0, 0))
@@ -161,7 +161,7 @@ class _Search:
         place = next((place for place, id_ in self.anchors.items() if above and id_ == above.id), None)
         if above is None or place is None or above.role != "text" or not _adds(self.cells[place], above):
             return ""
-        known = above.squeezed_lines
+        known = above.look.squeezed_lines
         return "\n".join(line for line in self.cells[place].source.split("\n") if squeezed(line) not in known)
 
     def _anywhere(self, released: ReleaseCell) -> Answer | None:
@@ -176,9 +176,9 @@ def _names(cell: NotebookCell, released: ReleaseCell) -> bool:
 
 def _adds(cell: NotebookCell, released: ReleaseCell) -> bool:
     """Whether something stands in the cell that the released one does not say. An editor may break its lines anew."""
-    text, whole = squeezed(cell.source), released.squeezed
+    text, whole = squeezed(cell.source), released.look.squeezed
     broken_anew = 2 * len(text) >= len(whole) and text in whole
-    return bool(cell.attachments) or not (broken_anew or squeezed_lines(cell.source) <= released.squeezed_lines)
+    return bool(cell.attachments) or not (broken_anew or squeezed_lines(cell.source) <= released.look.squeezed_lines)
 
 
 def _shown(cell: NotebookCell) -> str:

@@ -15,6 +15,15 @@ def randn(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float64) -
     return torch.randn(*shape, dtype=torch.float64).to(dtype).requires_grad_(grad)
 
 
+def moved(tensors: Sequence[Tensor], by: float) -> list[Tensor]:
+    """The tensors in float64, each number moved by `by` times a standard normal one, so that none is where it began.
+
+    One draw serves all of them: a model has many small ones.
+    """
+    moves = (by * randn(sum(t.numel() for t in tensors))).split([t.numel() for t in tensors])
+    return [t.double() + move.view(t.shape) for t, move in zip(tensors, moves, strict=True)]
+
+
 def rand(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float64) -> Tensor:
     """Uniform numbers in [0, 1), float64 `[*shape]`."""
     return torch.rand(*shape, dtype=torch.float64).to(dtype).requires_grad_(grad)

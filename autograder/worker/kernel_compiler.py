@@ -161,15 +161,16 @@ class Compiler:
         if isinstance(chain[-1], KernelFault):
             return chain[-1]
         errors = [link for link in chain if isinstance(link, CompilationError)]
-        own = {twin.src: twin for twin in self._twins.values() if not _is_library(twin)}
+        own = {twin.src: twin for twin in self._twins.values() if not is_library(twin)}
         last = next(link for link in reversed(errors) if link.src in own or link is error)
         reason = next((link.error_message for link in reversed(errors) if link.error_message), "")
         kind = StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
         return kind(f"{_line_of(own.get(last.src, kernel), last.node)}: {_reason(str(reason), last.node)}")
 
 
-def _is_library(function: Any) -> bool:
-    return str(function.__module__).startswith("triton.")
+def is_library(function: Any) -> bool:
+    """Whether a function of @triton.jit is Triton's own."""
+    return str(function.fn.__module__).startswith("triton.")
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
@@ -186,7 +187,7 @@ def _given_by(loop: ast.For) -> set[str]:
 
 
 def _refuse_print(function: Any) -> None:
-    if _is_library(function) or "print" not in _names_in(function):
+    if is_library(function) or "print" not in _names_in(function):
         return
     for node in ast.walk(function.parse()):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":

@@ -10,6 +10,7 @@ import numpy as np
 import triton
 from triton.runtime import interpreter
 
+from autograder.worker.kernel_compiler import is_library
 from autograder.worker.kernel_phrases import Phrases
 from autograder.worker.kernel_tape import Recorder
 
@@ -28,10 +29,10 @@ class Language:
         for owner, name, _ in scope._changes:
             value = recorder.followed(owner, name, vars(owner)[name])
             member = (getattr(value, "__kwdefaults__", None) or {}).get("member")  # which it is put in the place of
-            function = _with_semantic(member) if member else value
-            if name in ("load", "store"):
-                function = recorder.unasked(function)
-            during[id(owner), name] = phrases.of(function) if member else value
+            if member:
+                function = _with_semantic(member)
+                value = phrases.of(recorder.unasked(function) if name in ("load", "store") else function)
+            during[id(owner), name] = value
         self._changes = [(owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes]
         scope.restore()
         tensor = triton.language.tensor
@@ -78,9 +79,11 @@ class Language:
         """A function of @triton.jit that a kernel calls."""
         self._exchange(None)
         try:
-            function = self._library.get(kernel) or kernel.rewrite()
-            if kernel not in self._library and kernel.fn.__module__.startswith("triton."):
-                function = self._library[kernel] = self._phrases.of(function)
+            function = self._library.get(kernel)
+            if function is None:
+                function = kernel.rewrite()
+                if is_library(kernel):
+                    function = self._library[kernel] = self._phrases.of(function)
             return function(*args, **kwargs)
         except Exception as error:
             raise interpreter.InterpreterError(repr(error)) from error

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,6 +112,16 @@ def test_a_machine_with_other_software_refuses_its_share(course: Course) -> None
     assert "not 1.0" in reply.refusal
 
 
+@pytest.fixture
+def dask_client() -> Iterator[Client]:
+    """Of a cluster in this process with one Dask worker of one thread, with the settings of `local:N`."""
+    with (
+        dask.config.set(_SETTINGS),
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client,
+    ):
+        yield client
+
+
 class BothAtOnce(WorkerPlugin):  # type: ignore[misc]
     """A course whose graders answer nothing before a second share is there."""
 
@@ -125,12 +135,11 @@ class BothAtOnce(WorkerPlugin):  # type: ignore[misc]
         return Reply("m")
 
 
-def test_a_machine_of_one_grader_has_two_shares_at_once() -> None:
+def test_a_machine_of_one_grader_has_two_shares_at_once(dask_client: Client) -> None:
     """Where the station had to end one before it had the next, its grader would wait for the driver in between."""
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        client.register_plugin(BothAtOnce())
-        shares = [client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
-        assert client.gather(shares) == [Reply("m"), Reply("m")]
+    dask_client.register_plugin(BothAtOnce())
+    shares = [dask_client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
+    assert dask_client.gather(shares) == [Reply("m"), Reply("m")]
 
 
 class Glances(WorkerPlugin):  # type: ignore[misc]
@@ -144,23 +153,19 @@ class Glances(WorkerPlugin):  # type: ignore[misc]
         return Reply("m")
 
 
-def test_nobody_keeps_what_was_handed_in_once_it_is_graded() -> None:
+def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) -> None:
     """Client, scheduler and Dask worker are one process here, and Dask would keep a thousand messages at each end."""
-    with (
-        dask.config.set(_SETTINGS),
-        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client,
-    ):
-        client.register_plugin(Glances())
-        for number in range(3):
-            share = (HandedIn(f"s{number}", ("small.ipynb",), b"{}"),)
-            assert client.submit(grade_there, Glances.name, share, pure=False).result() == Reply("m")
-        del share
-        until = time.monotonic() + 10.0
-        while kept := [one for one in gc.get_objects() if type(one) is HandedIn]:
-            assert time.monotonic() < until, kept
-            del kept
-            gc.collect()
-            time.sleep(0.1)
+    dask_client.register_plugin(Glances())
+    for number in range(3):
+        share = (HandedIn(f"s{number}", ("small.ipynb",), b"{}"),)
+        assert dask_client.submit(grade_there, Glances.name, share, pure=False).result() == Reply("m")
+    del share
+    until = time.monotonic() + 10.0
+    while kept := [one for one in gc.get_objects() if type(one) is HandedIn]:
+        assert time.monotonic() < until, kept
+        del kept
+        gc.collect()
+        time.sleep(0.1)
 
 
 # the driver, with a scheduler that does as it is told

@@ -13,13 +13,10 @@ import attention_kernels as attention
 import row_kernels as rows
 import triton
 import triton.language as tl
+from launched import HEADS, X, launched
 from small_kernels import parted
 
 from autograder.worker import kernel_phrases
-from autograder.worker.launches import watch_launches
-
-X = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
-HEADS = [torch.randn(1, 2, 70, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
 
 
 @triton.jit
@@ -44,11 +41,6 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(kernel_phrases._Phrase, "again", counted)
     return steps
-
-
-def launched(function: Callable[..., torch.Tensor], arguments: tuple[Any, ...]) -> tuple[torch.Tensor, dict[str, Any]]:
-    with watch_launches(function, arguments, {}) as record:
-        return function(*arguments), record.figures()
 
 
 @pytest.mark.parametrize(

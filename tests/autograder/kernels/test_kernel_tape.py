@@ -12,19 +12,11 @@ import torch
 pytest.importorskip("triton")
 import attention_kernels as attention
 import row_kernels as rows
+from launched import HEADS, X, launched
 from small_kernels import far_kernel, parted
 
 from autograder.worker import kernel_tape
 from autograder.worker.kernel_memory import KernelFault
-from autograder.worker.launches import watch_launches
-
-X = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
-HEADS = [torch.randn(1, 2, 70, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
-
-
-def launched(function: Callable[..., torch.Tensor], arguments: tuple[Any, ...]) -> tuple[torch.Tensor, dict[str, Any]]:
-    with watch_launches(function, arguments, {}) as record:
-        return function(*arguments), record.figures()
 
 
 @pytest.fixture
