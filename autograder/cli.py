@@ -124,7 +124,19 @@ def build(names: tuple[str, ...], check: bool) -> None:
     "--alone",
     type=CountOrAll(),
     default="0",
-    help="Also grade so many known mistakes as submissions that are right otherwise, or all of them.",
+    help="Also grade so many known answers as submissions that are right otherwise, or all of them.",
+)
+@click.option(
+    "--unfinished",
+    type=CountOrAll(),
+    default="0",
+    help="Also leave so many earlier questions unfinished: what builds on them must lose nothing.",
+)
+@click.option(
+    "--pairs",
+    type=CountOrAll(),
+    default="0",
+    help="Also price so many pairs of known mistakes in one answer, and a third as many triples.",
 )
 @click.option(
     "--report",
@@ -140,6 +152,8 @@ def verify(
     draws: int,
     samples: int | None,
     alone: int | None,
+    unfinished: int | None,
+    pairs: int | None,
     report: Path | None,
     as_json: bool,
     workers: int | None,
@@ -149,7 +163,8 @@ def verify(
     from autograder.proof import report as reports
     from autograder.proof.verify import Wanted, verify_command
 
-    proofs = verify_command(find_course(), names, Wanted(question, mutants, draws, workers, samples, alone))
+    wanted = Wanted(question, mutants, draws, workers, samples, alone, unfinished, pairs)
+    proofs = verify_command(find_course(), names, wanted)
     if report is not None:
         reports.write_report(report, proofs)
     if as_json:
