@@ -142,22 +142,22 @@ class Diagnostician:
                 break
             fits.append(combination)
             chosen = _fewest(fits, answer, worth)
-        return dataclasses.replace(_told(chosen, answer, worth), prices=self._prices(question, chosen, runs, points))
+        return dataclasses.replace(
+            _told(chosen, answer, worth), prices=self._prices(question, chosen, answer, runs, points)
+        )
 
     def _prices(
-        self, question: SuiteQuestion, chosen: Sequence[_Fit], runs: Mapping[str, TestRun], points: Mapping[str, float]
+        self,
+        question: SuiteQuestion,
+        chosen: Sequence[_Fit],
+        answer: _Answer,
+        runs: Mapping[str, TestRun],
+        points: Mapping[str, float],
     ) -> tuple[Price, ...]:
-        """What each chosen mistake costs by itself.
-
-        A refusal that is withheld because nothing else of the question passed is an effect of whatever made the rest
-        wrong, and no fault beside it.
-        """
-        charges = charged(runs)
-        withheld = {
-            test
-            for test, run in runs.items()
-            if run.verdict.outcome == "passed" and charges[test].verdict.outcome != "passed"
-        }
+        """What each chosen mistake costs by itself."""
+        shown = {way for fit in chosen for test in fit.explained for way in all_of(answer.departures[test])}
+        # A refusal that is withheld since no value is right is an effect of the mistake that made the values wrong.
+        withheld = _withheld(runs) if "value" in shown else frozenset()
         prices = []
         for record in self._records(question):
             fit = next((fit for fit in chosen if record.answer in fit.answers), None)
@@ -236,6 +236,13 @@ class Diagnostician:
             answer = combined(answers, self._cells[question.name])
             self._combinations[names] = self._record(answer, question) if answer else None
         return self._combinations[names]
+
+
+def _withheld(runs: Mapping[str, TestRun]) -> frozenset[str]:
+    """Tests that passed and do not count, since only refusals were seen."""
+    charges = charged(runs)
+    passed = (test for test, run in runs.items() if run.verdict.outcome == "passed")
+    return frozenset(test for test in passed if charges[test].verdict.outcome != "passed")
 
 
 def _fails_alone(record: AnswerRecord, answer: _Answer) -> frozenset[str]:

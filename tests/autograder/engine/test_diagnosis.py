@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -58,7 +59,7 @@ def runs_of(answers: Answers) -> dict[str, TestRun]:
     return {test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY}
 
 
-def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
+def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> Named:
     def ran(_: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
         runs = runs_of(mistakes[answer.name]) if answer else {test: run(test, KEY[test], passed=True) for test in KEY}
         return {test: runs[test] for test in tests}
@@ -68,9 +69,12 @@ def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
         for mistake in mistakes
         if " and " not in mistake
     ]
+    runs = runs_of(student)
+    if refusing:
+        runs[refusing] = dataclasses.replace(runs[refusing], refusing=frozenset("f"))
     sitting: Any = SimpleNamespace(run=ran)
     kept: Any = NothingKept()
-    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs_of(student), POINTS)
+    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs, POINTS)
 
 
 MISTAKES: dict[str, Answers] = {
@@ -171,6 +175,17 @@ def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself
     assert lost({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES) == 5.5
     hung = Call("f", (), {}, fault=StudentMissing("f"))  # an answer there is none, so that there is nothing to compare
     assert lost({**MISTAKES["inverted"], "refused": hung}, MISTAKES) == 5.5
+
+
+def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_points_beside_errors() -> None:
+    """f refuses what it should, which counts once it answers rightly elsewhere. Wrong values are the slip's doing; a
+    function that raises everywhere has shown no answer."""
+    wrong = name(MISTAKES["inverted"], MISTAKES, refusing="refused")
+    assert loss(["rows", "half", "cost", "refused"], POINTS, wrong.prices) == 4.5
+    raises: Answers = dict.fromkeys(["rows", "half", "cost"], "TypeError")
+    errors = name(raises, {"breaks": {"half": "TypeError"}}, refusing="refused")
+    assert [slip.mistake for slip in errors.slips] == ["breaks"]
+    assert loss(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
 
 
 def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> None:
