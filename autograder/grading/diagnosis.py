@@ -189,45 +189,51 @@ class Diagnostician:
         is chosen explains all, or no combination explains more.
 
         Where the first chosen mistake explains half of the points, one more is looked for beside it, and else any two.
-        Tried first are those that fail most of what is not explained: on one such test, and then on all.
         """
         explained = frozenset[str]().union(*(fit.explained for fit in chosen))
         left = [test for test in answer.failed if test not in explained]
-        if not left:
+        base = chosen[0] if _is_first(chosen, answer, worth) else None
+        if not left or (base is not None and len(base.answers) == MOST_NAMED):
             return None
-        parts = [(record, fails) for record in self._records(question) if (fails := _fails_alone(record, answer))]
-        groups: list[tuple[frozenset[str], tuple[AnswerRecord, ...]]] = []
-        if _is_first(chosen, answer, worth):
-            base = tuple(record for record in self._records(question) if record.answer in chosen[0].answers)
-            if len(base) == MOST_NAMED:
-                return None
-            groups = [(fails, (*base, record)) for record, fails in parts if record not in base]
-        else:
-            pairs = itertools.combinations(parts, 2)
-            groups = [(fails | more, (one, other)) for (one, fails), (other, more) in pairs if fails & more]
-        tried = 0
-        alike = {id(record): _of_one_form(record, answer) for record in self._records(question)}
-
-        def promise(group: tuple[frozenset[str], tuple[AnswerRecord, ...]]) -> tuple[int, int]:
-            fails, records = group
-            return sum(alike[id(record)] for record in records), len(fails & set(left))
-
-        for fails, records in sorted(groups, key=promise, reverse=True):
+        for records, test in self._groups(question, answer, base, left):
             record = self._combined(question, records)
-            if record is None:
-                continue
-            if tried == _MOST_COMBINATIONS:
-                break
-            tried += 1
-            test = next((test for test in left if test in fails), left[0])
+            assert record is not None
             run = record.of([test])[test]
             if run.verdict.outcome == "passed" or not _explains(record, test, run, answer):
                 continue
             fit = _fit(record, answer)
-            if fit is not None and not fit.against and not explained - fit.explained:
+            if fit is not None and not fit.against and (base is None or base.explained <= fit.explained):
                 most = sorted(records, key=lambda record: -len(_failed_by(record, answer.failed)))
                 return dataclasses.replace(fit, answers=tuple(part.answer for part in most if part.answer))
         return None
+
+    def _groups(
+        self, question: SuiteQuestion, answer: _Answer, base: _Fit | None, left: Sequence[str]
+    ) -> list[tuple[tuple[AnswerRecord, ...], str]]:
+        """The most promising groups of mistakes that can be made at once, each with a test on which it must show.
+
+        Promising are mistakes that answer in the student's form, and those that fail much of what is not explained.
+        """
+        parts = [(record, fails) for record in self._records(question) if (fails := _fails_alone(record, answer))]
+        groups: list[tuple[tuple[AnswerRecord, ...], frozenset[str]]]
+        if base is not None:
+            first = tuple(record for record in self._records(question) if record.answer in base.answers)
+            groups = [((*first, record), fails) for record, fails in parts if record not in first]
+        else:
+            pairs = itertools.combinations(parts, 2)
+            groups = [((one, other), fails & more) for (one, fails), (other, more) in pairs if fails & more]
+        of_one_form = {id(record): _of_one_form(record, answer) for record in self._records(question)}
+
+        def promise(group: tuple[tuple[AnswerRecord, ...], frozenset[str]]) -> tuple[int, int]:
+            records, _ = group
+            fails = frozenset[str]().union(*(_failed_by(record, left) for record in records))
+            return sum(of_one_form[id(record)] for record in records), len(fails)
+
+        possible = (group for group in sorted(groups, key=promise, reverse=True) if self._combined(question, group[0]))
+        return [
+            (records, next((test for test in left if test in fails), left[0]))
+            for records, fails in itertools.islice(possible, _MOST_COMBINATIONS)
+        ]
 
     def _combined(self, question: SuiteQuestion, records: Sequence[AnswerRecord]) -> AnswerRecord | None:
         answers = [record.answer for record in records if record.answer is not None]
