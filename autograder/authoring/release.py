@@ -15,6 +15,7 @@ from pathlib import Path
 
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
+from autograder.authoring.check_names import names_of_checks
 from autograder.authoring.self_check import TABLE, Released, hash_of, hash_of_first_line
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
@@ -88,11 +89,11 @@ def _table(course: Course, assignment: Assignment) -> str:
             hash_of_first_line(cell.source),
         )
         for cell in release.cells
-        if cell.role != "text"
     ]
     table = {
         "assignment": assignment.name,
         "notebook_mb": course.limits.notebook_mb,
+        "only_in_checks": names_of_checks(release),
         "cells": [dataclasses.asdict(cell) for cell in cells],
     }
     return json.dumps(table, indent=1) + "\n"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
 from autograder.errors import OutOfReach, UnreadableSubmission
 from autograder.grading.answer_key import AnswerKey
@@ -17,6 +18,7 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.loaded_suite import LoadedSuite
+from autograder.grading.names_of_checks import explain_cell, explain_question
 from autograder.grading.outcomes import unfit
 from autograder.grading.pricing import loss
 from autograder.grading.reference import load_reference
@@ -86,6 +88,7 @@ class AssignmentGrader:
         self._known = KnownSitting(self.key, self.suite, course.limits)
         self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
+        self._names_of_checks = names_of_checks(self.release)
         self._uses = {question.name: tuple(question.uses) for question in self.suite.questions}
 
     def behind(self, client: HostClient) -> str:
@@ -145,6 +148,7 @@ class AssignmentGrader:
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
         questions = tuple(self._question_result(q, settled[q.name], named.get(q.name, Named())) for q in asked)
+        cells = (*sitting.place.cells, *submission.notices)
         return Result(
             assignment=self.assignment.name,
             student=submission.student,
@@ -153,8 +157,8 @@ class AssignmentGrader:
             isolation=self.behind(client),
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
-            questions=questions,
-            cells=(*sitting.place.cells, *submission.notices),
+            questions=tuple(explain_question(question, self._names_of_checks) for question in questions),
+            cells=tuple(explain_cell(cell, self._names_of_checks) for cell in cells),
         )
 
     def settle(self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]) -> dict[str, Settled]:

@@ -37,6 +37,7 @@ class TestRun:
     """One test on one submission: the verdict, every call that the test made, and how far values were apart.
 
     Attributes:
+        tolerance: the least that a comparison allowed, where that was less than the default.
         refusing, answering: names of functions and methods that raised what the test asked for, and that answered.
         unanswered: the question itself is missing or not written, so that the test has seen no answer of it.
         suspect: what is to be said where not the answers, but the suite is why the test could not work with them.
@@ -48,6 +49,7 @@ class TestRun:
     verdict: Verdict
     calls: tuple[Call, ...]
     distances: tuple[float, ...] = ()
+    tolerance: float | None = None
     refusing: frozenset[str] = frozenset()
     answering: frozenset[str] = frozenset()
     suspect: SuiteFault | None = None
@@ -183,6 +185,7 @@ class Sitting:
             verdict,
             _kept(log) if verdict.outcome != "passed" or keep_calls else (),
             tuple(log.distances),
+            log.tolerance,
             frozenset(_function(call) for call in own if call.refused),
             frozenset(_function(call) for call in own if call.fault is None),
             self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,

@@ -51,6 +51,7 @@ class Checked:
     Attributes:
         distances: between values compared, as multiples of what is allowed.
         seconds: wall time.
+        tolerance: the least that a comparison allowed, where that was less than the default.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Checked:
     message: str
     distances: tuple[float, ...]
     seconds: float
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ class Proctor:
             carried = sorted(settled.carried)
             runs = [(settled.runs[run.name], seconds) for run, seconds in runs]
         tests = tuple(
-            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds) for run, seconds in runs
+            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds, run.tolerance)
+            for run, seconds in runs
         )
         observed: Sequence[Observed] = ()
         if trial.kind == "key":

@@ -8,6 +8,7 @@
 * Nearly every mutant of the answer key loses points, and answers without an idea score next to nothing, where mutants
   are asked for.
 * Right answers pass and mistakes are caught with other draws of the inputs too, where draws are asked for.
+* No comparison allows less than by default, unless the question's text says so.
 * Samples of students' answers get the name they deserve, and known mistakes cost their own question only, where that
   is asked for; so do questions that are not finished.
 * Two known mistakes in one answer cost no more than their sum and no less than the dearer one, where that is asked for.
@@ -52,6 +53,7 @@ from autograder.proof.mutants import (
     too_many_alive,
 )
 from autograder.proof.pairs import groups_of, price_problems
+from autograder.proof.tolerances import untold_tolerances
 from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
 from autograder.proof.unfinished import Unfinished, unfinished_forms
 from autograder.proof.wrapped import trivial_answers
@@ -238,6 +240,7 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
     trials = [trial for trial in trials if wanted.question in ("", trial.question)]
     tried = list(Proctor(bench, {}).run(trials))
     problems = [problem for one in tried for problem in _wrong(bench, one)]
+    problems += untold_tolerances(bench.grader.release, [one for one in tried if one.trial.kind == "key"])
     if not problems and wanted.draws > 1:
         again = [
             dataclasses.replace(trial, draw=draw)

@@ -75,13 +75,25 @@ def assert_close(
         )
     mine, theirs = _wide(actual), _wide(expected)
     if atol > 0 and torch.equal(mine, theirs):  # as many right answers are: the rest would find nothing
+        current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
         current_log().distances += [0.0] if bool(theirs.isfinite().any()) else []
         return
     close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
     current_log().distances += _distance(mine, theirs, atol, rtol)
+    current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
     if not bool(close.all()):
         difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
         raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
+
+
+def _closer_than_default(expected: Tensor, atol: float, rtol: float) -> float | None:
+    """The least that is allowed where less is allowed than by default; None where that is nowhere so."""
+    if atol >= ATOL and rtol >= RTOL:
+        return None
+    sizes = expected[expected.isfinite()].abs()
+    allowed = atol + rtol * sizes
+    closer = allowed[allowed < ATOL + RTOL * sizes]
+    return closer.min().item() if closer.numel() else None
 
 
 def assert_same_gradients(
