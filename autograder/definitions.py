@@ -42,8 +42,8 @@ def globals_used(source: str) -> frozenset[str]:
 
 def _globals_of(code: types.CodeType) -> frozenset[str]:
     steps = list(dis.get_instructions(code))
-    own = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - own
+    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
+    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - stored
     read |= {step.argval for step in steps if step.opname.startswith("LOAD_") and step.opname.endswith("GLOBAL")}
     inner = (_globals_of(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
     return frozenset(read).union(*inner)

@@ -26,15 +26,15 @@ def names_of_checks_needed(notebook: SourceNotebook) -> Iterator[str]:
     for cell in notebook.cells:
         if cell.kind not in _NOT_GRADED:
             continue
-        own = names_defined(_code(cell)) - available
-        callable_ones = _callable_names(_code(cell)) & own
-        for other in graded:
-            needed = own & used.get(other.place, frozenset())
-            named = {name for name in callable_ones if _names(other, name)}
+        missing = names_defined(_code(cell)) - available
+        callables = _callable_names(_code(cell)) & missing
+        for reader in graded:
+            needed = missing & used.get(reader.place, frozenset())
+            named = {name for name in callables if _names(reader, name)}
             for name in sorted(needed | named):
                 yield (
-                    f"{cell.place}: the {cell.kind} {cell.name} defines {name}, which the {other.kind} cell at "
-                    f"{other.place} {'uses' if name in needed else 'names'}; {_WHAT_TO_DO}"
+                    f"{cell.place}: the {cell.kind} {cell.name} defines {name}, which the {reader.kind} cell at "
+                    f"{reader.place} {'uses' if name in needed else 'names'}; {_WHAT_TO_DO}"
                 )
 
 
@@ -42,12 +42,12 @@ def names_of_checks(release: Release) -> dict[str, str]:
     """Each name that only checks or demos of a release define → the first cell that does, in words."""
     code = [cell for cell in release.cells if cell.kind == "code"]
     graded = frozenset[str]().union(*(_names_of(cell) for cell in code if cell.role not in _NOT_GRADED))
-    found: dict[str, str] = {}
+    cells_of: dict[str, str] = {}
     for cell in code:
         if cell.role in _NOT_GRADED:
             where = f"the check of {cell.name}" if cell.role == "check" else f"the demo {cell.name}"
-            found |= {name: where for name in sorted(_names_of(cell) - graded) if name not in found}
-    return found
+            cells_of |= {name: where for name in sorted(_names_of(cell) - graded) if name not in cells_of}
+    return cells_of
 
 
 def _names_of(cell: ReleaseCell) -> frozenset[str]:

@@ -294,14 +294,14 @@ def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[C
 
 def _look_for_answer(written: Released, prompt: Cell, found: Found, cells: Sequence[Cell], findings: Findings) -> None:
     """The prompt was left as released: is the answer in a text cell of one's own? Right below, it counts."""
-    known = {cell.number for own in found.values() for cell in own}
-    own = [c for c in cells if c.number not in known and c.kind != "code" and (c.source.strip() or c.has_files)]
-    below = next((c for c in cells if c.number > prompt.number and (c.number in known or c in own)), None)
-    if below in own:
+    released = {cell.number for matched in found.values() for cell in matched}
+    texts = [c for c in cells if c.number not in released and c.kind != "code" and (c.source.strip() or c.has_files)]
+    below = next((c for c in cells if c.number > prompt.number and (c.number in released or c in texts)), None)
+    if below in texts:
         return
     problem = f"written answer {written.name}: nothing is written yet in {prompt.place}"
-    if own:
-        nearest = min(own, key=lambda cell: abs(cell.number - prompt.number))
+    if texts:
+        nearest = min(texts, key=lambda cell: abs(cell.number - prompt.number))
         problem += f"; if your answer is {nearest.place}, move it there, or a person has to find it"
     findings.to_do.append(problem)
 
@@ -334,8 +334,8 @@ def _compiled(source: str) -> types.CodeType | None:
 def _globals_used(code: types.CodeType) -> frozenset[str]:
     """The names that code looks up as globals, in its functions too."""
     steps = list(dis.get_instructions(code))
-    own = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - own
+    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
+    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - stored
     read |= {step.argval for step in steps if step.opname.startswith("LOAD_") and step.opname.endswith("GLOBAL")}
     inner = (_globals_used(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
     return frozenset(read).union(*inner)

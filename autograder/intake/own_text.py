@@ -31,7 +31,7 @@ _FIELD = re.compile(r"\{[^{}\n]*\}")
 _TWO_NAMES = re.compile(r"(?<![\w.])([^\W\d]\w*)[ \t]+(?=([^\W\d]\w*))")
 _KEYWORDS = frozenset(keyword.kwlist) | {"match", "case", "type", "print"}
 _FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
-_ASKS = re.compile(r"(?<![\w.])input[ \t]*\(")
+_ASKS = re.compile(r"(?<![\w.])(?<!def )input[ \t]*\(")
 """What is typed into a prompt of `input()` stands in no source."""
 _CONTENT = re.compile(r"[^\W_]|[^\x00-\x7f]")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
@@ -143,7 +143,7 @@ def _pieces(source: str) -> Iterator[tuple[bool, str]]:
             position = len(source) if end < 0 else end
             yield False, source[start.end() : position]
             continue
-        ends = (found for found in _END[start[0]].finditer(source, start.end()) if found[0][0] != "\\")
+        ends = (match for match in _END[start[0]].finditer(source, start.end()) if match[0][0] != "\\")
         last = next(ends, None)
         text = source[start.end() : last.start() if last else len(source)]
         yield False, _FIELD.sub("", text) if _IS_FORMATTED.search(before[-3:]) else text
@@ -155,7 +155,7 @@ def _pieces(source: str) -> Iterator[tuple[bool, str]]:
 
 def _is_no_code(line: str) -> bool:
     """Whether a line without its comments and strings is no Python: two names beside each other, as in a sentence."""
-    pairs = ({found[1], found[2]} for found in _TWO_NAMES.finditer(line))
+    pairs = ({match[1], match[2]} for match in _TWO_NAMES.finditer(line))
     if any(not pair & _KEYWORDS for pair in pairs):
         return True
     return bool(_FOREIGN_WORD.search(line) or _ASKS.search(line))

@@ -189,13 +189,13 @@ def _pictures(raw: Any) -> dict[str, dict[str, str]]:
 
 def _printed(outputs: Any) -> str:
     """Text that a cell printed or displayed, its warnings and errors left out."""
-    said = []
+    texts: list[str] = []
     for output in outputs if isinstance(outputs, list) else []:
         output = _dict(output)
         if output.get("name") != "stderr":
             data = _dict(output.get("data", output))  # format 3 has no `data`
-            said += [_text(data.get(kind)) for kind in ("text", "text/plain", "text/markdown", "text/html")]
-    return "\n".join(text for text in said if text)[:_MAX_PRINTED]
+            texts += [_text(data.get(kind)) for kind in ("text", "text/plain", "text/markdown", "text/html")]
+    return "\n".join(text for text in texts if text)[:_MAX_PRINTED]
 
 
 def _is_badge(source: str, metadata: dict[str, Any]) -> bool:

@@ -110,9 +110,9 @@ def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> 
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    made = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
+    released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
     pictures = frozenset(data for cell in cells for kinds in cell.attachments.values() for data in kinds.values())
-    release = Release(assignment, made, _code_of_key(key) if key else (), pictures)
+    release = Release(assignment, released, _code_of_key(key) if key else (), pictures)
     if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {again}")
     return release

@@ -42,5 +42,5 @@ def _tells(text: str, allowed: float) -> bool:
     """Whether the text names a tolerance as small as this one."""
     if allowed == 0:
         return _EXACTLY.search(text) is not None
-    told = (float(number) if number else 10.0 ** -int(power) for number, power in _TOLD.findall(text))
-    return any(tolerance <= 1.001 * allowed for tolerance in told)
+    tolerances = (float(number) if number else 10.0 ** -int(power) for number, power in _TOLD.findall(text))
+    return any(tolerance <= 1.001 * allowed for tolerance in tolerances)
