@@ -37,7 +37,8 @@ def globals_used(source: str) -> frozenset[str]:
     Raises:
         SyntaxError: the text is no Python.
     """
-    return _globals_of(compile(source, "cell", "exec", dont_inherit=True)) - names_defined(source)
+    code = compile(source, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return _globals_of(code) - names_defined(source)
 
 
 def _globals_of(code: types.CodeType) -> frozenset[str]:

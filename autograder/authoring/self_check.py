@@ -9,6 +9,7 @@ Ends with 0 where all is well, 1 where something is to be done, 2 where it was c
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import datetime
 import dis
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import time
 import types
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -325,10 +327,11 @@ def _look_at_names(table: Table, found: Found, cells: Sequence[Cell], findings: 
 
 def _compiled(source: str) -> types.CodeType | None:
     """The cell's code, which does not run here; None for what is no plain Python."""
-    try:
-        return compile(source, "cell", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        warnings.simplefilter("ignore")
+        code: types.CodeType = compile(source, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return code
+    return None
 
 
 def _globals_used(code: types.CodeType) -> frozenset[str]:

@@ -103,6 +103,7 @@ def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
         ("class A:\n    n = 3\n    m = n + o\n    def f(self):\n        return p", {"o", "p"}),
         ("import torch\ndef f():\n    return torch.ones(q)", {"q"}),
         ("f = lambda x: x + r", {"r"}),
+        ("s = await t", {"t"}),
     ],
 )
 def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:

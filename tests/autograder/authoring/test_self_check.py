@@ -231,7 +231,12 @@ def test_a_name_that_only_a_demo_or_check_defines_is_to_be_defined(
 
 
 @pytest.mark.parametrize(
-    "answer", ["def half(shown):\n    return shown / 2", "shown = 2\ndef half(x):\n    return x / shown"]
+    "answer",
+    [
+        "await half(2)\nis_two = 2 is 2\nshown = 3\ndef half(x):\n    return x / shown",
+        "def half(shown):\n    return shown / 2",
+        "shown = 2\ndef half(x):\n    return x / shown",
+    ],
 )
 def test_a_name_of_ones_own_may_be_that_of_a_demos(
     edit: Callable[..., None], looked: Callable[..., str], answer: str

@@ -443,7 +443,9 @@ def with_a_norm_in_float32(gradients, max_norm):
     if not math.isfinite(total):
         raise ValueError(f"norm: {total}")
     coefficient = max_norm / total if total > max_norm else 1.0
-    return [(g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient for g in gradients], total
+    return [
+        (g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient for g in gradients
+    ], total
 
 
 @alternate("clip_gradients")
