@@ -29,6 +29,7 @@ _END |= {quote: re.compile(rf"\\.|{quote}|\n", re.DOTALL) for quote in ('"', "'"
 _IS_FORMATTED = re.compile(r"(?<!\w)(?:f|rf|fr)$", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}\n]*\}")
 _TWO_NAMES = re.compile(r"(?<![\w.])([^\W\d]\w*)[ \t]+(?=([^\W\d]\w*))")
+_SENTENCE_END = re.compile(r"(?<![\w.])[^\W\d]\w*[.!]\s*$")
 _KEYWORDS = frozenset(keyword.kwlist) | {"match", "case", "type", "print"}
 _FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
 _ASKS = re.compile(r"(?<![\w.])(?<!def )input[ \t]*\(")
@@ -154,11 +155,12 @@ def _pieces(source: str) -> Iterator[tuple[bool, str]]:
 
 
 def _is_no_code(line: str) -> bool:
-    """Whether a line without its comments and strings is no Python: two names beside each other, as in a sentence."""
+    """Whether a line without its comments and strings is no Python: two names beside each other, or a name with a full
+    stop behind it, as in a sentence."""
     pairs = ({match[1], match[2]} for match in _TWO_NAMES.finditer(line))
     if any(not pair & _KEYWORDS for pair in pairs):
         return True
-    return bool(_FOREIGN_WORD.search(line) or _ASKS.search(line))
+    return bool(_SENTENCE_END.search(line) or _FOREIGN_WORD.search(line) or _ASKS.search(line))
 
 
 def has_words_in_a_row(line: str) -> bool:

@@ -28,7 +28,8 @@ def half(x):
     ### END SOLUTION
 
 # %% check="half"
-assert half(torch.tensor(2.0)) == 1
+two = torch.tensor(2.0)
+assert half(two) == 1
 
 # %% question="quarter"
 def quarter(x):
@@ -155,6 +156,16 @@ def test_an_argument_that_a_prerequisite_changed_is_no_mistake_of_ones_own(halve
     lost = {q.name: (q.max_score - q.score, q.carried) for q in result.questions}
     assert lost == {"half": (1.0, 0.0), "quarter": (0.0, 1.0)}
     assert question(result, "quarter").diagnosis is None
+
+
+def test_a_name_that_only_a_check_defines_is_said_to_be_one(halves: Callable[[str], Result]) -> None:
+    """In the notebook, where the check runs, this half is right."""
+    (eight, *_) = question(halves("def half(x):\n    return x / two\n"), "half").tests
+    assert "NameError: name 'two' is not defined" in eight.message
+    assert eight.message.endswith(
+        "Only the check of half defines two. Checks and demos do not run in grading: define two in your answer's cell, "
+        "or in a cell of your own."
+    )
 
 
 def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:

@@ -88,6 +88,7 @@ WRITTEN_SOMEWHERE: dict[str, Handed] = {
     "a formatted string": inserted(AT_THE_PROMPT, code(f'x = 2\nprint(f"{SAID} {{x}}")')),
     "displayed": inserted(AT_THE_PROMPT, code(f"from IPython.display import Markdown\nMarkdown('{SAID}')")),
     "a sentence in a code cell": inserted(AT["double"], code(f"x = 1\n{SAID}")),
+    "a sentence that is nearly Python": inserted(AT["double"], code("Doubling is linear.")),
     "a sentence without spaces": inserted(AT["double"], code("因为两倍的和是和的两倍")),
     "a comment in a question's cell": changed(AT["double"], f"{ANSWERS['double']}  # {SAID}"),
     "the docstring of a question": changed(AT["double"], ANSWERS["double"].replace("Twice x.", f"Twice x. {SAID}")),
@@ -116,6 +117,7 @@ WRITTEN_SOMEWHERE: dict[str, Handed] = {
 SHOWN = {
     "a text cell of one word": "Sums.",
     "one word as a string, which the release has too": "linear",
+    "a sentence that is nearly Python": "Doubling is linear.",
     "a sentence without spaces": "因为两倍的和是和的两倍",
     "typed into a prompt that was not run": "answer = input()",
     "a picture in a cell of one's own": "![](x)\n[attached file: page.png]",
