@@ -167,7 +167,7 @@ def _tables(path: Path) -> list[Table]:
         with contextlib.suppress(ValueError, KeyError, TypeError):  # it is no table of ours
             raw = json.loads(file.read_text(encoding="utf-8"))
             cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
-            tables.append(Table(str(raw["assignment"]), cells, int(raw["notebook_mb"]), raw["only_in_checks"]))
+            tables.append(Table(str(raw["assignment"]), cells, int(raw["notebook_mb"]), raw.get("only_in_checks", {})))
     return tables
 
 
