@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.totals import totals, totals_csv
+from autograder.outputs.totals import Total, totals, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
 from autograder.text import one_line
 from autograder.whole_files import write_whole
@@ -142,7 +142,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
         raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
-    rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
+    rows = _weighed_totals(course, by_assignment, tell, provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
     table = totals_csv(rows, list(by_assignment))
@@ -151,6 +151,26 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     else:
         write_whole(to, table)
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
+
+
+def _weighed_totals(
+    course: Course, by_assignment: Mapping[str, Sequence[Mark]], tell: Tell, provisional: bool
+) -> list[Total]:
+    """Everybody's total by the weights of course.toml; says which categories have no marks yet.
+
+    Raises:
+        KitError: a weight or a category names an assignment that there is none of, or one is in no category.
+    """
+    there = [assignment.name for assignment in course.assignments()]
+    if unknown := sorted(course.weights.named().difference(there)):
+        raise KitError(f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: {', '.join(there)}")
+    for category in course.weights.categories:
+        if not any(name in by_assignment for name in category.assignments):
+            tell(f"no results yet, so the category does not count: {category.name}")
+    try:
+        return totals(by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional)
+    except ValueError as error:
+        raise KitError(str(error)) from error
 
 
 def _content(

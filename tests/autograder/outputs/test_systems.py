@@ -115,8 +115,8 @@ def test_points_are_numbers(plain: Result, hostile: Result) -> None:
 
 
 def test_classroom_gets_the_notices_of_its_own_reporter(plain: Result) -> None:
-    """As classroom-resources/autograding-grading-reporter writes them (src/notify-classroom.js): `Points 11/20` under the
-    one title, and what JSON.stringify makes of totalPoints and maxPoints under the other; 8.5 is 8.5 and 9 is 9."""
+    """As classroom-resources/autograding-grading-reporter writes them (src/notify-classroom.js): `Points 11/20` under
+    the one title, and what JSON.stringify makes of totalPoints and maxPoints under the other; 20.0 is 20 there."""
     half = replace(plain, score=8.5)
     assert classroom_notices([half]).splitlines() == [
         "::notice title=Autograding complete::Points 8.5/20",
