@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from autograder.intake.collected import Collected
 from autograder.outputs.feedback import feedback_path
+from autograder.outputs.items import Attempt, attempts, discriminations, submissions_graded
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render_pieces
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
@@ -25,6 +26,7 @@ def report_page(
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
+    tries: Sequence[Attempt] = (),
 ) -> Iterator[str]:
     """The class report as HTML, in pieces.
 
@@ -34,6 +36,7 @@ def report_page(
         collected: what the last `collect` did.
         pages: student → where their feedback page lies, seen from the report.
         stale: student → why grading would give another result now.
+        tries: what first, second and further submissions scored.
     """
     results = [mark.result for mark in marks if mark.result is not None]
     of_class = shares(marks)
@@ -51,6 +54,8 @@ def report_page(
         median=statistics.median(of_class) if of_class else 0.0,
         bins=histogram(of_class),
         questions=question_statistics(results),
+        discriminations=discriminations(results),
+        tries=tries if len(tries) > 1 else (),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
         stale=stale or {},
@@ -85,5 +90,7 @@ def write_report(
         page = feedback_path(feedback, assignment, mark.student)
         if mark.result is not None and page.is_file():
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
-    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale))
+    results = [mark.result for mark in marks if mark.result is not None]
+    tries = attempts(submissions_graded(folder, assignment, results))
+    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale, tries))
     return path
