@@ -381,6 +381,25 @@ def export(
 
 
 @main.command()
+@click.argument("assignment")
+@click.option("--to", type=click.Path(path_type=Path), help="Write a table of all marks by hand, to be filled in.")
+@click.option(
+    "--from", "back", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take such a table in."
+)
+@click.option("--question", default="", metavar="NAME", help="With --to: only this one.")
+@click.option("--apply", is_flag=True, help="With --from: store the marks. Without it the difference is shown only.")
+def marks(assignment: str, to: Path | None, back: Path | None, question: str, apply: bool) -> None:
+    """Marks that people give, out of the gradebook as CSV and back into it."""
+    if (to is None) == (back is None) or (to and apply) or (back and question):
+        raise click.UsageError("give --to FILE [--question NAME], or --from FILE [--apply]")
+    from autograder.nbgrader.marks_csv import marks_command
+
+    course = find_course()
+    for line in marks_command(course, course.assignment(assignment), to=to, back=back, question=question, apply=apply):
+        click.echo(line)
+
+
+@main.command()
 @click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output).")
 @where_results_lie
 @click.option("--provisional", is_flag=True, help="Count those who wait for a person's points with what they have.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,7 @@ from autograder.outputs.lateness import Deadline, class_lateness
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
+from autograder.outputs.rubric import read_rubrics, with_item_texts
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
 from autograder.outputs.totals import Total, totals, totals_csv
@@ -64,10 +66,13 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     marks = _marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
+    rubrics = read_rubrics(assignment)
     pages = 0
     for mark in marks:
         if mark.result is not None:
-            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
+            hand = with_item_texts(mark.by_hand, rubrics) if mark.by_hand else None
+            shown = dataclasses.replace(mark, by_hand=hand)
+            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), shown)
             _replace_feedback(course, results, assignment.name, mark.student, page)
             pages += 1
         else:  # a page of an earlier version would show a score that no longer holds
@@ -76,7 +81,7 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
         yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
     old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
-    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old)
+    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
     yield f"class report: {report.resolve().as_uri()}"
 
 

@@ -13,6 +13,7 @@ from autograder.outputs.feedback import feedback_path
 from autograder.outputs.items import Attempt, attempts, discriminations, submissions_graded
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render_pieces
+from autograder.outputs.rubric import RubricItem, written_statistics
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.terminal import mark as mark_sign
 from autograder.results import Timed
@@ -27,6 +28,7 @@ def report_page(
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
     tries: Sequence[Attempt] = (),
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Iterator[str]:
     """The class report as HTML, in pieces.
 
@@ -37,6 +39,7 @@ def report_page(
         pages: student → where their feedback page lies, seen from the report.
         stale: student → why grading would give another result now.
         tries: what first, second and further submissions scored.
+        rubrics: the items of the marking schemes, by written answer.
     """
     results = [mark.result for mark in marks if mark.result is not None]
     of_class = shares(marks)
@@ -56,6 +59,7 @@ def report_page(
         questions=question_statistics(results),
         discriminations=discriminations(results),
         tries=tries if len(tries) > 1 else (),
+        written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
         stale=stale or {},
@@ -82,6 +86,7 @@ def write_report(
     collected: Collected,
     feedback: Path,
     stale: Mapping[str, str] | None = None,
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Path:
     """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
     path = folder / f"{assignment}.html"
@@ -92,5 +97,5 @@ def write_report(
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]
     tries = attempts(submissions_graded(folder, assignment, results))
-    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale, tries))
+    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
     return path
