@@ -14,6 +14,7 @@ both: the student reads what they say, and the class report counts them.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +49,12 @@ def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
         RubricItem(number, float(points), " ".join(text.partition("\n\n")[0].split()))
         for number, (points, text) in enumerate(pairs, start=1)
     )
+
+
+def numbered(scheme: str) -> str:
+    """The marking scheme with the number of each item in front of it, as a grader reads it."""
+    numbers = itertools.count(1)
+    return _ITEM.sub(lambda match: f"- **#{next(numbers)}** {match[0].lstrip('-* ')}", scheme)
 
 
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:

@@ -14,6 +14,7 @@ from autograder.outputs.rubric import (
     comment_with_texts,
     counted,
     items_given,
+    numbered,
     points_of,
     rubric_items,
     with_item_texts,
@@ -41,6 +42,12 @@ def test_the_lines_of_a_scheme_are_its_items() -> None:
     assert rubric_items(SCHEME) == (SUM, ROOT, SHRINKS)
     assert rubric_items("Up to 5 points, as you see fit.") == ()
     assert points_of([SUM, ROOT]) == 2.5
+
+
+def test_a_grader_sees_the_numbers() -> None:
+    assert numbered("For graders\n\n- 2 points: sums.\n  And so on.\n* 1 point: roots.\n- neither") == (
+        "For graders\n\n- **#1** 2 points: sums.\n  And so on.\n- **#2** 1 point: roots.\n- neither"
+    )
 
 
 def test_a_comment_gives_items_by_their_numbers() -> None:
