@@ -23,6 +23,7 @@ import nbformat
 import pytest
 import yaml
 
+from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW
 from autograder.outputs.kit_wheel import kit_wheel
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -227,20 +228,48 @@ def test_our_wheel_is_the_one_that_the_build_makes(tmp_path: Path) -> None:
         for path in theirs.namelist():
             if not path.endswith(generated):
                 assert ours.read(path) == theirs.read(path), path
-        assert set(theirs.namelist()) - set(ours.namelist()) == {"attention_kit-0.1.0.dist-info/top_level.txt"}
+        top_level = f"{name.removesuffix('-py3-none-any.whl')}.dist-info/top_level.txt"  # nothing reads it any more
+        assert set(theirs.namelist()) - set(ours.namelist()) == {top_level}
         assert set(ours.namelist()) <= set(theirs.namelist())
     assert kit_wheel() == (name, content)
+
+
+def workflows() -> dict[str, str]:
+    """Our own, and those that bundles carry."""
+    made = {"student.yml": GITHUB_WORKFLOW, "course.yml": GITHUB_COURSE_WORKFLOW}
+    ours = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")}
+    return ours | {name: text.replace("ASSIGNMENT", "rows").replace("PREFIX-", "rows-") for name, text in made.items()}
+
+
+@pytest.mark.parametrize("name", workflows())
+def test_every_workflow_has_the_form_that_github_reads(name: str) -> None:
+    """What GitHub's workflow syntax allows, as far as ours use it; actionlint, below, knows all of it."""
+    workflow = yaml.safe_load(workflows()[name])
+    assert set(workflow) <= {"name", True, "permissions", "concurrency", "jobs"}  # YAML reads `on` as a truth value
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert {"runs-on", "timeout-minutes", "steps"} <= set(job)
+        assert set(job) <= {"if", "runs-on", "timeout-minutes", "environment", "outputs", "steps", "strategy"}
+        ids = {step["id"] for step in job["steps"] if "id" in step}
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step)
+            assert set(step) <= {"name", "id", "if", "uses", "with", "run", "env", "working-directory"}
+            assert "run" in step or re.fullmatch(r"[\w-]+/[\w-]+@\S+", step["uses"])
+            bash = subprocess.run(["bash", "-n"], input=step.get("run", ""), text=True, check=False)
+            assert bash.returncode == 0
+            outside = re.search(r"\$\{\{(?! *matrix\.)", step.get("run", ""))
+            assert outside is None, "a value from outside would be read as a command"
+        for expression in re.findall(r"\$\{\{ *(.*?) *\}\}", str(job)):
+            assert re.fullmatch(r"(vars|secrets|matrix|github)\.\w+|steps\.\w+\.outputs\.\w+", expression)
+            assert not expression.startswith("steps.") or expression.split(".")[1] in ids
 
 
 @pytest.mark.skipif(ACTIONLINT is None and "REQUIRE_ACTIONLINT" not in os.environ, reason="no actionlint on PATH")
 def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     """In our own workflows and in those that bundles carry; with REQUIRE_ACTIONLINT it may not be missing."""
-    from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW
-
     assert ACTIONLINT is not None
-    paths = list((ROOT / ".github/workflows").glob("*.yml"))
-    for name, text in (("student", GITHUB_WORKFLOW), ("course", GITHUB_COURSE_WORKFLOW)):
-        paths.append(tmp_path / f"{name}.yml")
-        paths[-1].write_text(text.replace("ASSIGNMENT", "rows").replace("PREFIX-", "rows-"), encoding="utf-8")
-    done = subprocess.run([ACTIONLINT, *map(str, paths)], capture_output=True, text=True, check=False)
+    for name, text in workflows().items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [ACTIONLINT, *map(str, tmp_path.glob("*.yml"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
