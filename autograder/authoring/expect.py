@@ -20,23 +20,30 @@ def expect(actual, expected, atol=1e-6, hint=""):
         names = {base.__name__ for base in type(value).__mro__}
         return "a tensor" if "Tensor" in names else "an array" if "ndarray" in names else ""
 
+    def is_numpy_number(value):
+        return "generic" in {base.__name__ for base in type(value).__mro__}
+
     def plain(value):
         if isinstance(value, (list, tuple)):
             return tuple(map(plain, value))  # [4, 0] is as good as (4, 0)
-        return value.item() if hasattr(value, "item") and not kind(value) else value  # np.int64(3) is as good as 3
+        return value.item() if is_numpy_number(value) else value  # np.int64(3) is as good as 3
 
     def near(mine, theirs):
         if isinstance(theirs, list):
             return all(map(near, mine, theirs))
         if mine == theirs or (mine != mine and theirs != theirs):  # NaN is not equal to itself
             return True
-        return not isinstance(theirs, str) and abs(mine - theirs) <= atol
+        return str not in (type(mine), type(theirs)) and abs(mine - theirs) <= atol
 
     def difference(mine, theirs):
         if isinstance(theirs, (list, tuple)) and any(map(kind, theirs)):
             if not isinstance(mine, (list, tuple)) or len(mine) != len(theirs):
                 return f"expected {len(theirs)} values, got {mine!r}"
             return next(filter(None, map(difference, mine, theirs)), "")
+        if isinstance(theirs, dict) and any(map(kind, theirs.values())):
+            if not isinstance(mine, dict) or mine.keys() != theirs.keys():
+                return f"expected the keys {list(theirs)}, got {list(mine) if isinstance(mine, dict) else mine!r}"
+            return next(filter(None, (difference(mine[key], theirs[key]) for key in theirs)), "")
         if kind(theirs) and not kind(mine):
             return f"expected {kind(theirs)} of shape {list(theirs.shape)}, got {type(mine).__name__}"
         if kind(theirs):

@@ -35,6 +35,9 @@ from autograder.authoring.source import expect_text
         ((np.ones(2), 1.0), (np.ones(2), 2.0), r"expected 2\.0, got 1\.0"),
         ((np.ones(2),), (np.ones(2), 2.0), "expected 2 values, got"),
         (True, 2, "expected 2, got True"),
+        ({"a": np.ones(2)}, {"a": np.zeros(2)}, r"expected\n\[0\. 0\.\]\ngot\n\[1\. 1\.\]"),
+        ({"a": 1}, {"a": np.ones(2), "b": 2}, r"expected the keys \['a', 'b'\], got \['a'\]"),
+        (3, {"a": np.ones(2)}, r"expected the keys \['a'\], got 3"),
     ],
 )
 def test_what_differs_is_named(actual: Any, expected: Any, problem: str) -> None:
@@ -56,6 +59,7 @@ def test_what_differs_is_named(actual: Any, expected: Any, problem: str) -> None
         ([np.int64(1), np.int64(2)], [1, 2]),
         ((torch.ones(2), [0, 1]), (torch.ones(2), (0, 1))),
         (float("nan"), float("nan")),
+        ({"b": 1, "a": np.ones(2)}, {"a": np.ones(2), "b": 1.0}),
     ],
 )
 def test_what_a_suite_accepts_is_as_expected(actual: Any, expected: Any, capsys: pytest.CaptureFixture[str]) -> None:
