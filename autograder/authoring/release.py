@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import hashlib
 import io
@@ -10,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,9 +16,8 @@ from pathlib import Path
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
 from autograder.authoring.check_names import names_of_checks
-from autograder.authoring.raw_cells import without_magics
 from autograder.authoring.self_check import TABLE, Released, hash_of, hash_of_first_line
-from autograder.authoring.source import imported_modules
+from autograder.authoring.source import imported_libraries
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
 from autograder.intake.release import load_release
@@ -49,7 +46,7 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     beside = {**dict(built.files), **programs(course, assignment)}
     _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=tuple(beside.items()))))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
-    files[README] = _readme(course, assignment, _version(files), _libraries(built.release_bytes)).encode()
+    files[README] = _readme(course, assignment, _version(files), imported_libraries(built.release_bytes)).encode()
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
         _write_zip(to, assignment.name, files)
@@ -110,14 +107,6 @@ def _version(files: Mapping[str, bytes]) -> str:
         if name != README:
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
-
-
-def _libraries(notebook: bytes) -> list[str]:
-    """The libraries that a built notebook imports. Triton is not among them: a notebook goes on where it is missing."""
-    code = ("".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code")
-    trees = (ast.parse(without_magics(cell)) for cell in code)
-    roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
-    return sorted(roots - sys.stdlib_module_names - {"", "triton"})
 
 
 def _readme(course: Course, assignment: Assignment, version: str, libraries: Sequence[str]) -> str:

@@ -105,20 +105,6 @@ def _closer_than_default(expected: Tensor, atol: float, rtol: float) -> float | 
     return closer.min().item() if closer.numel() else None
 
 
-def _entries_problem(actual: Any, expected: Any) -> str:
-    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence; "" where they can."""
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        if missing := [key for key in expected if key not in actual]:
-            return f"has no key {missing[0]!r}."
-        extra = [key for key in actual if key not in expected]
-        return f"should have no key {extra[0]!r}." if extra else ""
-    if isinstance(expected, dict) or not isinstance(actual, (list, tuple)):
-        return f"should be {kind_of(expected)}, and is {kind_of(actual)}."
-    if len(actual) != len(expected):
-        return f"has {len(actual)} entries; it should have {len(expected)}."
-    return ""
-
-
 def assert_same_gradients(
     function: Callable[..., Any], expected: Callable[..., Tensor], *arguments: Any, tolerance: float = ATOL
 ) -> Tensor:
@@ -360,6 +346,20 @@ def _how_many(close: Tensor) -> str:
     return f"{wrong} of {close.numel()} elements differ." if close.numel() > 1 else ""
 
 
+def _entries_problem(actual: Any, expected: Any) -> str:
+    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence; "" where they can."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if missing := [key for key in expected if key not in actual]:
+            return f"has no key {missing[0]!r}."
+        extra = [key for key in actual if key not in expected]
+        return f"should have no key {extra[0]!r}." if extra else ""
+    if isinstance(expected, dict) or not isinstance(actual, (list, tuple)):
+        return f"should be {kind_of(expected)}, and is {kind_of(actual)}."
+    if len(actual) != len(expected):
+        return f"has {len(actual)} entries; it should have {len(expected)}."
+    return ""
+
+
 def _unequal(actual: Any, expected: Any, path: str) -> str:
     where = f" at {path}" if path else ""
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
@@ -392,7 +392,8 @@ def _comparable(expected: Any) -> type | tuple[type, ...]:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    # the order of a set of texts is another in each process, and the same submission gives the same message
+    text = f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) and value else repr(value)
     return text if len(text) <= 80 else text[:77] + "…"
 
 

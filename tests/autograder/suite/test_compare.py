@@ -210,7 +210,8 @@ def test_only_arguments_that_ask_are_compared() -> None:
         (np.array([0, 1]), [0, 1], "yours is a numpy array of shape [2], where a list is expected."),
         ((np.array([0, 1]), 3), (np.array([0, 2]), 3), "yours is another numpy array at [0]."),
         ({"a": np.ones(2)}, {"a": np.ones(2, dtype=int)}, "yours is another numpy array at ['a']."),
-        ({"a", "b"}, {"a"}, "yours is {'a', 'b'}, and that is not right."),
+        ({"b", "a"}, {"a"}, "yours is {'a', 'b'}, and that is not right."),
+        (set(), {"a"}, "yours is set(), and that is not right."),
     ],
 )
 def test_equality_names_the_first_difference_and_not_the_answer(actual: Any, expected: Any, end: str) -> None:
