@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,10 +21,10 @@ from autograder.outputs.lateness import Deadline, class_lateness
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
-from autograder.outputs.rubric import read_rubrics, with_item_texts
+from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.totals import Total, totals, totals_csv
+from autograder.outputs.totals import course_totals, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
 from autograder.text import one_line
 from autograder.whole_files import write_whole
@@ -68,11 +67,9 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
     pages = 0
-    for mark in marks:
+    for mark in as_students_read(marks, rubrics):
         if mark.result is not None:
-            hand = with_item_texts(mark.by_hand, rubrics) if mark.by_hand else None
-            shown = dataclasses.replace(mark, by_hand=hand)
-            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), shown)
+            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
             _replace_feedback(course, results, assignment.name, mark.student, page)
             pages += 1
         else:  # a page of an earlier version would show a score that no longer holds
@@ -147,7 +144,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
         raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
-    rows = _weighed_totals(course, by_assignment, tell, provisional)
+    rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
     table = totals_csv(rows, list(by_assignment))
@@ -156,26 +153,6 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     else:
         write_whole(to, table)
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
-
-
-def _weighed_totals(
-    course: Course, by_assignment: Mapping[str, Sequence[Mark]], tell: Tell, provisional: bool
-) -> list[Total]:
-    """Everybody's total by the weights of course.toml; says which categories have no marks yet.
-
-    Raises:
-        KitError: a weight or a category names an assignment that there is none of, or one is in no category.
-    """
-    there = [assignment.name for assignment in course.assignments()]
-    if unknown := sorted(course.weights.named().difference(there)):
-        raise KitError(f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: {', '.join(there)}")
-    for category in course.weights.categories:
-        if not any(name in by_assignment for name in category.assignments):
-            tell(f"no results yet, so the category does not count: {category.name}")
-    try:
-        return totals(by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional)
-    except ValueError as error:
-        raise KitError(str(error)) from error
 
 
 def _content(

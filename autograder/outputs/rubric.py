@@ -17,11 +17,12 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.course import Assignment
 from autograder.model import ManualGrades, ManualScore
+from autograder.outputs.marks import Mark
 from autograder.points import shown, total
 
 _ITEM = re.compile(r"(?m)^[-*] +(\d+(?:\.\d+)?) +points?:[ \t]*")
@@ -128,13 +129,17 @@ def _statistics(name: str, scores: Sequence[tuple[str, ManualScore]], items: Seq
     )  # fmt: skip
 
 
-def with_item_texts(hand: ManualGrades, rubrics: Mapping[str, Sequence[RubricItem]]) -> ManualGrades:
-    """What a person gave, with comments as the student reads them."""
-    written = tuple(
-        dataclasses.replace(score, comment=comment_with_texts(score.comment, rubrics.get(score.name, ())))
-        for score in hand.written
-    )
-    return dataclasses.replace(hand, written=written)
+def as_students_read(marks: Iterable[Mark], rubrics: Mapping[str, Sequence[RubricItem]]) -> Iterator[Mark]:
+    """The marks, with what the items say in place of their numbers in comments."""
+    for mark in marks:
+        hand = mark.by_hand
+        if hand is not None:
+            written = [
+                dataclasses.replace(score, comment=comment_with_texts(score.comment, rubrics.get(score.name, ())))
+                for score in hand.written
+            ]
+            hand = dataclasses.replace(hand, written=tuple(written))
+        yield dataclasses.replace(mark, by_hand=hand)
 
 
 def counted(comments: Sequence[str], items: Sequence[RubricItem]) -> tuple[tuple[RubricItem, int], ...]:

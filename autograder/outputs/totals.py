@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autograder.course import Course
+from autograder.errors import KitError
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.marks import Mark, Status
 from autograder.points import total
+from autograder.results import Tell
 from autograder.roster import same
 from autograder.tables import write_table
 from autograder.weights import Category, Weights
@@ -104,6 +107,26 @@ def _percent(mark: Mark | None, provisional: bool) -> float | None:
         return 0.0
     points = mark.final(provisional=provisional)
     return None if points is None or not mark.max_score else round(100 * points / mark.max_score, 6)
+
+
+def course_totals(
+    course: Course, by_assignment: Mapping[str, Sequence[Mark]], tell: Tell, *, provisional: bool
+) -> list[Total]:
+    """Everybody's total by the weights of course.toml; says which categories have no marks yet.
+
+    Raises:
+        KitError: a weight or a category names an assignment that there is none of, or one is in no category.
+    """
+    there = [assignment.name for assignment in course.assignments()]
+    if unknown := sorted(course.weights.named().difference(there)):
+        raise KitError(f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: {', '.join(there)}")
+    for category in course.weights.categories:
+        if not any(name in by_assignment for name in category.assignments):
+            tell(f"no results yet, so the category does not count: {category.name}")
+    try:
+        return totals(by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional)
+    except ValueError as error:
+        raise KitError(str(error)) from error
 
 
 def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:

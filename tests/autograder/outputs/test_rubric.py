@@ -11,13 +11,13 @@ from autograder.outputs.report import report_page
 from autograder.outputs.rubric import (
     RubricItem,
     WrittenStatistics,
+    as_students_read,
     comment_with_texts,
     counted,
     items_given,
     numbered,
     points_of,
     rubric_items,
-    with_item_texts,
     written_statistics,
 )
 
@@ -90,7 +90,9 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
 
 
 def test_the_students_page_has_the_text_and_no_number(plain: Result) -> None:
-    hand = with_item_texts(by_hand("ada", 2.5, "#2 Good."), {"why": rubric_items(SCHEME)})
-    page = feedback_page(plain, mark=dataclasses.replace(mark_of(plain), by_hand=hand))
+    marks = [mark_of(plain), dataclasses.replace(mark_of(plain), by_hand=by_hand("ada", 2.5, "#2 Good."))]
+    untouched, mark = as_students_read(marks, {"why": rubric_items(SCHEME)})
+    assert untouched == marks[0]
+    page = feedback_page(plain, mark=mark)
     assert "the root of it. (0.5 points) Good." in page
     assert "#2" not in page

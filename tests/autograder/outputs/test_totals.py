@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course import load_course, settings_of_nobody
-from autograder.errors import BadCourseFile
+from autograder.course import Course, load_course, settings_of_nobody
+from autograder.errors import BadCourseFile, KitError
 from autograder.model import Result
 from autograder.outputs.marks import Mark, mark_of
-from autograder.outputs.totals import totals, totals_csv
+from autograder.outputs.totals import course_totals, totals, totals_csv
 from autograder.weights import Category, Weights
 
 HOMEWORK = Category("homework", 60.0, ("a1", "a2", "a4"), drop_lowest=1)
@@ -104,3 +104,28 @@ def test_a_mistake_in_them_is_named(text: str, problem: str, tmp_path: Path) -> 
     (tmp_path / "course.toml").write_text(text, encoding="utf-8")
     with pytest.raises(BadCourseFile, match=problem):
         load_course(tmp_path)
+
+
+def course_with(root: Path, *names: str, settings: str) -> Course:
+    for name in names:
+        (root / "source" / name).mkdir(parents=True)
+        (root / "source" / name / f"{name}.py").write_text("", encoding="utf-8")
+    (root / "course.toml").write_text(settings, encoding="utf-8")
+    return load_course(root)
+
+
+def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(plain: Result, tmp_path: Path) -> None:
+    settings = (
+        "[totals.categories]\nhomework = { weight = 60, assignments = ['a1'] }\n"
+        "project = { weight = 40, assignments = ['a9'] }\n"
+    )
+    said: list[str] = []
+    course = course_with(tmp_path / "whole", "a1", "a9", settings=settings)
+    (row,) = course_totals(course, marks(plain, a1=50), said.append, provisional=False)
+    assert (row.total, said) == (50.0, ["no results yet, so the category does not count: project"])
+    course = course_with(tmp_path / "less", "a1", settings=settings)
+    with pytest.raises(KitError, match=r"\[totals\] names 'a9', and there is no such assignment; there are: a1"):
+        course_totals(course, marks(plain, a1=50), said.append, provisional=False)
+    course = course_with(tmp_path / "more", "a1", "a5", "a9", settings=settings)
+    with pytest.raises(KitError, match="a5 is in no category"):
+        course_totals(course, marks(plain, a1=50, a5=50), said.append, provisional=False)
