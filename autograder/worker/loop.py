@@ -55,6 +55,7 @@ class Loop:
         self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self._ban: Ban | None = None
         self._counter: CostCounter | None = None
+        self._launch: Any = None  # the record of the kernels of the call that is being answered
         self._request = 0
 
     def serve(self) -> None:
@@ -125,8 +126,11 @@ class Loop:
             names = frame.header.get("launch")
             watched = contextlib.nullcontext() if names is None else _watch(target, args, kwargs, names)
             with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext(), watched as launch:
+                self._launch = launch
                 result = target(*args, **kwargs)
             self._settle()
+            if launch is not None:
+                result = launch.settled(result)
         except BaseException as error:
             changed = changed_arguments(target, before, (args, kwargs))
             self._reply({"ok": False, "error": describe_error(error), "changed": changed, **self._notes(None)})
@@ -229,6 +233,8 @@ class Loop:
         if self._counter is not None:
             self._counter.add(frame.header["cost"])
         value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(frame.header["value"])
+        if self._launch is not None:
+            self._launch.take(value)
         return Answered(value, frame.header["number"])
 
     def _serve_meanwhile(self, frame: Frame) -> None:
