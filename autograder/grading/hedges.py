@@ -60,7 +60,8 @@ def two_answers(
     """The first call that two runs of a question's tests answered differently, if there is one.
 
     Args:
-        first, second: the calls of each test. After one that differs, tests may go on to ask for other things.
+        first, second: the calls of each test, with their arguments in `second`. After one that differs, tests may go on
+            to ask for other things.
         runs: both runs in words.
         signatures: the answer key's names, which the call's text needs.
     """
@@ -70,9 +71,8 @@ def two_answers(
             if same is None:
                 break  # no two answers: what follows need not be the same
             if not same and not one.of_suite:
-                call = other if other.arguments or other.keywords else one
-                answers = (_in_words(one, other), _in_words(other, one))
-                return (TwoAnswers(test, clean(CallLog(signatures).describe(call), MOST_TEXT), runs, answers),)
+                shown = clean(CallLog(signatures).describe(other), MOST_TEXT)
+                return (TwoAnswers(test, shown, runs, (_in_words(one, other), _in_words(other, one))),)
             if not same:
                 break
     return ()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,12 +40,15 @@ class OwnFunctions:
         self._student = sitting.functions()
         self.exact = True
 
-    def named(self, name: str) -> Callable[..., Any]:
-        """The function of that name, for a caller whose own calls are logged: these are not."""
+    def named(self, name: str, like: Any) -> Callable[..., Any]:
+        """The function of that name with the signature of the answer key's, so that its stand-in looks the same. The
+        log of whoever calls it has none of its calls."""
 
+        @functools.wraps(like)
         def own(*arguments: Any, **keywords: Any) -> Any:
             return contextvars.copy_context().run(self._call, name, arguments, keywords)
 
+        own.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
         return own
 
     def _call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -76,27 +81,28 @@ def replayed(
         sitting: of the submission.
         seen, again: the question's runs without stand-ins and with them.
     """
-    gained = [
-        run
+    gained = {
+        name: run.stand_ins
         for name, run in again.items()
         if run.verdict.outcome == "passed" and seen[name].verdict.outcome != "passed" and seen[name].calls
-    ]
-    stood_in = {name for run in gained for name in run.stand_ins}
-    if not stood_in or any(isinstance(signatures.get(name), type) for name in stood_in):
+    }
+    stand_ins = next(iter(gained.values()), ())
+    if not stand_ins or any(isinstance(signatures.get(name), type) for name in stand_ins):
         return ()
     with contextlib.ExitStack() as stack:
         beside = stack.enter_context(contextlib.closing(sitting.another(client)))
         own = OwnFunctions(beside)
-        replay = sitting.another(client, {name: own.named(name) for name in stood_in})
-        stack.enter_context(contextlib.closing(replay))
+        answering = {name: own.named(name, signatures[name]) for name in stand_ins if name in signatures}
+        replay = stack.enter_context(contextlib.closing(sitting.another(client, answering)))
         with contextlib.suppress(StudentFault):  # its cells ran before; where they do not now, nothing can be said
             beside.place.worker()
-            for run in gained:
+            for test in question.tests:  # all, in their order: what one call leaves behind for the next is there again
                 own.exact = True
-                runs = replay.run(question, (run.name,), run.stand_ins, keep_worker=True, keep_calls=True)
-                flags = two_answers(
-                    {run.name: seen[run.name].calls}, {run.name: run.calls for run in runs.values()}, _RUNS, signatures
-                )
+                runs = replay.run(question, (test.name,), stand_ins, keep_worker=True, keep_calls=True)
+                if test.name not in gained:
+                    continue
+                calls = {name: run.calls for name, run in runs.items()}
+                flags = two_answers({test.name: seen[test.name].calls}, calls, _RUNS, signatures)
                 if flags and own.exact:
                     return flags
     return ()

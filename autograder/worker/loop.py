@@ -14,8 +14,10 @@ from torch import Tensor
 from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
 from autograder.wire.gradients import pull
+from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.arguments import changed_arguments, picture
+from autograder.worker.asking import Asked
 from autograder.worker.cells import describe_error, run_cell
 from autograder.worker.forbidden import Ban
 from autograder.worker.notebook_world import (
@@ -53,6 +55,7 @@ class Loop:
         self._objects: list[Any] = []
         self._stand_ins: dict[str, type[StandInObject]] = {}
         self._links: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+        self._asking = Asked()
         self._ban: Ban | None = None
         self._counter: CostCounter | None = None
         self._launch: Any = None  # the record of the kernels of the call that is being answered
@@ -80,7 +83,7 @@ class Loop:
         if frame.header["forbid"]:
             self._ban = Ban(frame.header["forbid"])
         for cell_id, source in frame.header["cells"]:
-            error = run_cell(cell_id, source, self._names)
+            error = run_cell(cell_id, source, self._names, frame.header.get("functions", ()))
             self._reply({"ok": error is None, "error": error})
         fresh_seeds()
 
@@ -95,11 +98,16 @@ class Loop:
         self._reply({"ok": True})
 
     def _do_stand_in(self, frame: Frame) -> None:
-        for name, methods in frame.header["names"].items():
-            if methods is None:
-                self._names[name] = make_stand_in(name, self._ask)
-            else:
-                self._names[name] = self._stand_ins[name] = make_stand_in_class(name, methods, self._ask)
+        for name, methods in frame.header["classes"].items():
+            own = self._names.get(name)
+            self._names[name] = self._stand_ins[name] = make_stand_in_class(name, methods, self._ask, own)
+        for name, signature in frame.header["functions"].items():
+            own = self._names.get(name)
+            stand_in = make_stand_in(name, self._ask, own)
+            # another signature would refuse what the answer key takes
+            same = bool(signature) and callable(own) and signature_digest(own) == signature
+            if not (same and self._asking.stand_in(own, stand_in)):
+                self._names[name] = stand_in
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
