@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
@@ -94,12 +95,14 @@ def _in_words(call: Call, other: Call) -> str:
 
 
 def _value(value: Any, other: Any) -> str:
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
     if not isinstance(value, Tensor):
         return repr(value) if isinstance(value, (bool, int, float, str)) or value is None else type(value).__name__
     kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if not value.numel():
         return kind
-    if not value.ndim or not isinstance(other, Tensor) or other.shape != value.shape:
+    if not value.ndim or not isinstance(other, Tensor) or other.shape != value.shape or value.dtype.is_complex:
         shown = ", ".join(f"{number:.6g}" for number in value.detach().flatten()[:6].tolist())
         return f"{kind}: {shown}{', …' if value.numel() > 6 else ''}"
     far = (value.detach().double() - other.detach().double()).abs().nan_to_num(nan=torch.inf)

@@ -247,12 +247,12 @@ class Loop:
 
     def _serve_meanwhile(self, frame: Frame) -> None:
         """Answer a question about an object here, while we wait for the answer to one of ours."""
-        outer = self._request, self._counter, self._ban
+        outer = self._request, self._counter, self._ban, self._launch
         self._request, self._ban = frame.header["id"], None
         try:
             getattr(self, f"_do_{frame.header['op']}")(frame)
         finally:
-            self._request, self._counter, self._ban = outer
+            self._request, self._counter, self._ban, self._launch = outer
 
     def _lent(self, value: Any) -> HandleReference:
         """The number, below 0, by which the trusted side may ask an object here."""

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
+import row_kernels as rows
 from small_kernels import scale_kernel, twice
 
 from autograder.worker.kernel_memory import KernelFault
@@ -222,6 +223,22 @@ def test_allocating_padding_and_copying_by_torch_is_as_before(wrapper: Callable[
     result = answered(wrapper)
     assert isinstance(result, torch.Tensor)
     assert torch.equal(result, 2 * X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        rows.softmax_persistent, rows.softmax_with_heuristics_and_hints, rows.softmax_tuned_and_pruned,
+        rows.softmax_online, rows.softmax_kept_in_the_output, rows.softmax_kept_behind_a_barrier,
+        rows.twice_by_descriptors, rows.twice_by_descriptors_of_the_host, rows.sum_by_atomics,
+        rows.sum_of_rows_under_a_lock, rows.running_sums, rows.transposed_on_a_grid_of_three_axes,
+    ],
+)  # fmt: skip
+def test_kernels_as_people_write_them_answer_as_without(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
+    result = answered(function, x)
+    assert isinstance(result, torch.Tensor)
+    assert torch.equal(result, function(x))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
