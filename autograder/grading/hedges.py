@@ -85,7 +85,8 @@ def _in_words(call: Call, other: Call) -> str:
         return clean(f"{call.fault.type_name}: {call.fault.message}", MOST_TEXT)
     mine, theirs = tree_leaves([call.result, call.gradients]), tree_leaves([other.result, other.gradients])
     if len(mine) != len(theirs):
-        return clean(", ".join(_value(leaf, leaf) for leaf in mine[:4]) or "nothing", MOST_TEXT)
+        parts = [_value(leaf, None) for leaf in mine[:4]] + ["…"] * (len(mine) > 4)
+        return clean(f"{type(call.result).__name__} of {len(mine)}: {', '.join(parts)}", MOST_TEXT)
     differing = [i for i, pair in enumerate(zip(mine, theirs, strict=True)) if apart(*pair) > 1]
     place = differing[0] if differing else 0
     text = _value(mine[place], theirs[place]) if mine else "nothing"
@@ -97,8 +98,10 @@ def _in_words(call: Call, other: Call) -> str:
 def _value(value: Any, other: Any) -> str:
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
     if not isinstance(value, Tensor):
-        return repr(value) if isinstance(value, (bool, int, float, str)) or value is None else type(value).__name__
+        return repr(value) if isinstance(value, (bool, int, str)) or value is None else type(value).__name__
     kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if not value.numel():
         return kind

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from small_course import ANSWERS
@@ -230,6 +231,23 @@ def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
     slow = [call(fault=StudentTimeout("slow")), call(1)]
     assert two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
     assert [flag.answers for flag in two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})] == [("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "answers"),
+    [
+        (1.23456789, None, ("1.23457", "None")),
+        ({}, {"a": 1, "b": 2.5}, ("dict of 0: ", "dict of 2: 1, 2.5")),
+        (ONES, ONES[:1], ("float64[2]: 1, 1", "float64[1]: 1")),
+        ((ONES, ONES), (ONES, torch.tensor([1.0, 3.0]).double()), ("float64[2], at [1]: 1", "float64[2], at [1]: 3")),
+        (torch.tensor([True]), torch.tensor([False]), ("bool[1], at [0]: 1", "bool[1], at [0]: 0")),
+        (torch.tensor([1j]), torch.tensor([2j]), ("complex64[1]: 0+1j", "complex64[1]: 0+2j")),
+        (np.zeros(2), np.ones(2), ("float64[2]: 0, 0", "float64[2]: 1, 1")),
+    ],
+)
+def test_answers_in_words(first: object, second: object, answers: tuple[str, str]) -> None:
+    (flag,) = two_answers({"t": [call(first)]}, {"t": [call(second)]}, ("a", "b"), {})
+    assert flag.answers == answers
 
 
 def test_a_students_own_words_are_cleaned() -> None:
