@@ -20,8 +20,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from autograder.worker.kernel_memory import Elements, KernelFault
 from autograder.worker.strict_triton import Strict
 
-MOST_FROM_OUTSIDE = 16
-"""Elements that a kernel may load of a tensor that was filled from Python or numpy: sizes, a scale, a slope a head."""
+MOST_FROM_OUTSIDE = 64
+"""Numbers from Python or numpy that a tensor may hold: sizes, a scale, a slope a head, the padding of some rows."""
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _ADVICE = "What counts is what the kernels store, and what torch allocates, pads and copies around them"
 
@@ -32,7 +32,7 @@ class NotedStorage:
 
     Attributes:
         content: a copy of all its bytes.
-        outside: elements whose values came from neither torch nor a kernel nor the caller, at most.
+        outside: how many numbers in it came from neither torch nor a kernel nor the caller, at most.
         stored: bytes that kernels have stored since the outermost launch began.
     """
 
@@ -81,18 +81,24 @@ class LaunchLedger:
         if not self._depth:
             self._check(given)
 
-    def after_operation(self, given: Iterable[Tensor], made: Iterable[Tensor], *, writes: bool) -> None:
-        """Note what an operation has made, and what it has written where it `writes` its arguments."""
+    def after_operation(
+        self, given: Iterable[Tensor], made: Iterable[Tensor], *, writes: bool, from_python: bool = False
+    ) -> None:
+        """Note what an operation has made, and what it has written where it `writes` its arguments.
+
+        Args:
+            from_python: whether it has filled something with a number: many such write an answer, one by one.
+        """
         given = list(given)
         sources = {id(noted): noted.outside for tensor in given if (noted := self._known(tensor)) is not None}
+        written: set[int] = set()
         for tensor in (*made, *(given if writes else ())):
-            if not _is_plain(tensor):
-                continue
             noted = self._known(tensor)
             if noted is None:
-                self._adopt(tensor, outside=min(sum(sources.values()), tensor.numel()))
-            elif writes:
-                noted.outside += sum(count for key, count in sources.items() if key != id(noted))
+                self._adopt(tensor, outside=min(sum(sources.values()) + from_python, tensor.numel()))
+            elif writes and id(noted) not in written:
+                written.add(id(noted))
+                noted.outside += sum(count for key, count in sources.items() if key != id(noted)) + from_python
                 noted.note()
 
     # launches
@@ -171,7 +177,7 @@ class LaunchLedger:
                 self._fail(f"What is returned was made by numpy. {_ADVICE}.")
             if noted is not None and not noted.is_unchanged:
                 self._refuse(noted)
-            if noted is not None and noted.outside:
+            if noted is not None and noted.outside and noted.outside >= min(_size(leaf), MOST_FROM_OUTSIDE):
                 self._fail(
                     f"What is returned got its values from numpy, a list or a thread, not from torch. {_ADVICE}."
                 )
@@ -193,7 +199,7 @@ class LaunchLedger:
                 continue
             noted = self._known(tensor)
             if noted is None:  # made where torch does not tell: from numpy, in a thread, before the call
-                self._adopt(tensor, outside=tensor.numel() if tensor.numel() > 1 else 0)
+                self._adopt(tensor, outside=tensor.numel())
             elif not noted.is_unchanged:
                 self._refuse(noted)
 
@@ -218,6 +224,10 @@ class LaunchLedger:
         if _is_plain(tensor):
             storage = tensor.untyped_storage()  # kept: an address names one storage while the call lasts
             self._noted[storage.data_ptr()] = NotedStorage(storage, name, _bytes_of(storage).copy(), outside)
+
+
+def _size(value: Tensor | np.ndarray[Any, Any]) -> int:
+    return value.numel() if isinstance(value, Tensor) else value.size
 
 
 def _is_plain(value: Any) -> bool:

@@ -28,6 +28,7 @@ _MAKES = {
     "_unsafe_view", "_reshape_alias", "as_strided", "expand", "permute", "transpose", "t", "slice", "select", "squeeze",
     "unsqueeze", "unbind", "split", "split_with_sizes", "diagonal", "unfold", "view_as_real", "is_pinned",
 }  # fmt: skip
+_FILLED = {"full", "full_like", "new_full", "scalar_tensor"}
 _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
 
@@ -59,7 +60,9 @@ class _Watch(TorchDispatchMode):
             for tensor in made:
                 if tensor.is_floating_point() and tensor.device.type != "meta":
                     tensor.fill_(float("nan"))
-        self._ledger.after_operation(given, made, writes=func._schema.is_mutable)
+        writes = func._schema.is_mutable
+        number = (writes or name in _FILLED) and any(type(value) in (int, float) for value in args)
+        self._ledger.after_operation(given, made, writes=writes, from_python=number)
         if name in _COPIES:
             origins = [self.names[key] for key in map(_address, given) if key in self.names]
             for tensor in made if origins else ():

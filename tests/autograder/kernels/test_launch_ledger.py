@@ -142,6 +142,44 @@ def by_a_storage(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def number_by_number(x: torch.Tensor) -> torch.Tensor:
+    y = twice(x)
+    for row, values in enumerate(thrice(x).tolist()):
+        for column, value in enumerate(values):
+            y[row, column] = value
+    return y
+
+
+def added_number_by_number(x: torch.Tensor) -> torch.Tensor:
+    y = twice(x)
+    for row, values in enumerate(thrice(x).tolist()):
+        for column, value in enumerate(values):
+            y[row, column].zero_().add_(value)
+    return y
+
+
+def stacked_numbers(x: torch.Tensor) -> torch.Tensor:
+    twice(x)
+    return torch.stack([torch.stack([torch.tensor(value) for value in row]) for row in thrice(x).tolist()])
+
+
+def full_of_numbers(x: torch.Tensor) -> torch.Tensor:
+    twice(x)
+    return torch.cat([torch.full((1,), value) for value in thrice(x).ravel().tolist()]).view(4, 20)
+
+
+def in_another_tensors_place(x: torch.Tensor) -> torch.Tensor:
+    y = twice(x)
+    y.data = torch.from_numpy(thrice(x))
+    return y
+
+
+def set_to_another_storage(x: torch.Tensor) -> torch.Tensor:
+    y = twice(x)
+    y.set_(torch.from_numpy(thrice(x)))  # type: ignore[call-overload]  # torch's stub knows storages alone
+    return y
+
+
 def an_array(x: torch.Tensor) -> np.ndarray:
     twice(x)
     return thrice(x)
@@ -157,8 +195,12 @@ def made_in_a_thread(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "wrapper", [from_numpy, from_a_list, copied_from_numpy, by_a_storage, an_array, made_in_a_thread]
-)
+    "wrapper",
+    [
+        from_numpy, from_a_list, copied_from_numpy, by_a_storage, number_by_number, added_number_by_number,
+        stacked_numbers, full_of_numbers, in_another_tensors_place, set_to_another_storage, an_array, made_in_a_thread,
+    ],
+)  # fmt: skip
 def test_values_from_outside_are_no_answer(wrapper: Callable[[torch.Tensor], object]) -> None:
     with pytest.raises(KernelFault, match="What is returned"):
         answered(wrapper)
@@ -204,6 +246,14 @@ def a_buffer_from_numpy(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def filled_by_rows(x: torch.Tensor) -> torch.Tensor:
+    y = torch.full((4, 24), float("nan"))
+    for row in range(4):
+        y[row, 20:] = 0.0
+    y[:, :20] = twice(x)
+    return y[:, :20]
+
+
 def transposed(x: torch.Tensor) -> torch.Tensor:
     return twice(x.T).T
 
@@ -217,7 +267,7 @@ def in_two_launches(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "wrapper", [twice, padded, into_the_right_half, a_buffer_from_numpy, transposed, in_two_launches]
+    "wrapper", [twice, padded, into_the_right_half, a_buffer_from_numpy, filled_by_rows, transposed, in_two_launches]
 )
 def test_allocating_padding_and_copying_by_torch_is_as_before(wrapper: Callable[[torch.Tensor], torch.Tensor]) -> None:
     result = answered(wrapper)
