@@ -74,7 +74,9 @@ def _without_prompts(lines: list[str]) -> list[str]:
         return [re.sub(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)", "", line) for line in lines]
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
     indent = first[: len(first) - len(first.lstrip(" \t"))]
-    return [line.removeprefix(indent) for line in lines] if indent else lines
+    # A form feed begins the column anew: what stands before it is no indentation.
+    is_indented = bool(indent) and not first.startswith(indent + "\f")
+    return [line.removeprefix(indent) for line in lines] if is_indented else lines
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from autograder.intake.magics import harmless
@@ -141,8 +141,11 @@ def test_any_text_keeps_its_lines(source: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(BITS, max_size=40).map("".join))
+@example(" \x0cx")
 def test_what_is_valid_python_stays_as_it_is(source: str) -> None:
+    """All but calls of IPython's own, which are what a notebook converted to a script has for its magics."""
     source = source.replace("\r\n", "\n").replace("\r", "\n")
+    assume("get_ipython" not in source)
     try:
         compile(source, "cell", "exec")
     except (SyntaxError, ValueError):
