@@ -9,6 +9,7 @@ same text stands in the notebook that needs it (`build` copies it), so it uses n
 import contextlib
 import dataclasses
 import inspect
+import math
 import operator
 import random
 from collections import Counter
@@ -27,6 +28,9 @@ from autograder.worker.kernel_memory import KernelFault, Memory, program_in_word
 from autograder.worker.kernel_tape import Recorder
 
 _TESTED = ((3, 6), (3, 9))
+MOST_PROGRAMS = 1 << 18
+"""Programs of one launch. They run one after the other, and the quickest takes longer than 20 microseconds: no limit of
+time allows more, and a list of very many would fill the memory first."""
 _POISON = {"f": float("nan"), "b": True}
 
 
@@ -190,7 +194,13 @@ class Strict:
         return converted
 
     def _set_grid_dim(self, *sizes: Any) -> None:
-        self._original["set_grid_dim"](*(operator.index(size) for size in sizes))
+        grid = [operator.index(size) for size in sizes]
+        programs = math.prod(grid)
+        if programs > MOST_PROGRAMS:
+            raise KernelFault(
+                f"a launch of {programs} programs: on a CPU they run one after the other, {MOST_PROGRAMS} at most"
+            )
+        self._original["set_grid_dim"](*grid)
 
     def _set_grid_idx(self, x: int, y: int, z: int) -> None:
         """The programs in a shuffled order: on a GPU nobody knows which comes first."""

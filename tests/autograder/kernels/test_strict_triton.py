@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -74,6 +75,12 @@ def test_the_grid_runs_in_a_shuffled_order_that_repeats() -> None:
     assert sorted(first) == [(i,) for i in range(16)]
     assert first != sorted(first)
     assert order() == first
+
+
+@pytest.mark.parametrize("grid", [(1 << 40,), (1 << 20, 1 << 20), ((1 << 18) + 1, 1, 1)])
+def test_a_grid_that_no_limit_allows_is_refused_at_once(grid: tuple[int, ...]) -> None:
+    with pytest.raises(KernelFault, match=rf"^a launch of {math.prod(grid)} programs: .* 262144 at most$"):
+        chain_kernel[grid](torch.zeros(8), 8)
 
 
 def test_elements_are_counted_by_tensor() -> None:
