@@ -40,6 +40,9 @@ one, so that the kernel counts its threads apart from those of its siblings and 
 SCRATCH = "/scratch"
 _DRIVER_MEMORY = 4 << 30
 """Bytes of main memory for a CUDA context and the libraries that it loads."""
+_CPU_TIMES = 10
+"""How many times the CPU time that it may take a worker gets from the kernel. The kernel counts it in whole ticks, of
+which a worker could be made to look guilty; and it kills, as the machine does where its memory runs out."""
 _OF_A_DRIVER = ("/proc", "/sys/devices/system")
 """What a GPU's driver reads of the machine. /proc is the host's own: processes of the jail, and the system's tables."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
@@ -284,4 +287,6 @@ def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
         (resource.RLIMIT_MEMLOCK, 1 << 16),
     ):
         resource.setrlimit(what, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 1))
+    # the trusted side ends a worker that has used up its CPU time: this is for one whose grader does not look
+    most = _CPU_TIMES * limits.cpu_seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))

@@ -13,6 +13,49 @@ def _quietly(name: str, code: str, **more: bool) -> Attack:
     return in_a_cell(name, "import os, signal, resource, fcntl, ctypes\n" + tries, **more)
 
 
+_BY_A_TIMER = """\
+import ctypes, signal, struct, time
+libc, event, timer = ctypes.CDLL(None), ctypes.create_string_buffer(64), ctypes.c_void_p()
+for number in (signal.SIGKILL, signal.SIGSTOP):
+    for clock in (0, 1, 2, 3):
+        struct.pack_into("<QiiI", event, 0, 0, number, 0, 0)
+        libc.timer_create(clock, event, ctypes.byref(timer))
+        libc.timer_settime(timer, 0, struct.pack("<qqqq", 0, 0, 0, 1000), None)
+ends = time.process_time() + 0.05
+while time.process_time() < ends:
+    pass
+return 0
+"""
+_IN_EVERY_OTHER_WAY = """\
+import contextlib, ctypes, fcntl, os, resource, signal, socket, threading
+libc, own, thread = ctypes.CDLL(None), os.getpid(), threading.get_native_id()
+here, there = socket.socketpair()
+for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+    for attempt in (
+        lambda: os.kill(own, number),
+        lambda: os.kill(0, number),
+        lambda: os.killpg(0, number),
+        lambda: signal.raise_signal(number),
+        lambda: signal.pthread_kill(threading.get_ident(), number),
+        lambda: signal.pidfd_send_signal(os.pidfd_open(own), number),
+        lambda: libc.sigqueue(own, number, None),
+        lambda: libc.pthread_sigqueue(ctypes.c_ulong(threading.get_ident()), number, None),
+        lambda: libc.syscall(200, thread, number),
+        lambda: libc.syscall(234, own, thread, number),
+        lambda: libc.prctl(1, number, 0, 0, 0),
+        lambda: fcntl.fcntl(here, fcntl.F_SETOWN, own),
+        lambda: fcntl.fcntl(here, 10, number),
+        lambda: fcntl.fcntl(here, fcntl.F_SETFL, os.O_ASYNC),
+        lambda: fcntl.fcntl(here, 1024, fcntl.F_WRLCK),
+        lambda: there.send(b"x"),
+        lambda: resource.setrlimit(resource.RLIMIT_CPU, (0, 0)),
+        lambda: resource.setrlimit(resource.RLIMIT_RTTIME, (1, 1)),
+    ):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            attempt()
+return 0
+"""
+
 ATTACKS = [
     in_a_cell("endless_loop_in_a_cell", "while True:\n    pass", slow=True),
     in_a_cell("endless_loop_in_c", "import itertools\nsum(itertools.count())", slow=True),
@@ -21,7 +64,7 @@ ATTACKS = [
     in_total("sleep_that_swallows_all", "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass", slow=True),
     in_total("exception_whose_text_never_ends", "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\nraise E", slow=True),
     in_total("pipe_that_nobody_reads", "import os\nr, w = os.pipe()\nwhile True:\n    os.write(w, b'x' * 65536)", slow=True),
-    Attack("slow_in_every_cell", extra=tuple(f"import time\nx{i} = time.sleep(0.9)\n" for i in range(30)), may_lose=True, slow=True),
+    Attack("slow_in_every_cell", extra=tuple(f"import time\nx{i} = time.sleep(0.9)\n" for i in range(12)), may_lose=True, slow=True),
     in_a_cell("one_huge_allocation", "x = torch.zeros(10**12)"),
     in_a_cell("one_huge_list", "x = [0] * 10**11"),
     in_a_cell("slow_leak", "kept = []\nwhile True:\n    kept.append(bytearray(10**7))", slow=True),
@@ -51,7 +94,9 @@ ATTACKS = [
     _quietly("slow_the_grader_down", "os.setpriority(os.PRIO_PROCESS, @GRADER@, 19)\nos.sched_setaffinity(@GRADER@, {0})\nos.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))"),
     _quietly("raise_its_own_limits", "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nresource.setrlimit(resource.RLIMIT_NPROC, (-1, -1))\nos.nice(-20)"),
     _quietly("remove_its_own_limits_by_number", "resource.prlimit(0, resource.RLIMIT_CPU, (-1, -1))\nresource.prlimit(os.getpid(), resource.RLIMIT_FSIZE, (-1, -1))"),
-    in_total("stops_itself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0", slow=True),
+    in_total("stops_itself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0"),
+    in_total("kills_and_stops_itself_by_a_timer", _BY_A_TIMER),
+    in_total("kills_and_stops_itself_in_every_other_way", _IN_EVERY_OTHER_WAY),
     in_total("kills_itself", "import contextlib, os, resource, signal\nwith contextlib.suppress(OSError):\n    os.kill(os.getpid(), signal.SIGKILL)\nwith contextlib.suppress(OSError, ValueError):\n    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nos.kill(os.getpid(), signal.SIGABRT)\nos.abort()"),
     _quietly("kill_process_one", "os.kill(1, 15)\nos.kill(2, 9)\nos.kill(3, 9)"),
     in_a_cell("lowers_its_own_limits", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\nresource.setrlimit(resource.RLIMIT_STACK, (65536, 65536))", may_lose=True),
