@@ -149,6 +149,10 @@ class StudentTimeout(StudentFault):
     outcome: ClassVar[Literal["timeout"]] = "timeout"
 
 
+class SubmissionOver(StudentTimeout):
+    """What all calls and cells of a submission may take together is used up."""
+
+
 class StudentCrashed(StudentFault):
     """The worker process ended, ran out of memory, or sent what is no answer."""
 

@@ -1,12 +1,14 @@
 """Faults, done for real: processes killed at seeded moments, a full disk, a gradebook in use, two runs at once.
 
-    python benchmarks/faults.py [--kills N] [--seed S] [--only-kills]
+    python benchmarks/faults.py [--kills N] [--stops N] [--seed S] [--only-kills]
 
 A class of six (right answers, mistakes with carried points, a crash, a hang) is graded undisturbed. Then it is graded
 again and again; at random moments the command, its host, a grader or a worker gets SIGKILL, and the command is run
-until it ends by itself with status 0. Every result must equal the undisturbed one byte for byte, every process must
-have ended, and nothing may be left in the temporary folder. The other faults are done once each. The last line on
-standard output is a table for docs/security.md; the exit status is 1 where anything was wrong.
+until it ends by itself with status 0. Then some of its processes, or all, are stopped (SIGSTOP) at random moments for
+longer than a call may sleep, and woken, as Ctrl-Z, a paused container or a suspended laptop do it. Every result must
+equal the undisturbed one byte for byte, every process must have ended, and nothing may be left in the temporary folder.
+The other faults are done once each. The last line on standard output is a table for docs/security.md; the exit status
+is 1 where anything was wrong.
 """
 
 from __future__ import annotations
@@ -35,6 +37,15 @@ VICTIMS = ("command", "host", "grader", "worker")
 PATIENCE = 240.0
 """Seconds that one run may take on a crowded machine before it counts as hanging."""
 KILLS_A_CLASS = 6
+STOPPED: dict[str, tuple[str, ...]] = {
+    "the worker": ("worker",),
+    "host and workers": ("host", "worker"),
+    "command and graders (Ctrl-Z)": ("command", "grader"),
+    "all of them": VICTIMS,
+}
+STOPPED_SECONDS = 13.0
+"""Longer than a call of the class may take of a processor (5 s) and be asleep (10 s), and than a worker that is stopped
+is waited for."""
 
 
 @dataclass
@@ -240,6 +251,43 @@ def kill_at_random(course: ScratchCourse, right: dict[str, bytes], kills: int, s
     return list(rows.values())
 
 
+def stop_at_random(course: ScratchCourse, right: dict[str, bytes], stops: int, seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    rows = {whom: Row(f"SIGSTOP to {whom} for {STOPPED_SECONDS:g} s") for whom in STOPPED}
+    for number in range(stops):
+        whom = list(STOPPED)[number % len(STOPPED)]
+        out = course.root / f"stopped-{number}"
+        process = course.grade(out)
+        time.sleep(rng.uniform(0.0, 2.5))
+        processes = stop(process, STOPPED[whom])
+        time.sleep(STOPPED_SECONDS)
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        process.communicate(timeout=PATIENCE)
+        results = course.results(out)
+        wrong = sum(results.get(name) != content for name, content in right.items()) + (process.returncode != 0)
+        row = rows[whom]
+        rows[whom] = Row(row.fault, row.done + bool(processes), row.compared + len(right), row.wrong + wrong)
+        print(f"{number + 1} stops", file=sys.stderr)
+        shutil.rmtree(out, ignore_errors=True)
+    return list(rows.values())
+
+
+def stop(process: subprocess.Popen[str], kinds: tuple[str, ...]) -> list[int]:
+    """Stop a command's processes of these kinds as soon as there is a worker; which they were."""
+    while process.poll() is None:
+        them = victims(process.pid)
+        if them["worker"]:
+            chosen = [pid for kind in kinds for pid in them[kind]]
+            for pid in chosen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            return chosen
+        time.sleep(0.02)
+    return []
+
+
 def is_left_behind(path: Path) -> bool:
     return path.suffix == ".part" or path.name.startswith(("attention-kit-", ".canary-"))
 
@@ -319,6 +367,7 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--stops", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only-kills", action="store_true")
     options = parser.parse_args()
@@ -327,6 +376,7 @@ def main() -> None:
         right = course.undisturbed(CLASS)
         rows = kill_at_random(course, right, options.kills, options.seed)
         if not options.only_kills:
+            rows += stop_at_random(course, right, options.stops, options.seed)
             rows += [fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)]
             rows += [full_disk(course, right)] if os.geteuid() == 0 else []
     print(table(rows))

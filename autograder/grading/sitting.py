@@ -117,10 +117,10 @@ class Sitting:
 
     def _passed_in_turn(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
         """The runs of a question in the worker that is there; none where there is no such worker, or a test does not
-        pass: then `attempt` gets the answers, and the time of it is given back to the submission.
+        pass: then `attempt` gets the answers, and the time of it is not charged to the submission.
         """
-        started = time.monotonic()
-        if self._turns_to(question):
+        spent = self.place.spent
+        if self.place.may_attempt and self._turns_to(question):
             runs: dict[str, TestRun] = {}
             for run in self._runs(question, question.tests, self._student(question, ()), keep_calls=True):
                 attempt.add(run.name, run.calls)
@@ -130,7 +130,7 @@ class Sitting:
             else:
                 return runs
         self.close()
-        self.place.deadline += time.monotonic() - started
+        self.place.charge_apart(spent)
         return {}
 
     def _anew(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
@@ -194,9 +194,11 @@ class Sitting:
             HostFailed: the machine failed, and not the student.
         """
         self._suite.fixtures.student = student
-        bounds = memory_bound(self._limits.memory_mb), time_bound(self._limits.submission_seconds)
+        bounds = memory_bound(self._limits.memory_mb), time_bound(self.place.left)
+        began = time.process_time()
         with self.watch.stage("tests"), bounds[0], bounds[1]:
             raised = self._suite.run(question.name, test.name)
+        self.place.charge(time.process_time() - began)
         if (fault := self._fault) is not None:
             raise fault
         return raised, current_log()
@@ -236,7 +238,7 @@ class Sitting:
         cell = cell_of(self.place.submission, question.name)
         sources = {question.name: cell.source} if cell is not None else {}
         self.place.prepare(question.forbidden, stand_ins)
-        return Student(self.place, min(self._limits.call_seconds, self.place.left()), sources)
+        return Student(self.place, self._limits.call_seconds, sources)
 
     def close(self) -> None:
         """End the worker, if there is one."""

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import FrameType
@@ -59,9 +60,14 @@ def pages_in_use() -> int:
         os.close(descriptor)
 
 
+LEAST_SECONDS = 0.01
+"""A timer of nothing would be none."""
+
+
 @contextlib.contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so much wall time, between two steps of Python's: see `interruptible_backward`.
+    """Raise OutOfTime inside after so much processor time of this process, between two steps of Python's: see
+    `interruptible_backward`. To wait takes nothing of it, and neither does a process that is stopped.
 
     Only the main thread gets signals: elsewhere it does nothing.
     """
@@ -72,13 +78,16 @@ def time_bound(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise OutOfTime("the time for checking what came back is used up.")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    began = time.process_time()
+    left, _ = signal.getitimer(signal.ITIMER_PROF)  # of a bound around this one, whose clock goes on
+    signal.setitimer(signal.ITIMER_PROF, max(min(seconds, left or seconds), LEAST_SECONDS))
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left)  # the clock of a bound around this one stood still meanwhile
-        signal.signal(signal.SIGALRM, before)
+        outer = max(left - (time.process_time() - began), LEAST_SECONDS) if left else 0.0
+        signal.setitimer(signal.ITIMER_PROF, outer)
+        signal.signal(signal.SIGPROF, before)
 
 
 def interruptible_backward() -> AbstractContextManager[Any]:

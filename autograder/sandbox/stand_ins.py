@@ -80,7 +80,7 @@ class StandIns:
 
     Args:
         names: functions and classes of the answer key that are stood in for.
-        limits: all answers together take as long as four calls may, and as much memory as a worker has.
+        limits: all answers together take as much processor time as four calls may, and as much memory as a worker.
     """
 
     def __init__(self, names: Mapping[str, Any], limits: Limits) -> None:
@@ -114,7 +114,7 @@ class StandIns:
         Raises:
             StudentFault, HostFailed: the worker did not survive that.
         """
-        started = time.monotonic()
+        began = time.process_time()
         try:
             with memory_bound(self._memory_mb, self._pages), time_bound(max(self._seconds, 0.01)):
                 return self._answer(frame, ask)
@@ -129,7 +129,7 @@ class StandIns:
                 said = {"refused": _refusal(error)}
             return Frame({"id": frame.header["id"], **said}, {})
         finally:
-            self._seconds -= time.monotonic() - started
+            self._seconds -= time.process_time() - began
 
     def _answer(self, frame: Frame, ask: Ask) -> Frame:
         def resolve(reference: HandleReference) -> Any:

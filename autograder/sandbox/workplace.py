@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentTimeout
+from autograder.errors import StudentCrashed, StudentTimeout, SubmissionOver
 from autograder.model import Cell, CellOutcome, Submission
+from autograder.sandbox.clocks import Account, WorkerTime, most_for
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.stand_ins import StandIns
 from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sandbox.worker import Worker
 from autograder.text import clean
 
-SLOW_CELL_SECONDS = 1.0
-_WORDS = re.compile(r"\w+")
-_BOUND = re.compile(
-    r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)|\bimport\s+(.+)$|^\s*([\w.\[\], ]+?)\s*(?::[^=\n]*)?=(?!=)", re.M
-)
+RUN_AGAIN_TIMES = 2
+"""How many times the limit of a submission's processor time may be spent on what does not count for it: running its
+cells again in further workers, and attempts at questions that are then answered in a fresh worker. Asleep it may be
+then for as long as in what counts."""
+SLOWER_AGAIN_TIMES = 2
+"""How many times its limit a cell may take that has run to its end before: whether it runs is decided once."""
 RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 
@@ -35,7 +35,6 @@ class Workplace:
 
     Attributes:
         submission: whose cells run.
-        deadline: when all must be over (`time.monotonic()`).
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Workplace:
     ) -> None:
         self._client, self._limits, self._reference, self._watch = client, limits, reference, watch
         self.submission = submission
-        self.deadline = time.monotonic() + limits.submission_seconds
+        self._open_accounts()
         self._outcomes: dict[str, CellOutcome] = {}
         self._left_out: set[str] = set()
         self._forbidden: tuple[str, ...] = ()
@@ -60,7 +59,8 @@ class Workplace:
         """What happened to each cell that ran, in order; cells run when a worker is first needed."""
         if not self._outcomes:
             self.prepare(())
-            self.worker()
+            with contextlib.suppress(SubmissionOver):  # which stands beside the cell in which it happened
+                self.worker()
             self.close()
         return tuple(self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes)
 
@@ -68,9 +68,38 @@ class Workplace:
         """Say what the next worker that is opened may not call, and which prerequisites are stood in for there."""
         self._forbidden, self._stand_ins = forbidden, stand_ins
 
+    def _open_accounts(self) -> None:
+        """All the time of the submission is before it."""
+        most = most_for(self._limits.submission_seconds)
+        self._account = Account(most, "the whole submission")
+        self._run_again = Account(
+            WorkerTime(RUN_AGAIN_TIMES * most.processor, most.asleep, RUN_AGAIN_TIMES * most.in_all),
+            "running the notebook's cells again",
+        )
+
+    @property
     def left(self) -> float:
-        """Seconds until the deadline; never nothing, so that a call ends by its own limit."""
-        return max(self.deadline - time.monotonic(), 0.05)
+        """Seconds of processor time that the submission has left."""
+        return self._account.left
+
+    @property
+    def spent(self) -> WorkerTime:
+        """What the submission has been charged so far."""
+        return self._account.spent
+
+    def charge(self, seconds: float) -> None:
+        """Charge processor time of the trusted side: what checking the submission's answers took."""
+        self._account.charge(WorkerTime(seconds))
+
+    def charge_apart(self, since: WorkerTime) -> None:
+        """Let an attempt not count that began when so much was spent. There is an end to what does not count, too."""
+        self._run_again.charge(self._account.spent - since)
+        self._account.spent = since
+
+    @property
+    def may_attempt(self) -> bool:
+        """Whether there is time left for what may turn out not to count."""
+        return not self._run_again.past()
 
     def turn_to(self, forbidden: tuple[str, ...]) -> bool:
         """Go on with another question in the worker that is there. False where there is none, or it does not answer."""
@@ -83,10 +112,10 @@ class Workplace:
         """
         self.submission = submission
         self._outcomes, self._left_out = {}, set()
-        self.deadline = time.monotonic() + self._limits.submission_seconds
+        self._open_accounts()
         if self._worker is None or not self._worker.alive:
             return
-        self._worker.until = self.deadline
+        self._worker.account = self._account
         answers = self._worker.load(
             _texts(cells), self._limits.cell_seconds, "the cell", functions=_questions(submission.cells)
         )
@@ -108,11 +137,10 @@ class Workplace:
     def _opened(self) -> Worker:
         with self._watch.stage("run"):
             while True:
-                if time.monotonic() > self.deadline:
-                    raise StudentTimeout(
-                        f"the time for the whole submission ({self._limits.submission_seconds:g} s) is used up."
-                    )
-                worker = Worker(self._client, self._limits, self.deadline)
+                for account in (self._account, self._run_again):
+                    if clock := account.past():
+                        raise SubmissionOver(account.describe(clock))
+                worker = Worker(self._client, self._limits, self._account)
                 if self._load(worker):
                     break
             if self._stand_ins:
@@ -126,34 +154,36 @@ class Workplace:
     def _load(self, worker: Worker) -> bool:
         """Run the cells in order. False where one killed the worker: it is left out from now on.
 
-        A slow cell of the student's own that gives no name to the others (an experiment, a plot) runs only once.
+        The first run of a cell is charged to the submission, and its limit decides. Any further run of the same text
+        says nothing new: it is not charged, and its limit is wider.
+
+        Raises:
+            SubmissionOver: the time for all cells is used up.
         """
         cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
-        what = ["cell " + cell.id for cell in cells]
-        answers = worker.load(_texts(cells), self._limits.cell_seconds, "the cell", self._forbidden, _questions(cells))
-        for cell, name in zip(cells, what, strict=True):
-            started = time.monotonic()
+        seconds = [self._limits.cell_seconds * (SLOWER_AGAIN_TIMES if self._has_run(cell) else 1) for cell in cells]
+        answers = worker.load(_texts(cells), seconds, "the cell", self._forbidden, _questions(cells))
+        for cell in cells:
+            worker.account = self._run_again if self._has_run(cell) else self._account
             try:
                 answer = next(answers).header
             except (StudentTimeout, StudentCrashed) as fault:
+                text = str(fault).replace("the cell", "cell " + cell.id, 1)
+                if isinstance(fault, SubmissionOver):
+                    self._outcomes.setdefault(cell.id, CellOutcome(cell.id, fault.outcome, text))
+                    raise
                 self._left_out.add(cell.id)
-                text = str(fault).replace("the cell", name, 1)
                 self._outcomes[cell.id] = CellOutcome(cell.id, fault.outcome, text)
                 return False
             self._outcomes.setdefault(cell.id, _outcome(cell, answer))
-            if time.monotonic() - started > SLOW_CELL_SECONDS and self._gives_nothing(cell):
-                self._left_out.add(cell.id)
+        worker.account = self._account
         return True
+
+    def _has_run(self, cell: Cell) -> bool:
+        return cell.id in self._outcomes
 
     def _runnable(self) -> list[Cell]:
         return [cell for cell in self.submission.cells if cell.role in RUNS_WHEN_GRADING]
-
-    def _gives_nothing(self, cell: Cell) -> bool:
-        if cell.role != "extra":
-            return False
-        bound = {word for groups in _BOUND.findall(cell.source) for group in groups for word in _WORDS.findall(group)}
-        elsewhere = {word for other in self._runnable() if other is not cell for word in _WORDS.findall(other.source)}
-        return "import *" not in cell.source and not bound & elsewhere
 
     def close(self) -> None:
         """End the worker, if there is one."""

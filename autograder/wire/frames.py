@@ -2,19 +2,17 @@
 
     u32 header length | u64 body length | header (JSON object) | body (safetensors, may be empty)
 
-Every length is checked before a byte of it is read, so a sender can neither make the reader allocate more than
-its limit nor make it wait past its deadline. Nothing is unpickled or evaluated.
+Every length is checked before a byte of it is read, so a sender cannot make the reader allocate more than its limit.
+How long is waited for the other side, the caller's `Patience` decides. Nothing is unpickled or evaluated.
 """
 
 from __future__ import annotations
 
 import json
-import select
 import socket
 import struct
-import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -28,6 +26,8 @@ MAX_NESTING = 100
 MAX_BODY_HEADER = 1 << 20
 """Bytes that safetensors' own header may take: more would be a million names, made before they can be counted."""
 _CHUNK = 1 << 20
+_PIECES_BETWEEN_LOOKS = 16
+"""A sender whose single bytes are always there in time is never waited for, and so it is looked at now and then."""
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
 _CODES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -44,8 +44,14 @@ class WireClosed(Exception):
     """The other side is gone."""
 
 
-class WireTimeout(Exception):
-    """The deadline passed before a whole frame had arrived."""
+class Patience(Protocol):
+    """How long a reader or writer goes on with one frame. What either method raises ends it in the middle."""
+
+    def wait(self, *, write: bool) -> None:
+        """Wait until the socket, which is non-blocking, can be written to, or read from."""
+
+    def look(self) -> None:
+        """Look whether the other side may go on: it sends, or reads, without being waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +62,34 @@ class Frame:
     tensors: dict[str, torch.Tensor]
 
 
-def send_frame(sock: socket.socket, frame: Frame, deadline: float | None = None) -> None:
-    """Send one frame. With a deadline (`time.monotonic()`) the socket must be non-blocking.
+def send_frame(sock: socket.socket, frame: Frame, patience: Patience | None = None) -> None:
+    """Send one frame. The socket is a blocking one where there is no `patience`.
 
     Raises:
         WireError: the header is too large.
         WireClosed: nobody reads any more.
-        WireTimeout: the other side did not read in time.
     """
     header = _as_json(frame.header).encode()
     if len(header) > MAX_HEADER:
         raise WireError(f"header of {len(header)} bytes; at most {MAX_HEADER} can cross")
     body = _pack(frame.tensors) if frame.tensors else b""
-    _send_all(sock, memoryview(_PREFIX.pack(len(header), len(body)) + header + body), deadline)
+    _send_all(sock, memoryview(_PREFIX.pack(len(header), len(body)) + header + body), patience)
 
 
-def receive_frame(sock: socket.socket, max_body: int, deadline: float | None = None) -> Frame:
-    """Receive one frame whose tensors take at most `max_body` bytes.
+def receive_frame(sock: socket.socket, max_body: int, patience: Patience | None = None) -> Frame:
+    """Receive one frame whose tensors take at most `max_body` bytes. The socket is a blocking one where there is no
+    `patience`.
 
     Raises:
-        WireError, WireClosed, WireTimeout: see there.
+        WireError, WireClosed: see there.
     """
-    header_length, body_length = _PREFIX.unpack(_receive(sock, _PREFIX.size, deadline))
+    header_length, body_length = _PREFIX.unpack(_receive(sock, _PREFIX.size, patience))
     if header_length > MAX_HEADER:
         raise WireError(f"a header of {header_length} bytes; at most {MAX_HEADER} may come")
     if body_length > max_body:
         raise WireError(f"an answer of {body_length / 1e6:.0f} MB; at most {max_body / 1e6:.0f} MB may come")
     try:
-        header = json.loads(_receive(sock, header_length, deadline))
+        header = json.loads(_receive(sock, header_length, patience))
     except (ValueError, RecursionError) as error:
         raise WireError("a header that is not JSON") from error
     if type(header) is not dict:
@@ -92,7 +98,7 @@ def receive_frame(sock: socket.socket, max_body: int, deadline: float | None = N
         raise WireError("a header nested too deeply")
     if not body_length:
         return Frame(header, {})
-    body = bytes(_receive(sock, body_length, deadline))
+    body = bytes(_receive(sock, body_length, patience))
     if int.from_bytes(body[:8], "little") > MAX_BODY_HEADER:
         raise WireError("a block of tensors with too long a list of names")
     try:
@@ -138,44 +144,39 @@ def _pack(tensors: dict[str, torch.Tensor]) -> bytes:
     return b"".join((len(header).to_bytes(8, "little"), header, *parts))
 
 
-def _send_all(sock: socket.socket, data: memoryview, deadline: float | None) -> None:
-    sent = 0
+def _send_all(sock: socket.socket, data: memoryview, patience: Patience | None) -> None:
+    sent = pieces = 0
     while sent < len(data):
-        _in_time(deadline)
         try:
             sent += sock.send(data[sent : sent + _CHUNK])
         except BlockingIOError:
-            _wait(sock, deadline, write=True)
+            if patience is None:
+                raise
+            patience.wait(write=True)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WireClosed from error
+        pieces += 1
+        if patience is not None and pieces % _PIECES_BETWEEN_LOOKS == 0:
+            patience.look()
 
 
-def _receive(sock: socket.socket, length: int, deadline: float | None) -> bytearray:
+def _receive(sock: socket.socket, length: int, patience: Patience | None) -> bytearray:
     """Exactly `length` bytes. The buffer grows with what arrives, not with what was announced."""
-    data = bytearray()
+    data, pieces = bytearray(), 0
     while len(data) < length:
-        _in_time(deadline)
         try:
             piece = sock.recv(min(length - len(data), _CHUNK))
         except BlockingIOError:
-            _wait(sock, deadline, write=False)
+            if patience is None:
+                raise
+            patience.wait(write=False)
             continue
         except ConnectionResetError as error:
             raise WireClosed from error
         if not piece:
             raise WireClosed
         data += piece
+        pieces += 1
+        if patience is not None and pieces % _PIECES_BETWEEN_LOOKS == 0:
+            patience.look()
     return data
-
-
-def _in_time(deadline: float | None) -> None:
-    if deadline is not None and time.monotonic() > deadline:
-        raise WireTimeout
-
-
-def _wait(sock: socket.socket, deadline: float | None, *, write: bool) -> None:
-    """Until the socket can go on; asked only when it could not, since mostly it can."""
-    poller = select.poll()
-    poller.register(sock, select.POLLOUT if write else select.POLLIN)
-    if not poller.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
-        raise WireTimeout

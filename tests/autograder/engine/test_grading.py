@@ -398,21 +398,37 @@ def test_what_is_no_notebook_is_named_and_graded_not(bench: Bench, tmp_path: Pat
     assert "student-009.ipynb" in graded.problem
 
 
-def test_a_slow_cell_that_gives_nothing_runs_once(grade: Grade) -> None:
-    slow = "import time\ntime.sleep(1.2)\nunused = 1\n"
-    result = grade(slow)
-    assert (result.score, cell(result, "extra-1")) == (11.0, ("ok", ""))
+WAYS_TO_GIVE = [
+    "T = [1]", "T = [0]\nT.append(1)", "T = {}\nT['a'] = 1", "a = T = [1]", "(T := [1])", "T = [0, 1]\ndel T[0]",
+    "T = 0\nT += 1", "with contextlib.nullcontext(1) as T:\n    pass", "for T in [1]:\n    pass",
+    "def give():\n    global T\n    T = 1\ngive()", "import types\nT = types.SimpleNamespace()\nsetattr(T, 'a', 1)",
+    "math.T = 1", "globals()['T'] = 1", "exec('T = 1')", "T = torch.zeros(1)\nT.add_(1)",
+    "T = torch.zeros(1)\nT[0] = 1",
+    "torch.manual_seed(7)\nT = 1", "@lambda f: f()\ndef T():\n    return 1", "class T:\n    a = 1", "*T, _ = [1, 2]",
+    "try:\n    1 / 0\nexcept Exception as e:\n    T = str(e)", "import math as T", "from math import pi as T",
+    "T: int = 1", "match 1:\n    case T:\n        pass",
+]  # fmt: skip
+"""Cells that give something to the cells after them, in forms that no pattern for assignments knows."""
 
-    # it gives no name, and yet is felt wherever it runs: in the first question alone
-    spoils = slow + "setattr(torch, 'exp', None)\n"
+
+@pytest.mark.parametrize("seconds", [0.0, 1.2])
+def test_a_cell_runs_in_every_worker_however_slow_it_is_and_whatever_it_gives(grade: Grade, seconds: float) -> None:
+    """`counter` is wrong, so that `softmax` and `attention` run in further workers than the first."""
+    ways = [way.replace("T", f"T{number}") for number, way in enumerate(WAYS_TO_GIVE)]
+    gives = "\n".join(["import contextlib, math, time, torch", f"time.sleep({seconds})", *ways])
+    names = ", ".join(
+        "math.T11" if way.startswith("math.") else f"T{number}" for number, way in enumerate(WAYS_TO_GIVE)
+    )
+    uses = f"    assert len([{names}]) == {len(WAYS_TO_GIVE)}\n    return"
+    answers = {name: ANSWERS[name].replace("    return", uses) for name in ("softmax", "attention")}
+    result = grade(gives, **answers, counter="class Counter:\n    pass\n")
+    assert {q.name: q.score for q in result.questions} == {"softmax": 4.0, "attention": 6.0, "counter": 0.0}
+
+
+def test_a_cell_that_spoils_what_others_need_does_so_in_every_worker(grade: Grade) -> None:
+    spoils = "import time\ntime.sleep(1.2)\nsetattr(torch, 'exp', None)\n"
     lost = {q.name: (q.max_score - q.score, q.carried) for q in grade(spoils).questions}
-    assert lost == {"softmax": (4.0, 0.0), "attention": (0.0, 0.0), "counter": (0.0, 0.0)}
-
-
-def test_a_slow_cell_that_others_need_runs_for_each_of_them(grade: Grade) -> None:
-    slow = "import time\ntime.sleep(1.2)\ndef helper(z):\n    return z\n"
-    uses = "def softmax(z, dim=-1):\n    e = helper(torch.exp(z - z.max()))\n    return e / e.sum(dim, keepdim=True)\n"
-    assert grade(slow, softmax=uses).score == 11.0
+    assert lost == {"softmax": (4.0, 0.0), "attention": (0.0, 5.0), "counter": (0.0, 0.0)}
 
 
 def test_a_mistake_in_a_class_is_named_by_what_its_methods_answer(grade: Grade) -> None:

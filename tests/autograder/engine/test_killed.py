@@ -22,7 +22,7 @@ from autograder.grading.bench import Bench
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.pool import Ended, Pool
 from autograder.model import FoundSubmission, Scored
-from autograder.sandbox import worker as worker_module
+from autograder.sandbox.clocks import pid_here
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.worker import Worker
 from autograder.worker.host import Host
@@ -32,7 +32,7 @@ STUDENTS = {"student-001": ANSWERS, "student-002": {**ANSWERS, "softmax": WRONG}
 
 
 def pid_of(worker: Worker) -> int:
-    return worker_module._pid_here(worker._pidfd)
+    return pid_here(worker._pidfd)
 
 
 def parent_of(process: int) -> int:
@@ -138,6 +138,55 @@ def test_who_is_killed_twice_is_named_and_the_others_go_on(
 
 def results(done: dict[str, tuple[Scored, bytes]]) -> dict[str, bytes | str]:
     return {student: content or scored.problem for student, (scored, content) in done.items()}
+
+
+STOPPED: dict[str, Callable[[Worker], list[int]]] = {
+    "worker": lambda worker: [pid_of(worker)],
+    "jail": lambda worker: [pid_of(worker), parent_of(pid_of(worker))],
+    "grader": lambda worker: [os.getpid()],
+    "all": lambda worker: [os.getpid(), parent_of(pid_of(worker)), pid_of(worker)],
+}
+
+
+@pytest.mark.parametrize("whom", STOPPED)
+def test_who_is_stopped_for_longer_than_any_limit_and_woken_changes_no_result(
+    bench: Bench, class_of_two: list[FoundSubmission], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whom: str
+) -> None:
+    """As Ctrl-Z, a container that is paused, or a suspended laptop do it: a call may be asleep for 0.4 s here."""
+    limits = dataclasses.replace(bench.course.limits, call_seconds=0.2, submission_seconds=1.0)
+    monkeypatch.setattr(bench.grader, "course", dataclasses.replace(bench.course, limits=limits))
+    for one in class_of_two:
+        sleeps = {**STUDENTS[one.student], "attention": "import time\n" + SLEEPS}
+        one.path.write_text(handed_in(sleeps), encoding="utf-8")
+    undisturbed = graded(bench, class_of_two)
+    honest = Worker.request
+
+    def request(self: Worker, header: dict[str, Any], *rest: Any) -> Any:
+        if header.get("name") == "attention" and not (tmp_path / "stopped").exists():
+            (tmp_path / "stopped").touch()
+            stop_for_a_while(STOPPED[whom](self))
+        return honest(self, header, *rest)
+
+    monkeypatch.setattr(Worker, "request", request)
+    assert results(graded(bench, class_of_two)) == results(undisturbed)
+    assert (tmp_path / "stopped").exists()
+
+
+SLEEPS = ANSWERS["attention"].replace("    return", "    time.sleep(0.1)\n    return")
+"""Still at work when it is stopped."""
+
+
+def stop_for_a_while(processes: Sequence[int]) -> None:
+    """Have processes stopped in a moment, and woken 1.2 seconds later, longer than a submission may take here."""
+    if os.fork():
+        return
+    try:
+        for number, seconds in ((signal.SIGSTOP, 0.05), (signal.SIGCONT, 1.2)):
+            select.select([], [], [], seconds)
+            for process in processes:
+                os.kill(process, number)
+    finally:
+        os._exit(0)
 
 
 def test_a_worker_that_is_killed_while_stand_ins_answer_costs_no_carried_point(

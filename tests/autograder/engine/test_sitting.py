@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,15 +48,22 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
 def sit(bench: Bench, tmp_path: Path) -> Iterator[Callable[..., Sitting]]:
     with contextlib.ExitStack() as stack:
 
-        def opened(**cells: str) -> Sitting:
+        def opened(*extra: str, **cells: str | float) -> Sitting:
+            """Right answers but for `cells`, and cells more; what is a number is a limit."""
             path = tmp_path / "student-001.ipynb"
-            path.write_text(handed_in({**ANSWERS, **cells}), encoding="utf-8")
-            limits = bench.course.limits
+            answers = {name: value for name, value in cells.items() if isinstance(value, str)}
+            path.write_text(handed_in({**ANSWERS, **answers}, extra), encoding="utf-8")
+            others: dict[str, Any] = {name: value for name, value in cells.items() if not isinstance(value, str)}
+            limits = dataclasses.replace(bench.course.limits, **others)
             submission = read_submission(FoundSubmission("student-001", path), bench.grader.release, limits)
             sitting = Sitting(bench.clients[0], limits, bench.grader.suite, submission)
             return stack.enter_context(contextlib.closing(sitting))
 
         yield opened
+
+
+def all_questions(sitting: Sitting) -> Sequence[SuiteQuestion]:
+    return sitting._suite.questions
 
 
 def outcomes(sitting: Sitting, questions: Sequence[SuiteQuestion]) -> list[list[str]]:
@@ -86,10 +94,59 @@ def test_what_one_question_does_to_its_process_costs_no_other(
     bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
 ) -> None:
     sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
-    deadline = sitting.place.deadline
     assert outcomes(sitting, bench.grader.suite.questions) == ALL_PASS
     assert len(forks) == 2
-    assert sitting.place.deadline > deadline  # the attempt that does not count takes no time of the submission's
+
+
+COMPUTES = "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends:\n    pass\n"
+"""A cell that takes 0.3 seconds of processor time, and a little of what it takes to look at the clock."""
+ALL_WRONG = {"softmax": "softmax = abs\n", "attention": "attention = abs\n", "counter": "Counter = abs\n"}
+
+
+def test_running_the_same_cells_again_takes_nothing_of_what_the_submission_has(
+    sit: Callable[..., Sitting], forks: list[Limits]
+) -> None:
+    """Three workers of 0.3 s each, and 0.6 s are allowed."""
+    sitting = sit(COMPUTES, submission_seconds=0.6, **ALL_WRONG)
+    assert not {"passed", "timeout"} & {outcome for its in outcomes(sitting, all_questions(sitting)) for outcome in its}
+    assert len(forks) == 3
+    assert 0.3 < sitting.place.spent.processor < 0.6
+
+
+def test_there_is_an_end_to_running_the_same_cells_again(sit: Callable[..., Sitting], forks: list[Limits]) -> None:
+    """0.35 s are allowed, and 0.7 s for what runs again: that is over in the fourth worker, the third to run again."""
+    sitting = sit(COMPUTES, submission_seconds=0.35, **ALL_WRONG)
+    runs = sitting.run_all([*all_questions(sitting), all_questions(sitting)[0]])["softmax"].values()
+    said = "the time for running the notebook's cells again (0.7 s of processor time) is used up."
+    assert {(run.verdict.outcome, run.verdict.message[-len(said) :]) for run in runs} == {("timeout", said)}
+    assert len(forks) == 4
+
+
+def test_whether_a_cell_ends_within_its_limit_is_decided_once(sit: Callable[..., Sitting]) -> None:
+    """The cell stays within its limit the first time, and not the second."""
+    slow = COMPUTES.replace("0.3", "0.1") + "here = 1\n"
+    counter = ANSWERS["counter"].replace("self.value = start", "self.value = start - 1 + here")
+    sitting = sit(slow, cell_seconds=0.2, softmax="softmax = abs\n", counter=counter)
+    assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
+    submission = sitting.place.submission
+    slower = [dataclasses.replace(cell, source=cell.source.replace("0.1", "0.3")) for cell in submission.cells]
+    sitting.place.submission = dataclasses.replace(submission, cells=tuple(slower))
+    assert outcomes(sitting, all_questions(sitting))[2] == ["passed"]
+    assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
+
+
+def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(sit: Callable[..., Sitting]) -> None:
+    sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
+    sitting.run_all(all_questions(sitting)[:1])
+    before = sitting.place.spent
+    sitting.place.charge(1.0)  # an attempt
+    sitting.place.charge_apart(before)
+    assert sitting.place.spent == before
+    assert sitting.place.may_attempt
+    sitting.place.charge(2 * sitting._limits.submission_seconds)
+    sitting.place.charge_apart(before)
+    assert sitting.place.spent == before
+    assert not sitting.place.may_attempt
 
 
 def test_what_one_question_forbids_another_may_call(

@@ -8,7 +8,6 @@ import math
 import socket
 import struct
 import threading
-import time
 import tracemalloc
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +26,6 @@ from autograder.wire.frames import (
     Frame,
     WireClosed,
     WireError,
-    WireTimeout,
     receive_frame,
     send_frame,
 )
@@ -265,21 +263,44 @@ def test_a_bool_is_zero_or_one() -> None:
     assert came.view(torch.uint8).tolist() == [0, 1, 1, 1]
 
 
-def test_half_a_frame_times_out() -> None:
+class OutOfPatience(Exception):
+    """What ends the waiting in these tests."""
+
+
+class NoPatience:
+    """Waits for nobody."""
+
+    def wait(self, *, write: bool) -> None:
+        raise OutOfPatience("to write" if write else "to read")
+
+    def look(self) -> None:
+        raise OutOfPatience("looked at")
+
+
+def test_half_a_frame_is_waited_for() -> None:
     here, there = socket.socketpair()
     with here, there:
         there.setblocking(False)
         here.send(PREFIX.pack(100, 0) + b"{")
-        with pytest.raises(WireTimeout):
-            receive_frame(there, LIMIT, time.monotonic() + 0.05)
+        with pytest.raises(OutOfPatience, match="to read"):
+            receive_frame(there, LIMIT, NoPatience())
 
 
-def test_nobody_who_reads_times_out() -> None:
+def test_somebody_who_does_not_read_is_waited_for() -> None:
     here, there = socket.socketpair()
     with here, there:
         here.setblocking(False)
-        with pytest.raises(WireTimeout):
-            send_frame(here, Frame({"x": "y" * 1_000_000}, {}), time.monotonic() + 0.05)
+        with pytest.raises(OutOfPatience, match="to write"):
+            send_frame(here, Frame({"x": "y" * 1_000_000}, {}), NoPatience())
+
+
+def test_a_frame_that_comes_in_single_bytes_is_looked_at_though_nobody_waits_for_it() -> None:
+    class OneByteAtOnce(Bytes):
+        def recv(self, most: int) -> bytes:
+            return super().recv(1)
+
+    with pytest.raises(OutOfPatience, match="looked at"):
+        receive_frame(OneByteAtOnce(PREFIX.pack(100, 0) + b"{" * 100), LIMIT, NoPatience())  # type: ignore[arg-type]
 
 
 def test_descriptors_that_come_along_are_dropped() -> None:
