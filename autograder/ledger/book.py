@@ -1,0 +1,352 @@
+"""The ledger of a course: one student for everything that platforms, folders, results and people call them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from autograder.course import Course
+from autograder.errors import KitError
+from autograder.ledger.folders import can_be_shown, earlier_safe_name, is_one_component, safe_folder
+from autograder.ledger.matching import Conflict, How, Id, Identity, Known, Match, id_key, match, name_key, name_keys
+from autograder.ledger.records import (
+    PER_ASSIGNMENT,
+    Event,
+    Link,
+    Record,
+    Records,
+    link_key,
+    read_records,
+    write_records,
+)
+from autograder.roster import Person, Roster, read_roster, same
+
+_NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
+
+
+def read_ledger(course: Course) -> Ledger:
+    """The course's ledger, with its class list; empty where nothing is known of anybody.
+
+    Raises:
+        KitError: the ledger's file or the class list is broken.
+    """
+    return Ledger(course.root, course.submitted, read_records(course.root, course.submitted), read_roster(course.root))
+
+
+class Ledger:
+    """Who is who. Lookups change nothing; what `link_download`, `learn_rows` and `set_group` change `save` writes."""
+
+    def __init__(self, root: Path, submitted: Path, records: Records, roster: Roster | None) -> None:
+        self._root, self._submitted, self._records = root, submitted, records
+        self.roster = roster
+        self._listed = {person.id: person for person in roster.people} if roster else {}
+        self._links = {link_key(link): r.student for r in records.students.values() for link in r.links}
+        self._listed_groups: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    def save(self) -> None:
+        """Write the ledger's file, whole or not at all."""
+        write_records(self._root, self._records)
+
+    # Students and their folders
+
+    def folder(self, student: str) -> str:
+        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of them."""
+        if record := self._records.students.get(student):
+            return record.folder
+        plain = is_one_component(student) and can_be_shown(student)
+        return self._odd_folders.get(student, student if plain else safe_folder(student))
+
+    def student_in(self, folder: str) -> str:
+        """The student whose folder this is: mostly the folder's own name."""
+        if own := self._by_folder.get(folder):
+            return own
+        return folder if can_be_shown(folder) else safe_folder(folder)
+
+    def submission(self, student: str, assignment: str) -> Path:
+        """The folder in which the student's submission lies, or would lie."""
+        return self._submitted / self.folder(self.holder(student, assignment)) / assignment
+
+    def students_with_notebooks(self, assignment: str) -> set[str]:
+        """Students in whose folder a notebook of the assignment lies."""
+        folders = {path.parts[-3] for path in self._submitted.glob(f"[!.]*/{assignment}/*.ipynb")}
+        renamed = self._by_folder
+        return {renamed.get(folder) or self.student_in(folder) for folder in folders}
+
+    def present_name(self, student: str) -> str:
+        """What a student is called now whose result a version before the ledger wrote."""
+        return student if student in self._records.students else self._earlier_names.get(student, student)
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        return [path.name for path in self._submitted.glob("[!.]*")] if self._submitted.is_dir() else []
+
+    @cached_property
+    def _odd_folders(self) -> dict[str, str]:
+        """Student → folder, where somebody made a folder whose name is no text."""
+        return {safe_folder(folder): folder for folder in self._folders if not can_be_shown(folder)}
+
+    @property
+    def _by_folder(self) -> dict[str, str]:
+        return {r.folder: r.student for r in self._records.students.values() if r.folder != r.student}
+
+    @cached_property
+    def _earlier_names(self) -> dict[str, str]:
+        names = {earlier_safe_name(folder): self.student_in(folder) for folder in self._folders}
+        return {earlier: student for earlier, student in names.items() if earlier not in self._folders}
+
+    # Groups
+
+    def members(self, student: str, assignment: str) -> tuple[str, ...]:
+        """Whose the submission in the student's folder is: a group's members, or the student alone."""
+        return self._groups(assignment).get(student) or (student,)
+
+    def holder(self, student: str, assignment: str) -> str:
+        """In whose folder the student's submission lies: their group's, or their own."""
+        groups = self._groups(assignment)
+        return next((holder for holder, members in groups.items() if student in members), student)
+
+    def is_group(self, student: str, assignment: str) -> bool:
+        """Whether the submission in the student's folder is a group's."""
+        return student in self._groups(assignment)
+
+    def _groups(self, assignment: str) -> Mapping[str, tuple[str, ...]]:
+        """Groups that downloads and worksheets told of; and those of the class list, where their work is there."""
+        if assignment not in self._listed_groups:
+            self._listed_groups[assignment] = self._groups_of_class_list(assignment)
+        return {**self._listed_groups[assignment], **self._records.groups.get(assignment, {})}
+
+    def _groups_of_class_list(self, assignment: str) -> dict[str, tuple[str, ...]]:
+        listed: dict[str, list[str]] = {}
+        for person in self._listed.values():
+            if person.group:
+                listed.setdefault(name_key(person.group), []).append(person.id)
+        if not listed:
+            return {}
+        there = self.students_with_notebooks(assignment)
+        calls = {student: name_key(self.name(student)) for student in there if student not in self._listed}
+        return {student: tuple(listed[key]) for student, key in calls.items() if key in listed}
+
+    def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
+        """Note that the work in the holder's folder is that of these students; they leave any other group of theirs."""
+        groups = self._records.groups.setdefault(assignment, {})
+        if groups.get(holder) == tuple(members):
+            return
+        for other in [other for other in groups if other != holder]:
+            groups[other] = tuple(member for member in groups[other] if member not in members)
+        groups[holder] = tuple(members)
+        self._note(source, assignment, holder, "group", members=tuple(members))
+
+    def end_group(self, assignment: str, student: str, source: str) -> None:
+        """Note that the work in the student's folder is their own."""
+        groups = self._records.groups.get(assignment, {})
+        if groups.pop(student, None):
+            self._note(source, assignment, student, "group", members=(student,))
+
+    # People
+
+    def name(self, student: str) -> str:
+        """The student's own name, as the class list or a platform writes it; else what they are called here."""
+        record = self._records.students.get(student)
+        return (record.name if record else "") or student
+
+    def platform_id(self, student: str, platform: str, assignment: str) -> str:
+        """What the platform knows the student by, for this assignment; "" where nobody knows."""
+        record = self._records.students.get(student)
+        for link in record.links if record else ():
+            if link.platform == platform and link.assignment in ("", assignment):
+                return link.id
+        return ""
+
+    def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
+        """Who in the class list these students are, and whom nobody can tell."""
+        asked = list(students)
+        identities = [self._identity(student, assignment) for student in asked]
+        listed = [_known_of_list(person, _present(identities)) for person in self._listed.values()]
+        matches, conflicts = match(identities, listed)
+        found = {s: self._listed[m.key] for s, m in zip(asked, matches, strict=True) if m.key is not None}
+        return found, conflicts
+
+    def match_rows(
+        self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str]
+    ) -> tuple[list[Match], list[Conflict]]:
+        """Whose each row of a platform's file is, of these students; `Match.key` is the student.
+
+        Args:
+            rows: all rows of the file, in their order: whether a name is unmistakable depends on all of them.
+            students: whoever may get something; of a group the members, and the student in whose folder its work lies.
+        """
+        holders = {name_key(self.name(student)): student for student in students if student not in self._listed}
+        groups = {number: holders[name_key(row.group)] for number, row in enumerate(rows)
+                  if row.group and name_key(row.group) in holders}  # fmt: skip
+        alone = sorted(set(students) - set(groups.values()))
+        people, _ = self.people(alone, assignment)
+        known = [self._known(student, people.get(student), platform, assignment, rows) for student in alone]
+        decided, conflicts = match([row for number, row in enumerate(rows) if number not in groups], known)
+        remaining = iter(decided)
+        matches = [
+            Match(row, groups[number], "group") if number in groups else next(remaining)
+            for number, row in enumerate(rows)
+        ]
+        return matches, conflicts
+
+    def learn_rows(
+        self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str], source: str
+    ) -> list[Conflict]:
+        """Take ids, accounts and groups from all rows of a platform's file; returns what could not be decided."""
+        matches, conflicts = self.match_rows(platform, assignment, rows, students)
+        rows_of_groups: dict[str, list[Identity]] = {}
+        for found in matches:
+            if found.key is not None and found.how == "group":
+                rows_of_groups.setdefault(found.key, []).append(found.identity)
+            elif found.key is not None:
+                self._learn(found.key, found.identity, assignment, found.how, source)
+        for holder in rows_of_groups:
+            self._forget_links(holder, platform, assignment)  # its number is the group's, and no participant's
+        in_groups = list(itertools.chain.from_iterable(rows_of_groups.values()))
+        names = [f"{row.name}_{row.ids[0][1]}" if row.ids and row.name else str(row) for row in in_groups]
+        students_of_rows = iter(self.link_download(platform, assignment, in_groups, names, source))
+        for holder, members in rows_of_groups.items():
+            self.set_group(assignment, holder, [next(students_of_rows) for _ in members], source)
+        return conflicts
+
+    def link_download(
+        self, platform: str, assignment: str, identities: Sequence[Identity], suggested: Sequence[str], source: str
+    ) -> list[str]:
+        """The student of each identity in a download, in their order. Whoever is new gets the suggested name.
+
+        Raises:
+            KitError: two of them would be one person of the class list, or one of them is two people.
+        """
+        listed = [self._known_listed(person, assignment, _present(identities)) for person in self._listed.values()]
+        matches, conflicts = match(identities, listed)
+        if conflicts:
+            raise KitError(ambiguous(conflicts, platform))
+        students: list[str] = []
+        for found, name in zip(matches, suggested, strict=True):
+            student, how = self._home(found, assignment, name)
+            students.append(student)
+            self._learn(student, found.identity, assignment, how, source)
+        return students
+
+    def _home(self, found: Match, assignment: str, suggested: str) -> tuple[str, How]:
+        """The student, new or not, whom an identity of a download is, and what that was concluded from."""
+        identity = found.identity
+        holder = self._holder_of(identity.ids, assignment)
+        if found.key is not None and (holder is None or (holder in self._listed and holder != found.key)):
+            return found.key, found.how
+        if holder is not None and not (holder in self._listed and found.key is None):
+            return holder, "id"
+        unlisted = [r for r in self._records.students.values() if r.student not in self._listed]
+        accounts = set(map(same, identity.accounts))
+        for record in unlisted:
+            if accounts & set(map(same, record.accounts)) and not _other_id(record, identity, assignment):
+                return record.student, "account"
+        namesake = self._records.students.get(suggested)
+        taken = suggested in self._listed or (namesake is not None and _other_id(namesake, identity, assignment))
+        return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), ""
+
+    def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
+        found = (self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, ""))
+        return next(filter(None, found), None)
+
+    def _learn(self, student: str, identity: Identity, assignment: str, how: How, source: str) -> None:
+        record = self._records.students.get(student) or Record(student, safe_folder(student))
+        links = {link_key(link): link for link in record.links}
+        for platform, id_ in identity.ids:
+            link = Link(platform, id_, assignment if platform in PER_ASSIGNMENT else "")
+            before = links.get(link_key(link))
+            sure = how != "name" or (before is not None and before.sure)
+            links[link_key(link)] = dataclasses.replace(link, sure=sure)
+            if before is None:
+                self._unlink(link)
+                self._links[link_key(link)] = student
+                self._note(source, assignment, student, how, platform=platform, id=id_)
+        accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
+        self._records.students[student] = dataclasses.replace(
+            record, name=identity.name or record.name, accounts=tuple(accounts.values()), links=tuple(links.values())
+        )
+
+    def _unlink(self, link: Link) -> None:
+        """An id is one student's: take it from whoever had it."""
+        if (other := self._links.pop(link_key(link), None)) is not None:
+            record = self._records.students[other]
+            links = tuple(own for own in record.links if link_key(own) != link_key(link))
+            self._records.students[other] = dataclasses.replace(record, links=links)
+
+    def _forget_links(self, student: str, platform: str, assignment: str) -> None:
+        record = self._records.students.get(student)
+        for link in record.links if record else ():
+            if link.platform == platform and link.assignment == assignment:
+                self._unlink(link)
+
+    def _note(
+        self, source: str, assignment: str, student: str, how: How, *, platform: str = "", id: str = "",
+        members: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._records.history.append(Event(when, source, assignment, student, how, platform, id, members))
+
+    def _identity(self, student: str, assignment: str) -> Identity:
+        record = self._records.students.get(student) or Record(student, student)
+        ids = tuple((link.platform, link.id) for link in _in_force(record, assignment))
+        return Identity(ids, (student, *record.accounts), record.name or student)
+
+    def _known(
+        self, student: str, person: Person | None, platform: str, assignment: str, rows: Sequence[Identity]
+    ) -> Known:
+        """A student, and whatever the class list says of them, to match a platform's rows to."""
+        record = self._records.students.get(student) or Record(student, student)
+        listed = _known_of_list(person, _present(rows)) if person else Known(student)
+        ids = {(link.platform, link.id): link.sure for link in _in_force(record, assignment)}
+        if not record.links and (numbered := _NUMBERED.fullmatch(student)):  # a platform's folder, put there by hand
+            own = (platform, numbered[2])
+            if any(own in row.ids and name_key(row.name) in name_keys(numbered[1]) for row in rows):
+                ids[own] = True
+        names = tuple(filter(None, (record.name or student, *listed.names)))
+        return Known(student, {**ids, **listed.ids}, (student, *record.accounts, *listed.accounts), names)
+
+    def _known_listed(self, person: Person, assignment: str, present: Collection[Id]) -> Known:
+        """Somebody of the class list, and what earlier downloads linked to them."""
+        listed = _known_of_list(person, present)
+        record = self._records.students.get(person.id) or Record(person.id, person.id)
+        given = {platform for platform, _ in listed.ids} - PER_ASSIGNMENT
+        learned = {(link.platform, link.id): link.sure for link in _in_force(record, assignment)
+                   if link.platform not in given}  # fmt: skip
+        return Known(person.id, {**learned, **listed.ids}, (*listed.accounts, *record.accounts), listed.names)
+
+
+def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
+    """What to tell whoever can decide conflicts, and how they do."""
+    told = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
+    return f"nothing was changed: {told}. Write who is who into students.csv, column `{platform}`"
+
+
+def _known_of_list(person: Person, present: Collection[Id]) -> Known:
+    """A row of the class list. Numbers that hold within one assignment count where they are present."""
+    ids = {
+        (platform, id_): True
+        for platform in person.ids
+        for id_ in person.ids_on(platform)
+        if platform not in PER_ASSIGNMENT or id_key((platform, id_)) in present
+    }
+    return Known(person.id, ids, tuple(filter(None, (person.id, person.email))), (person.name,))
+
+
+def _present(identities: Iterable[Identity]) -> set[Id]:
+    return {id_key(id_) for identity in identities for id_ in identity.ids}
+
+
+def _in_force(record: Record, assignment: str) -> list[Link]:
+    return [link for link in record.links if link.assignment in ("", assignment)]
+
+
+def _other_id(record: Record, identity: Identity, assignment: str) -> bool:
+    """Whether a platform of the identity knows the student by another id."""
+    own = dict(map(id_key, identity.ids))
+    links = (id_key((link.platform, link.id)) for link in _in_force(record, assignment))
+    return any(platform in own and value != own[platform] for platform, value in links)
