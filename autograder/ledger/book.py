@@ -226,25 +226,33 @@ class Ledger:
         matches, conflicts = match(identities, listed)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))
+        accounts = {
+            same(account): record
+            for record in self._records.students.values() if record.student not in self._listed
+            for account in record.accounts
+        }  # fmt: skip
         students: list[str] = []
         for found, name in zip(matches, suggested, strict=True):
-            student, how = self._home(found, assignment, name)
+            student, how = self._home(found, assignment, name, accounts)
             students.append(student)
             self._learn(student, found.identity, assignment, how, source)
         return students
 
-    def _home(self, found: Match, assignment: str, suggested: str) -> tuple[str, How]:
-        """The student, new or not, whom an identity of a download is, and what that was concluded from."""
+    def _home(self, found: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]) -> tuple[str, How]:
+        """The student, new or not, whom an identity of a download is, and what that was concluded from.
+
+        Args:
+            unlisted: by account, students who are not in the class list.
+        """
         identity = found.identity
         holder = self._holder_of(identity.ids, assignment)
         if found.key is not None and (holder is None or (holder in self._listed and holder != found.key)):
             return found.key, found.how
         if holder is not None and not (holder in self._listed and found.key is None):
             return holder, "id"
-        unlisted = [r for r in self._records.students.values() if r.student not in self._listed]
-        accounts = set(map(same, identity.accounts))
-        for record in unlisted:
-            if accounts & set(map(same, record.accounts)) and not _other_id(record, identity, assignment):
+        for account in identity.accounts:
+            record = unlisted.get(same(account))
+            if record is not None and not _other_id(record, identity, assignment):
                 return record.student, "account"
         namesake = self._records.students.get(suggested)
         taken = suggested in self._listed or (namesake is not None and _other_id(namesake, identity, assignment))
