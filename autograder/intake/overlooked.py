@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.handed_in import shown
-from autograder.intake.collected import FOLDER as COLLECTED
+from autograder.ledger.records import COLLECTED
 from autograder.model import FoundSubmission
 
 DEEPEST = 8

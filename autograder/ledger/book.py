@@ -79,7 +79,7 @@ class Ledger:
 
     def present_name(self, student: str) -> str:
         """What a student is called now whose result a version before the ledger wrote."""
-        return student if student in self._records.students else self._earlier_names.get(student, student)
+        return student if student in self._records.students else self.earlier_names.get(student, student)
 
     @cached_property
     def _folders(self) -> list[str]:
@@ -95,7 +95,8 @@ class Ledger:
         return {r.folder: r.student for r in self._records.students.values() if r.folder != r.student}
 
     @cached_property
-    def _earlier_names(self) -> dict[str, str]:
+    def earlier_names(self) -> dict[str, str]:
+        """Names that versions before the ledger gave to students of odd folders → the students."""
         names = {earlier_safe_name(folder): self.student_in(folder) for folder in self._folders}
         return {earlier: student for earlier, student in names.items() if earlier not in self._folders}
 
@@ -141,6 +142,12 @@ class Ledger:
         groups[holder] = tuple(members)
         self._note(source, assignment, holder, "group", members=tuple(members))
 
+    def add_group(self, assignment: str, name: str, members: Sequence[str], source: str) -> str:
+        """The student in whose folder the work of this group lies: one who is called like the group."""
+        self._records.students.setdefault(name, Record(name, safe_folder(name), name))
+        self.set_group(assignment, name, members, source)
+        return name
+
     def end_group(self, assignment: str, student: str, source: str) -> None:
         """Note that the work in the student's folder is their own."""
         groups = self._records.groups.get(assignment, {})
@@ -154,13 +161,34 @@ class Ledger:
         record = self._records.students.get(student)
         return (record.name if record else "") or student
 
+    def shown(self, student: str, assignment: str) -> str:
+        """The student as messages about conflicts write them."""
+        return str(self._identity(student, assignment))
+
+    def ids(self, student: str, assignment: str) -> dict[str, str]:
+        """What each platform knows the student by, for this assignment."""
+        record = self._records.students.get(student)
+        return {link.platform: link.id for link in _in_force(record, assignment)} if record else {}
+
     def platform_id(self, student: str, platform: str, assignment: str) -> str:
         """What the platform knows the student by, for this assignment; "" where nobody knows."""
-        record = self._records.students.get(student)
-        for link in record.links if record else ():
-            if link.platform == platform and link.assignment in ("", assignment):
-                return link.id
-        return ""
+        return self.ids(student, assignment).get(platform, "")
+
+    def lists(self, platform: str, id_: str) -> bool:
+        """Whether the class list says that the platform knows somebody by this id."""
+        return any(same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values())
+
+    def knows(self, platform: str, id_: str) -> bool:
+        """Whether the class list or an earlier download has this id."""
+        linked = self._links.get((*id_key((platform, id_)), ""))
+        return linked is not None or self.lists(platform, id_)
+
+    def listed_group(self, name: str) -> tuple[str, tuple[str, ...]] | None:
+        """The group of the class list that a platform writes like this: its name there, and its members."""
+        people = [
+            person for person in self._listed.values() if person.group and name_key(person.group) == name_key(name)
+        ]
+        return (people[0].group, tuple(person.id for person in people)) if people else None
 
     def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""

@@ -7,7 +7,7 @@ anonymous. Its first column ends in the participant's number whatever the langua
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from autograder.ledger.matching import Identity
 
@@ -15,7 +15,7 @@ _GROUP = {"group", "gruppe", "groupe", "grupo", "gruppo", "groep", "grupp", "gru
 _STATUS = {"status", "statut", "estado", "estat", "stato", "tila", "stav", "ステータス", "状态"}
 _ACCOUNTS = {
     "username", "id number", "anmeldename", "id-nummer", "nom d'utilisateur", "numéro d'identification",
-    "nombre de usuario", "número de id", "gebruikersnaam", "id-nummer",
+    "nombre de usuario", "número de id", "gebruikersnaam",
 }  # fmt: skip
 _CANVAS_ACCOUNTS = ("SIS Login ID", "SIS User ID", "Integration ID")
 
@@ -55,9 +55,9 @@ def canvas_rows(table: Sequence[Sequence[str]]) -> dict[int, Identity]:
     return found
 
 
-def with_rows(identity: Identity, rows: Mapping[int, Identity]) -> Identity:
+def with_rows(identity: Identity, rows: Iterable[Identity]) -> Identity:
     """An identity of a download, with the accounts and the name that a row has for the same id."""
-    row = next((row for row in rows.values() if set(row.ids) & set(identity.ids)), None)
+    row = next((row for row in rows if set(row.ids) & set(identity.ids)), None)
     if row is None:
         return identity
     return Identity(identity.ids, (*identity.accounts, *row.accounts), row.name or identity.name, row.group)

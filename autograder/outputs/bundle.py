@@ -14,7 +14,7 @@ from typing import Literal
 import autograder
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course, settings_of_nobody
 from autograder.errors import KitError
-from autograder.intake.origins import repository_prefix
+from autograder.intake.repositories import repository_prefix
 from autograder.outputs.bundle_texts import (
     GITHUB_COURSE_WORKFLOW,
     GITHUB_README,

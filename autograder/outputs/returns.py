@@ -38,7 +38,7 @@ def feedback_zip(
     pages = {
         mark.student: (page, _name(mark, assignment, platform))
         for mark in marks
-        if mark.result is not None and (page := feedback_path(folder, assignment, mark.student)).is_file()
+        if mark.result is not None and (page := feedback_path(folder, assignment, mark.own_folder)).is_file()
     }
     left_out = tuple(student for student, (_, name) in pages.items() if not name)
     return _packed((page, name) for page, name in pages.values() if name), left_out
