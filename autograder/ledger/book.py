@@ -73,7 +73,8 @@ class Ledger:
 
     def students_with_notebooks(self, assignment: str) -> set[str]:
         """Students in whose folder a notebook of the assignment lies."""
-        folders = {path.parts[-3] for path in self._submitted.glob(f"[!.]*/{assignment}/*.ipynb")}
+        folders = {path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")}
+        folders = {folder for folder in folders if not folder.startswith(NO_STUDENTS)}
         renamed = self._by_folder
         return {renamed.get(folder) or self.student_in(folder) for folder in folders}
 
@@ -83,7 +84,8 @@ class Ledger:
 
     @cached_property
     def _folders(self) -> list[str]:
-        return [path.name for path in self._submitted.glob("[!.]*")] if self._submitted.is_dir() else []
+        there = self._submitted.glob("*") if self._submitted.is_dir() else []
+        return [path.name for path in there if not path.name.startswith(NO_STUDENTS)]
 
     @cached_property
     def _odd_folders(self) -> dict[str, str]:
@@ -284,7 +286,7 @@ class Ledger:
                 return record.student, "account"
         namesake = self._records.students.get(suggested)
         taken = suggested in self._listed or (namesake is not None and _other_id(namesake, identity, assignment))
-        return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), ""
+        return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), "new"
 
     def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
         found = (self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, ""))

@@ -21,7 +21,7 @@ from typing import Literal
 
 from autograder.roster import same
 
-How = Literal["id", "account", "name", "group", ""]
+How = Literal["id", "account", "name", "group", "new", ""]
 Id = tuple[str, str]
 """A platform's name, and what it knows one person by."""
 

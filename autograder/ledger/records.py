@@ -25,7 +25,10 @@ from autograder.whole_files import write_whole
 LEDGER_FILE = "ledger.json"
 SCHEMA = 1
 COLLECTED = ".collected"
-"""The folder of earlier records below submitted/. No student's folder begins with a dot."""
+"""The folder of the records of downloads, below submitted/."""
+
+NO_STUDENTS = (COLLECTED, ".collecting-")
+"""How folders in submitted/ begin that are no student's."""
 
 PER_ASSIGNMENT = frozenset({"moodle", "canvas-anonymous"})
 """Platforms, and ways of grading, that number people anew in each assignment."""
