@@ -15,6 +15,7 @@ from autograder.errors import KitError
 from autograder.ledger.folders import can_be_shown, earlier_safe_name, is_one_component, safe_folder
 from autograder.ledger.matching import Conflict, How, Id, Identity, Known, Match, id_key, match, name_key, name_keys
 from autograder.ledger.records import (
+    NO_STUDENTS,
     PER_ASSIGNMENT,
     Event,
     Link,

@@ -143,7 +143,10 @@ def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assi
         find_submissions(course, assignment, [course.root / "course.toml"])
 
 
-@pytest.mark.parametrize("name", ["student-001", "Last, First", "größe_42", "a.b@c.org", "李雷", "O'Neil (late)", "O’Neil", "ana&bob", "group #3"])
+@pytest.mark.parametrize(
+    "name",
+    ["student-001", "Last, First", "größe_42", "a.b@c.org", "李雷", "O'Neil (late)", "O’Neil", "ana&bob", "group #3"],
+)
 def test_ordinary_names_stay(name: str) -> None:
     assert safe_folder(name) == name
 
