@@ -25,7 +25,7 @@ from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.totals import totals, totals_csv
+from autograder.outputs.totals import split_by_moodle, totals, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
 from autograder.tables import read_table
 from autograder.text import one_line
@@ -163,6 +163,11 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
+    if split := split_by_moodle(rows, list(by_assignment)):
+        tell(
+            f"Moodle numbers people anew in each assignment, so these may stand here once for each: {_named(split)}; "
+            "write students.csv with names or emails, or collect each assignment with its worksheet as `--roster`"
+        )
     table = totals_csv(rows, list(by_assignment))
     if to is None:
         yield table.removesuffix("\n")

@@ -31,6 +31,16 @@ from autograder.whole_files import write_whole
 
 __all__ = ["Origin", "collect"]
 
+NAMES = {"edx": "Open edX", "ilias": "ILIAS", "github": "GitHub"}
+"""Platforms that are not written like their `--from` with a capital."""
+
+_OWN_FILES = {
+    "sakai": {"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
+    "edx": {"submissions.csv"},
+    "brightspace": {"index.html"},
+}
+"""What a platform writes beside what students handed in."""
+
 TIMESTAMP = "timestamp.txt"
 PREVIOUS = "previous"
 
@@ -145,7 +155,9 @@ class _Collection:
     def _identify(self, owners: Sequence[Owner], source: str) -> None:
         """Ask the ledger for everybody at once: whether a name is unmistakable depends on all of them."""
         names = {owner.identity: unicodedata.normalize("NFC", owner.student) for owner in owners}
-        self._groups = {identity: group for identity in names if (group := self._group(identity))}
+        self._groups = {
+            owner.identity: group for owner in owners if not owner.members and (group := self._group(owner))
+        }  # fmt: skip
         for owner in owners:
             for member in owner.members:
                 names.setdefault(member, next(filter(None, (*member.accounts, member.name)), owner.student))
@@ -155,7 +167,8 @@ class _Collection:
         )
         self._students = dict(zip(people, students, strict=True))
         for identity, (name, members) in self._groups.items():
-            self._students[identity] = self._ledger.add_group(self._assignment, name, members, source)
+            self._ledger.add_group(self._assignment, name, identity, members, source)
+            self._students[identity] = name
         for student, folder in ((s, self._ledger.folder(s)) for s in dict.fromkeys(self._students.values())):
             if folder != student and not (self._submitted / folder).exists():
                 self._said.append(f"{student}: no folder can be called that, so it is {folder}")
@@ -163,21 +176,25 @@ class _Collection:
             self._said.append(f"{self._students[owner.identity]}: {owner.doubt}? The file's name says no more; the "
                               "class list or `--roster` can")  # fmt: skip
 
-    def _group(self, identity: Identity) -> tuple[str, tuple[str, ...]] | None:
-        """Where the name is a group's by the class list or by the platform's own file: its name, and its members."""
-        if listed := self._ledger.listed_group(identity.name):
-            return listed
-        rows = [row for row in self._rows if row.group and name_key(row.group) == name_key(identity.name)]
-        if not rows:
-            return None
-        names = [f"{row.name}_{row.ids[0][1]}" for row in rows]
-        members = self._ledger.link_download(self._origin, self._assignment, rows, names, "--roster")
-        return identity.name, tuple(members)
+    def _group(self, owner: Owner) -> tuple[str, tuple[str, ...]] | None:
+        """Where the owner is a group, by the platform's own file, the ledger or the class list: its name here, and its
+        members."""
+        student, name = unicodedata.normalize("NFC", owner.student), owner.identity.name
+        here = student if self._ledger.has_record(student) else name
+        if rows := [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]:
+            suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
+            members = self._ledger.link_download(self._origin, self._assignment, rows, suggested, "--roster")
+            return here, tuple(members)
+        for known in (here, name):
+            if self._ledger.is_group(known, self._assignment):
+                return known, self._ledger.members(known, self._assignment)
+        listed = self._ledger.listed_group(name)
+        return (here, listed) if listed else None
 
     def _set_group(self, student: str, owner: Owner, source: str) -> None:
         """Note whose the work in the student's folder is; what a member handed in alone before is put aside."""
         if not owner.members:
-            if owner.identity not in self._groups:
+            if self._origin == "gradescope":  # which says of every submission whose it is
                 self._ledger.end_group(self._assignment, student, source)
             return
         members = tuple(dict.fromkeys(self._students[member] for member in owner.members))
@@ -202,7 +219,8 @@ class _Collection:
             platform = looks_like(claim.file)
             if platform and claim.file.folders[-1:] != (self._assignment,):
                 raise KitError(
-                    f"{claim.shown}: this is a download from {platform.title()}: collect it with --from {platform}"
+                    f"{claim.shown}: {NAMES.get(platform, platform.title())} names files like this, and a folder there "
+                    f"is no student: collect it with --from {platform}"
                 )
         places: dict[str, set[tuple[str, ...]]] = {}
         for claim in claims:
@@ -258,8 +276,9 @@ class _Collection:
             if owner and student and not has_notebook:
                 arrival = _arrival(self._origin, Incoming(left.parts), owner)
                 reasons.setdefault(student, (arrival, []))[1].append(str(left))
+            own_file = bool(left.parts) and left.parts[-1] in _OWN_FILES.get(self._origin, ())
             lies_beside = any(left.parts[:n] in folders for n in range(1, len(left.parts)))
-            if left.companion and (has_notebook or lies_beside):
+            if own_file or (left.companion and (has_notebook or lies_beside)):
                 beside += 1
             elif not student or has_notebook:
                 lines.append(str(left))
@@ -296,7 +315,7 @@ class _Collection:
 
 def _arrival(origin: Origin, file: Incoming, owner: Owner) -> Arrival:
     identity = owner.identity
-    platform, id_ = next(iter(identity.ids), ("", next(iter(identity.accounts), owner.student)))
+    platform, id_ = next(iter(identity.ids), ("", next(iter(identity.accounts), "")))
     name = owner.student if origin == "canvas" else identity.name or owner.student
     path = "/".join(file.parts)
     return Arrival(origin, id_, name, path, owner.late, owner.unread, platform == "canvas-anonymous")

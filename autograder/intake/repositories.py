@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from autograder.errors import KitError
+from autograder.handed_in import shown
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.intake.owners import FindOwner, KnowsId, Owner, file_stem, seconds
 from autograder.ledger.matching import Identity
@@ -31,6 +33,7 @@ def owners_of_repositories(files: Sequence[Incoming], assignment: str, knows: Kn
     if not any(_repository(file, prefix) for file in notebooks):
         prefix = _shared_prefix(notebooks)
     repositories = {place for file in notebooks if (place := _repository(file, prefix))}
+    _assert_several(repositories, notebooks, prefix)
     forks = _forks(repositories or _equal_folders(notebooks))
     names = {place[-1][len(prefix) :].lower() for place in repositories - forks}
 
@@ -61,6 +64,23 @@ def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
                 continue  # the folder that holds all clones
             return file.parts[:depth]
     return None
+
+
+def _assert_several(repositories: set[tuple[str, ...]], notebooks: Sequence[Incoming], prefix: str) -> None:
+    """A folder that is called like a repository, and holds what look like repositories, may be the whole class's.
+
+    Raises:
+        KitError: it is the only one. A student may call folders like others' repositories, so nobody is guessed.
+    """
+    if len(repositories) != 1:
+        return
+    (only,) = repositories
+    inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
+    if sum(_repository(Incoming((name, "")), prefix) is not None for name in inner) > 1:
+        raise KitError(
+            f"all notebooks lie in {shown('/'.join(only))}, which is called like one student's repository, and holds "
+            "several: name that folder itself where they are the class's clones"
+        )
 
 
 def _forks(places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:

@@ -76,6 +76,7 @@ class Ledger:
         """Students in whose folder a notebook of the assignment lies."""
         folders = {path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")}
         folders = {folder for folder in folders if not folder.startswith(NO_STUDENTS)}
+        folders |= {path.stem for path in self._submitted.glob("*.ipynb")}  # a notebook for each, without folders
         renamed = self._by_folder
         return {renamed.get(folder) or self.student_in(folder) for folder in folders}
 
@@ -145,11 +146,17 @@ class Ledger:
         groups[holder] = tuple(members)
         self._note(source, assignment, holder, "group", members=tuple(members))
 
-    def add_group(self, assignment: str, name: str, members: Sequence[str], source: str) -> str:
-        """The student in whose folder the work of this group lies: one who is called like the group."""
-        self._records.students.setdefault(name, Record(name, safe_folder(name), name))
-        self.set_group(assignment, name, members, source)
-        return name
+    def add_group(self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str) -> None:
+        """Note that what a download calls by this identity is a group's work, which lies in the holder's folder.
+
+        The identity's number is the group's, or that of whoever handed in for it: the holder is not known by it.
+        """
+        self._records.students.setdefault(holder, Record(holder, safe_folder(holder), identity.name))
+        record = self._records.students[holder]
+        for link in record.links:
+            if id_key((link.platform, link.id)) in map(id_key, identity.ids):
+                self._unlink(link)
+        self.set_group(assignment, holder, members, source)
 
     def end_group(self, assignment: str, student: str, source: str) -> None:
         """Note that the work in the student's folder is their own."""
@@ -186,12 +193,26 @@ class Ledger:
         linked = self._links.get((*id_key((platform, id_)), ""))
         return linked is not None or self.lists(platform, id_)
 
-    def listed_group(self, name: str) -> tuple[str, tuple[str, ...]] | None:
-        """The group of the class list that a platform writes like this: its name there, and its members."""
+    def has_record(self, student: str) -> bool:
+        """Whether a download or a platform's file brought a student of this name."""
+        return student in self._records.students
+
+    def joined(self) -> dict[str, str]:
+        """Student → one name for all students who share an account: a person whom Moodle gave several numbers."""
+        first: dict[str, str] = {}
+        joined = {}
+        for student, record in sorted(self._records.students.items()):
+            accounts = [same(account) for account in record.accounts]
+            joined[student] = min((first[account] for account in accounts if account in first), default=student)
+            first |= {account: joined[student] for account in accounts if account not in first}
+        return joined
+
+    def listed_group(self, name: str) -> tuple[str, ...]:
+        """The members of the group of the class list that a platform writes like this."""
         people = [
             person for person in self._listed.values() if person.group and name_key(person.group) == name_key(name)
         ]
-        return (people[0].group, tuple(person.id for person in people)) if people else None
+        return tuple(person.id for person in people)
 
     def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""
@@ -362,7 +383,9 @@ class Ledger:
 def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
     """What to tell whoever can decide conflicts, and how they do."""
     told = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
-    return f"nothing was changed: {told}. Write who is who into students.csv, column `{platform}`"
+    own_file = {"moodle": "Moodle's grading worksheet", "canvas": "Canvas's gradebook"}.get(platform)
+    other = f", or give {own_file} as `--roster`" if own_file else ""
+    return f"nothing was changed: {told}. Write who is who into students.csv, column `{platform}`{other}"
 
 
 def _known_of_list(person: Person, present: Collection[Id]) -> Known:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import KitError
+from autograder.folders import LEDGER_FILE
 from autograder.ledger.matching import How, id_key
 from autograder.roster import same
 from autograder.whole_files import write_whole
 
-LEDGER_FILE = "ledger.json"
 SCHEMA = 1
 COLLECTED = ".collected"
 """The folder of the records of downloads, below submitted/."""
@@ -187,7 +187,7 @@ def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
                 if platform == "canvas" and (arrival.get("anonymous") or student == f"anon_{id_}"):
                     platform = "canvas-anonymous"
                 scope = path.stem if platform in PER_ASSIGNMENT else ""
-                if platform != "folder":
+                if platform != "folder" and id_:
                     sure = student.endswith(id_) or same(student) == same(id_)
                     name = str(arrival["name"]).removesuffix(f"_{id_}")
                     yield student, path.stem, Link(platform, id_, scope, sure), name

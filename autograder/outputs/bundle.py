@@ -166,5 +166,5 @@ def _github(assignment: Assignment, to: Path) -> Path:
 def _github_course(assignment: Assignment, to: Path) -> Path:
     text = GITHUB_COURSE_WORKFLOW.replace("ASSIGNMENT", assignment.name)
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
-    write_whole(path, text.replace("PREFIX-", repository_prefix(assignment.name)))
+    write_whole(path, text.replace("PREFIX-", repository_prefix(assignment.name).replace("_", "-")))
     return path

@@ -41,6 +41,7 @@ class Mark:
         group: where a group handed in together, the student in whose folder its work lies; else "".
         called: the student's name, as a platform writes it.
         ids: what each platform knows the student by.
+        joined: one name for all that the person is called in different assignments.
         result: what the tests said, where there is a result that counts.
         status: how far the mark is; `note` says more, or why there is none.
         questions: points that count by question: the tests' own, or those that a person put in their place.
@@ -69,6 +70,7 @@ class Mark:
     group: str = ""
     called: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
+    joined: str = ""
 
     @property
     def name(self) -> str:
@@ -230,6 +232,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
     marks = _of_members(ledger, assignment, marks)
     people, conflicts = ledger.people((mark.student for mark in marks), assignment)
     doubts = {str(identity): conflict.message for conflict in conflicts for identity in conflict.identities}
+    joined = ledger.joined()
     named, seen = [], set()
     for mark in marks:
         arrival = mark.arrival or collected.students.get(mark.group or mark.student)
@@ -249,6 +252,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
                 ids=ids,
                 folder=folder,
                 called=ledger.name(mark.student),
+                joined=joined.get(mark.student, mark.student),
             )
         )
         seen |= {person.id} if person else set()

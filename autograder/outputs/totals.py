@@ -43,8 +43,19 @@ def totals(by_assignment: Mapping[str, Sequence[Mark]], drop_lowest: int, *, pro
     people: dict[str, dict[str, Mark]] = {}
     for name, marks in by_assignment.items():
         for mark in marks:
-            people.setdefault(same(mark.person.id if mark.person else mark.student), {})[name] = mark
+            people.setdefault(same(mark.person.id if mark.person else mark.joined or mark.student), {})[name] = mark
     return [_total(people[key], tuple(by_assignment), drop_lowest, provisional) for key in sorted(people)]
+
+
+def split_by_moodle(rows: Sequence[Total], names: Sequence[str]) -> list[str]:
+    """Students who may stand here once for each assignment: of Moodle, which numbers people anew in each, and known
+    by nothing else."""
+    return [
+        mark.student
+        for row in rows
+        for mark in list(row.marks.values())[:1]
+        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get("moodle")
+    ]
 
 
 def _total(marks: Mapping[str, Mark], names: Sequence[str], drop_lowest: int, provisional: bool) -> Total:
