@@ -25,6 +25,7 @@ from autograder.ledger.records import (
     read_records,
     write_records,
 )
+from autograder.results import path_name
 from autograder.roster import Person, Roster, read_roster, same
 
 _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
@@ -60,7 +61,7 @@ class Ledger:
         if record := self._records.students.get(student):
             return record.folder
         plain = is_one_component(student) and can_be_shown(student)
-        return self._odd_folders.get(student, student if plain else safe_folder(student))
+        return self._odd_folders.get(student, student if plain else path_name(student))
 
     def student_in(self, folder: str) -> str:
         """The student whose folder this is: mostly the folder's own name."""

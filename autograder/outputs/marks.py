@@ -92,6 +92,9 @@ class Mark:
         """What the platform knows the student by; "" where nobody knows."""
         if own := self.ids.get(platform, ""):
             return own
+        arrival = self.arrival
+        if arrival is not None and arrival.origin == platform and not arrival.anonymous and not self.group:
+            return arrival.id
         listed = self.person.ids_on(platform) if self.person else ()
         return listed[0] if len(listed) == 1 else ""
 
