@@ -184,7 +184,7 @@ class _Collection:
         if rows := [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
             members = self._ledger.link_download(self._origin, self._assignment, rows, suggested, "--roster")
-            return here, tuple(members)
+            return here, self._ledger.without_own_work(self._assignment, here, members)
         for known in (here, name):
             if self._ledger.is_group(known, self._assignment):
                 return known, self._ledger.members(known, self._assignment)

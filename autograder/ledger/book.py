@@ -135,7 +135,10 @@ class Ledger:
             return {}
         there = self.students_with_notebooks(assignment)
         calls = {student: name_key(self.name(student)) for student in there if student not in self._listed}
-        return {student: tuple(listed[key]) for student, key in calls.items() if key in listed}
+        return {
+            student: tuple(member for member in listed[key] if member not in there)
+            for student, key in calls.items() if key in listed
+        }  # fmt: skip
 
     def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
         """Note that the work in the holder's folder is that of these students; they leave any other group of theirs."""
@@ -262,10 +265,17 @@ class Ledger:
             self._forget_links(holder, platform, assignment)  # its number is the group's, and no participant's
         in_groups = list(itertools.chain.from_iterable(rows_of_groups.values()))
         names = [f"{row.name}_{row.ids[0][1]}" if row.ids and row.name else str(row) for row in in_groups]
-        students_of_rows = iter(self.link_download(platform, assignment, in_groups, names, source))
+        linked = self.link_download(platform, assignment, in_groups, names, source)
+        students_of_rows = dict(zip(in_groups, linked, strict=True))
         for holder, members in rows_of_groups.items():
-            self.set_group(assignment, holder, [next(students_of_rows) for _ in members], source)
+            of_group = [students_of_rows[row] for row in members]
+            self.set_group(assignment, holder, self.without_own_work(assignment, holder, of_group), source)
         return conflicts
+
+    def without_own_work(self, assignment: str, holder: str, students: Iterable[str]) -> tuple[str, ...]:
+        """These students, but for those who hand in by themselves or with others: their own work counts."""
+        own = self.students_with_notebooks(assignment) - {holder}
+        return tuple(s for s in students if s not in own and self.holder(s, assignment) in (s, holder))
 
     def link_download(
         self, platform: str, assignment: str, identities: Sequence[Identity], suggested: Sequence[str], source: str
