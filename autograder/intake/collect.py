@@ -11,7 +11,7 @@ import itertools
 import tempfile
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -130,6 +130,7 @@ class _Collection:
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
             claims.setdefault(self._students[claim.owner.identity], []).append(claim)
+        self._put_aside_what_is_others()
         done = {"new": 0, "replaced": 0, "unchanged": 0}
         arrivals = {}
         for student in sorted(claims):
@@ -206,6 +207,23 @@ class _Collection:
                 if there and not folder.is_symlink():
                     _put_aside(folder, there)
                     self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
+
+    def _put_aside_what_is_others(self) -> None:
+        """Earlier work that lies in one student's folder, and was handed in by an id that is another's by now."""
+        kept = dict(self._before.students)
+        for student, arrival in self._before.students.items():
+            now = self._ledger.whose(arrival.platform, arrival.id, self._assignment)
+            if now in (None, student) or self._ledger.is_group(student, self._assignment):
+                continue
+            folder = self._submitted / self._ledger.folder(student) / self._assignment
+            there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
+            if there and not folder.is_symlink():
+                self._said.append(
+                    f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, who is {now}: it is "
+                    f"kept in {PREVIOUS}/{_put_aside(folder, there)}"
+                )
+            del kept[student]
+        self._before = replace(self._before, students=kept)
 
     def _assert_one_platform(self, claims: Sequence[_Claim]) -> None:
         """A folder that is one platform's download is none with a folder for each student.

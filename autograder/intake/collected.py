@@ -36,10 +36,10 @@ class Arrival:
     unread: str = ""
     anonymous: bool = False
 
-    def to_dict(self) -> dict[str, object]:
-        """Its entry in the record."""
-        entry = dataclasses.asdict(self)
-        return entry if self.anonymous else {name: value for name, value in entry.items() if name != "anonymous"}
+    @property
+    def platform(self) -> str:
+        """The platform as the ledger has it: Canvas's anonymous ids are ids of their own."""
+        return "canvas-anonymous" if self.anonymous else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,7 @@ class Collected:
 
     def to_json(self) -> str:
         """The text of the record."""
-        raw = dataclasses.asdict(self)
-        raw["students"] = {student: arrival.to_dict() for student, arrival in self.students.items()}
-        for student, entry in self.not_taken.items():
-            raw["not_taken"][student]["arrival"] = entry.arrival.to_dict()
-        return json.dumps(raw, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
 
 
 def record_path(submitted: Path, assignment: str) -> Path:

@@ -113,6 +113,8 @@ def _canvas(files: Sequence[Incoming], assignment: str, knows: KnowsId) -> FindO
     is user 777's file `9001_m1.ipynb`, or user 101's `m1.ipynb` whose name ends in `_777`."""
     names = [file.parts[-1] for file in files if notebook_stem(file.name)]
     anonymous = all(_ANONYMOUS.fullmatch(name) for name in names)  # somebody may be called Anon
+    plainly = (readings[0] for name in names if len(readings := _readings(name)) == 1)
+    called = {reading["user"]: reading["who"] for reading in plainly}
 
     def find_owner(file: Incoming) -> Owner | None:
         name = file.parts[-1]
@@ -121,15 +123,12 @@ def _canvas(files: Sequence[Incoming], assignment: str, knows: KnowsId) -> FindO
             identity = Identity((("canvas-anonymous", found["user"]),))
             student = f"anon_{found['user']}"
             return _handed_in(file, student, identity, found["upload"], found["name"], late)
-        readings = [found for form in _CANVAS if (found := form.fullmatch(name))]
+        readings = _readings(name)
         if not readings:
             return None
-        found = readings[0]
-        if len(readings) > 1:
-            known = [reading for reading in readings if knows("canvas", reading["user"])]
-            plain = [r for r in readings if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment]
-            found = (known if len(known) == 1 else plain or readings)[0]
-        others = [reading["user"] for reading in readings if reading["user"] != found["user"]]
+        possible = [r for r in readings if called.get(r["user"], r["who"]) == r["who"]] or readings
+        found = _likeliest(possible, file, assignment, knows)
+        others = [reading["user"] for reading in possible if reading["user"] != found["user"]]
         doubt = f"user {found['user']}, or {others[0]}" if others and not knows("canvas", found["user"]) else ""
         identity = Identity((("canvas", found["user"]),), (), found["who"])
         owner = _handed_in(
@@ -138,6 +137,21 @@ def _canvas(files: Sequence[Incoming], assignment: str, knows: KnowsId) -> FindO
         return replace(owner, doubt=doubt)
 
     return find_owner
+
+
+def _readings(name: str) -> list[re.Match[str]]:
+    return [found for form in _CANVAS if (found := form.fullmatch(name))]
+
+
+def _likeliest(readings: Sequence[re.Match[str]], file: Incoming, assignment: str, knows: KnowsId) -> re.Match[str]:
+    """The reading with an id that is known; else one in which the upload has the larger number, since Canvas has fewer
+    users than uploads; else one in which the file is called like the assignment."""
+    known = [reading for reading in readings if knows("canvas", reading["user"])]
+    if len(known) == 1:
+        return known[0]
+    likely = [r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])] or list(readings)
+    plain = [r for r in likely if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment]
+    return likely[0] if known else (plain or likely)[0]
 
 
 def _handed_in(

@@ -188,6 +188,10 @@ class Ledger:
         """What the platform knows the student by, for this assignment; "" where nobody knows."""
         return self.ids(student, assignment).get(platform, "")
 
+    def whose(self, platform: str, id_: str, assignment: str) -> str | None:
+        """The student whom the platform knows by this id; None where nobody is known by it."""
+        return self._holder_of([(platform, id_)], assignment)
+
     def lists(self, platform: str, id_: str) -> bool:
         """Whether the class list says that the platform knows somebody by this id."""
         return any(same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values())

@@ -184,7 +184,7 @@ def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
             arrivals = [(student, one["arrival"]) for student, one in raw["not_taken"].items()]
             for student, arrival in [*arrivals, *raw["students"].items()]:
                 platform, id_ = str(arrival["origin"]), str(arrival["id"])
-                if platform == "canvas" and (arrival.get("anonymous") or student == f"anon_{id_}"):
+                if platform == "canvas" and arrival.get("anonymous", student == f"anon_{id_}"):
                     platform = "canvas-anonymous"
                 scope = path.stem if platform in PER_ASSIGNMENT else ""
                 if platform != "folder" and id_:

@@ -141,9 +141,10 @@ def class_marks(
     collected = read_collected(course.submitted, assignment.name)
     written = written_points(assignment)
     there = ledger.students_with_notebooks(assignment.name)
-    gone = _without_submission(results, collected, there) if own_submissions else set()
+    gone = _without_submission(results, collected, there) if own_submissions else {}
+    gone |= _of_others(ledger, assignment.name, collected)
     marks = [
-        _withdrawn(result) if result.student in gone
+        _withdrawn(result, gone[result.student]) if result.student in gone
         else _graded(result, written, by_hand, (late or {}).get(result.student), course)
         for result in results if not ledger.is_group(result.student, assignment.name) or result.student in gone
     ]  # fmt: skip
@@ -172,19 +173,35 @@ def class_marks(
     return _with_people(ledger, assignment.name, marks, collected)
 
 
-def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> set[str]:
+_Reason = tuple[str, str]
+"""Why a result does not count, and what to do."""
+
+
+def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> dict[str, _Reason]:
     """Those with a result whose submission is not there: removed since, where others lie there or it was collected."""
-    return {
-        result.student
-        for result in results
-        if result.student not in there and (there or result.student in collected.students)
-    }
+    why = ("its submission is not in submitted/ any more", "put it there if they should")
+    gone = (r.student for r in results if r.student not in there and (there or r.student in collected.students))
+    return dict.fromkeys(gone, why)
 
 
-def _withdrawn(result: Result) -> Mark:
+def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
+    """Students in whose folder work lies that came by an id which is somebody else's by now."""
+    found = {}
+    for student, arrival in collected.students.items():
+        now = ledger.whose(arrival.platform, arrival.id, assignment)
+        if now not in (None, student) and not ledger.is_group(student, assignment):
+            found[student] = (
+                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {now}", "collect it again"
+            )  # fmt: skip
+    return found
+
+
+def _withdrawn(result: Result, reason: _Reason) -> Mark:
+    why, what_to_do = reason
     had = f"{shown(result.score)} of {shown(result.max_score)}"
-    note = f"its submission is not in submitted/ any more, so its {had} do not count: put it there if they should"
-    return Mark(result.student, "withdrawn", note, max_score=result.max_score)
+    return Mark(
+        result.student, "withdrawn", f"{why}, so its {had} do not count: {what_to_do}", max_score=result.max_score
+    )
 
 
 def _graded(
