@@ -21,6 +21,7 @@ from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
 from autograder.intake.archives import RECEIPT, Incoming, LeftOut, Upload, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.origins import EXPECTED, Origin, find_owners, looks_like
+from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import Owner
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.matching import name_key
@@ -42,7 +43,6 @@ _OWN_FILES = {
 """What a platform writes beside what students handed in."""
 
 TIMESTAMP = "timestamp.txt"
-PREVIOUS = "previous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,12 @@ class _Collection:
                 names.setdefault(member, next(filter(None, (*member.accounts, member.name)), owner.student))
         people = {identity: with_rows(identity, self._rows) for identity in names if identity not in self._groups}
         students = self._ledger.link_download(
-            self._origin, self._assignment, list(people.values()), [names[identity] for identity in people], source
+            self._origin,
+            self._assignment,
+            list(people.values()),
+            [names[identity] for identity in people],
+            source,
+            self._rows,
         )
         self._students = dict(zip(people, students, strict=True))
         for identity, (name, members) in self._groups.items():
@@ -184,7 +189,9 @@ class _Collection:
         here = student if self._ledger.has_record(student) else name
         if rows := [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
-            members = self._ledger.link_download(self._origin, self._assignment, rows, suggested, "--roster")
+            members = self._ledger.link_download(
+                self._origin, self._assignment, rows, suggested, "--roster", self._rows
+            )
             return here, self._ledger.without_own_work(self._assignment, here, members)
         for known in (here, name):
             if self._ledger.is_group(known, self._assignment):

@@ -9,7 +9,7 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade
 from autograder.handed_in import shown
-from autograder.intake.overlooked import overlooked
+from autograder.intake.overlooked import PREVIOUS, overlooked
 from autograder.ledger import Ledger, read_ledger
 from autograder.model import FoundSubmission
 
@@ -81,7 +81,7 @@ def _in_folder(course: Course, ledger: Ledger, assignment: str, folder: Path) ->
         return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = folder / entry.name
-        if _is_folder(path / assignment):
+        if _is_folder(path / assignment) and not _is_put_aside(path / assignment):
             yield _of_student(ledger, assignment, path / assignment)
         elif entry.name.endswith(SUFFIX):  # a folder of that name too: reading it says so
             yield FoundSubmission(ledger.student_in(path.stem), path)
@@ -106,6 +106,14 @@ def _notebooks(folder: Path) -> list[Path]:
 def _is_folder(path: Path) -> bool:
     """A link counts: it is found, and refused by name when it is read."""
     return os.path.isdir(path) or os.path.islink(path)  # noqa: PTH112, PTH114 - these never raise
+
+
+def _is_put_aside(folder: Path) -> bool:
+    """Whether there is nothing but what `collect` put aside: whose it was, somebody else's folder tells."""
+    try:
+        return not _is_link(folder) and [entry.name for entry in os.scandir(folder)] == [PREVIOUS]
+    except OSError:
+        return False
 
 
 def _is_link(folder: Path) -> bool:

@@ -224,12 +224,16 @@ class Ledger:
 
     def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""
+        matches, conflicts = self._matches_in_list(students, assignment)
+        found = {student: self._listed[match.key] for student, match in matches.items() if match.key is not None}
+        return found, conflicts
+
+    def _matches_in_list(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Match], list[Conflict]]:
         asked = list(students)
         identities = [self._identity(student, assignment) for student in asked]
         listed = [_known_of_list(person, _present(identities)) for person in self._listed.values()]
         matches, conflicts = match(identities, listed)
-        found = {s: self._listed[m.key] for s, m in zip(asked, matches, strict=True) if m.key is not None}
-        return found, conflicts
+        return dict(zip(asked, matches, strict=True)), conflicts
 
     def match_rows(
         self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str]
@@ -244,7 +248,12 @@ class Ledger:
         groups = {number: holders[name_key(row.group)] for number, row in enumerate(rows)
                   if row.group and name_key(row.group) in holders}  # fmt: skip
         alone = sorted(set(students) - set(groups.values()))
-        people, _ = self.people(alone, assignment)
+        in_list, _ = self._matches_in_list(alone, assignment)
+        shared = _shared_names(rows)  # a link by such a name is none
+        people = {
+            student: self._listed[found.key] for student, found in in_list.items()
+            if found.key is not None and not (found.how == "name" and name_keys(found.identity.name) & shared)
+        }  # fmt: skip
         known = [self._known(student, people.get(student), platform, assignment, rows) for student in alone]
         decided, conflicts = match([row for number, row in enumerate(rows) if number not in groups], known)
         remaining = iter(decided)
@@ -282,15 +291,24 @@ class Ledger:
         return tuple(s for s in students if s not in own and self.holder(s, assignment) in (s, holder))
 
     def link_download(
-        self, platform: str, assignment: str, identities: Sequence[Identity], suggested: Sequence[str], source: str
+        self,
+        platform: str,
+        assignment: str,
+        identities: Sequence[Identity],
+        suggested: Sequence[str],
+        source: str,
+        others: Sequence[Identity] = (),
     ) -> list[str]:
         """The student of each identity in a download, in their order. Whoever is new gets the suggested name.
+
+        Args:
+            others: everybody whom the platform's own file has, where there is one.
 
         Raises:
             KitError: two of them would be one person of the class list, or one of them is two people.
         """
         listed = [self._known_listed(person, assignment, _present(identities)) for person in self._listed.values()]
-        matches, conflicts = match(identities, listed)
+        matches, conflicts = match(identities, listed, others)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))
         accounts = {
@@ -298,11 +316,14 @@ class Ledger:
             for record in self._records.students.values() if record.student not in self._listed
             for account in record.accounts
         }  # fmt: skip
+        shared = _shared_names((*identities, *others))
         students: list[str] = []
         for found, name in zip(matches, suggested, strict=True):
             student, how = self._home(found, assignment, name, accounts)
             students.append(student)
             self._learn(student, found.identity, assignment, how, source)
+            if student not in self._listed and name_keys(found.identity.name) & shared:
+                self._records.students[student] = dataclasses.replace(self._records.students[student], namesake=True)
         return students
 
     def _home(self, found: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]) -> tuple[str, How]:
@@ -369,7 +390,7 @@ class Ledger:
     def _identity(self, student: str, assignment: str) -> Identity:
         record = self._records.students.get(student) or Record(student, student)
         ids = tuple((link.platform, link.id) for link in _in_force(record, assignment))
-        return Identity(ids, (student, *record.accounts), record.name or student)
+        return Identity(ids, (student, *record.accounts), "" if record.namesake else record.name or student)
 
     def _known(
         self, student: str, person: Person | None, platform: str, assignment: str, rows: Sequence[Identity]
@@ -382,7 +403,7 @@ class Ledger:
             own = (platform, numbered[2])
             if any(own in row.ids and name_key(row.name) in name_keys(numbered[1]) for row in rows):
                 ids[own] = True
-        names = tuple(filter(None, (record.name or student, *listed.names)))
+        names = tuple(filter(None, ("" if record.namesake else record.name or student, *listed.names)))
         return Known(student, {**ids, **listed.ids}, (student, *record.accounts, *listed.accounts), names)
 
     def _known_listed(self, person: Person, assignment: str, present: Collection[Id]) -> Known:
@@ -412,6 +433,15 @@ def _known_of_list(person: Person, present: Collection[Id]) -> Known:
         if platform not in PER_ASSIGNMENT or id_key((platform, id_)) in present
     }
     return Known(person.id, ids, tuple(filter(None, (person.id, person.email))), (person.name,))
+
+
+def _shared_names(identities: Iterable[Identity]) -> set[str]:
+    """Every form of names that several of them have."""
+    ids: dict[str, set[tuple[Id, ...]]] = {}
+    for identity in identities:
+        for form in name_keys(identity.name):
+            ids.setdefault(form, set()).add(tuple(sorted(map(id_key, identity.ids))))
+    return {form for form, of_form in ids.items() if len(of_form) > 1}
 
 
 def _present(identities: Iterable[Identity]) -> set[Id]:

@@ -82,9 +82,15 @@ class Conflict:
     message: str
 
 
-def match(identities: Sequence[Identity], people: Iterable[Known]) -> tuple[list[Match], list[Conflict]]:
-    """Who each identity is, in their order, and what could not be decided."""
-    matcher = _Matcher(identities, people)
+def match(
+    identities: Sequence[Identity], people: Iterable[Known], others: Iterable[Identity] = ()
+) -> tuple[list[Match], list[Conflict]]:
+    """Who each identity is, in their order, and what could not be decided.
+
+    Args:
+        others: who else there is on the platform: somebody's namesake among them is not meant by the name.
+    """
+    matcher = _Matcher(identities, people, others)
     matcher.by_id()
     matcher.by_account()
     matcher.by_name()
@@ -112,8 +118,9 @@ def name_keys(name: str) -> set[str]:
 class _Matcher:
     """One matching: indices of the people, and what is decided so far."""
 
-    def __init__(self, identities: Sequence[Identity], people: Iterable[Known]) -> None:
+    def __init__(self, identities: Sequence[Identity], people: Iterable[Known], others: Iterable[Identity]) -> None:
         self.identities = identities
+        self._others = others
         self.found: dict[int, Match] = {}
         self.conflicts: list[Conflict] = []
         self._people = {person.key: person for person in people}
@@ -140,6 +147,10 @@ class _Matcher:
 
     def by_name(self) -> None:
         taken = {match.key: match for match in self.found.values()}
+        own = {id_key(id_) for identity in self.identities for id_ in identity.ids}
+        elsewhere = (other for other in self._others if not own & set(map(id_key, other.ids)))
+        settled = (match.identity for match in self.found.values())
+        namesakes = set().union(*(name_keys(other.name) for other in (*settled, *elsewhere)))
         claims: dict[str, list[Identity]] = defaultdict(list)
         numbers: dict[int, int] = {}
         for number, identity in self._open():
@@ -150,6 +161,8 @@ class _Matcher:
                 claims[key] = claims[key] or [holder.identity]
             elif not key or holder is not None or self._has_other_id(key, identity):
                 continue
+            elif name_keys(identity.name) & namesakes:
+                continue  # which of the two is meant no name tells
             claims[key].append(identity)
             numbers[id(identity)] = number
         for key, rivals in claims.items():

@@ -57,6 +57,7 @@ class Record:
         folder: in submitted/, which is also nbgrader's id.
         name: as a platform writes it.
         accounts: emails, logins and student numbers that were seen.
+        namesake: whether somebody else on the platform has the name too, so that it says nothing.
     """
 
     student: str
@@ -64,6 +65,7 @@ class Record:
     name: str = ""
     accounts: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    namesake: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def write_records(root: Path, records: Records) -> None:
 
 def _sparse(record: Record | Event) -> dict[str, Any]:
     """The record without what is empty, so that a person can read the file."""
-    raw = {name: value for name, value in dataclasses.asdict(record).items() if value not in ("", ())}
+    raw = {name: value for name, value in dataclasses.asdict(record).items() if value not in ("", (), False)}
     if isinstance(record, Record):
         raw.pop("student")
         if record.folder == record.student:
@@ -157,7 +159,7 @@ def _from_json(raw: Mapping[str, Any]) -> Records:
     students = {
         student: Record(
             student, str(entry.get("folder", student)), str(entry.get("name", "")), _texts(entry.get("accounts", ())),
-            tuple(Link(**link) for link in entry.get("links", ())),
+            tuple(Link(**link) for link in entry.get("links", ())), bool(entry.get("namesake", False)),
         )
         for student, entry in raw["students"].items()
     }  # fmt: skip

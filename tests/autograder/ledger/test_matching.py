@@ -73,6 +73,14 @@ def test_two_claims_on_one_name_are_refused_with_both_named() -> None:
     assert "John Doe (canvas 1) and Doe, John (canvas 2) have one name" in conflict.message
 
 
+def test_a_namesake_elsewhere_on_the_platform_makes_a_name_nobodys() -> None:
+    john, other = canvas("1", "John Doe"), canvas("2", "Doe, John")
+    people = [Known("s1", {}, (), ("John Doe",)), Known("s2", {("canvas", "2"): True})]
+    assert match([john], people, [john])[0][0].key == "s1"
+    assert match([john], people, [john, other])[0][0].key is None
+    assert keys([john, other], people) == [None, "s2"]
+
+
 def test_an_id_settles_which_of_two_claims_is_meant() -> None:
     people = [Known("s1", {("canvas", "2"): True}, (), ("John Doe",))]
     assert keys([canvas("1", "John Doe"), canvas("2", "John Doe")], people) == [None, "s1"]
