@@ -12,7 +12,8 @@ KitError of `ambiguous(conflicts, platform)`. `ledger.learn_rows` beforehand tak
 rows, so that a group's members have marks of their own.
 """
 
-from autograder.ledger.book import Ledger, ambiguous, read_ledger
+from autograder.ledger.book import Ledger, read_ledger
+from autograder.ledger.known import ambiguous
 from autograder.ledger.matching import Conflict, Identity, Match
 
 __all__ = ["Conflict", "Identity", "Ledger", "Match", "ambiguous", "read_ledger"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,7 +12,18 @@ from pathlib import Path
 from autograder.course import Course
 from autograder.errors import KitError
 from autograder.ledger.folders import can_be_shown, earlier_safe_name, is_one_component, safe_folder
-from autograder.ledger.matching import Conflict, How, Id, Identity, Known, Match, id_key, match, name_key, name_keys
+from autograder.ledger.known import (
+    ambiguous,
+    has_other_id,
+    identity_of,
+    known_listed,
+    known_of_list,
+    known_student,
+    links_in_force,
+    present_ids,
+    shared_names,
+)
+from autograder.ledger.matching import Conflict, How, Id, Identity, Match, id_key, match, name_key, name_keys
 from autograder.ledger.records import (
     NO_STUDENTS,
     PER_ASSIGNMENT,
@@ -27,8 +37,6 @@ from autograder.ledger.records import (
 )
 from autograder.results import path_name
 from autograder.roster import Person, Roster, read_roster, same
-
-_NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
 
 
 def read_ledger(course: Course) -> Ledger:
@@ -177,12 +185,12 @@ class Ledger:
 
     def shown(self, student: str, assignment: str) -> str:
         """The student as messages about conflicts write them."""
-        return str(self._identity(student, assignment))
+        return str(identity_of(self._record(student), assignment))
 
     def ids(self, student: str, assignment: str) -> dict[str, str]:
         """What each platform knows the student by, for this assignment."""
         record = self._records.students.get(student)
-        return {link.platform: link.id for link in _in_force(record, assignment)} if record else {}
+        return {link.platform: link.id for link in links_in_force(record, assignment)} if record else {}
 
     def platform_id(self, student: str, platform: str, assignment: str) -> str:
         """What the platform knows the student by, for this assignment; "" where nobody knows."""
@@ -230,8 +238,8 @@ class Ledger:
 
     def _matches_in_list(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Match], list[Conflict]]:
         asked = list(students)
-        identities = [self._identity(student, assignment) for student in asked]
-        listed = [_known_of_list(person, _present(identities)) for person in self._listed.values()]
+        identities = [identity_of(self._record(student), assignment) for student in asked]
+        listed = [known_of_list(person, present_ids(identities)) for person in self._listed.values()]
         matches, conflicts = match(identities, listed)
         return dict(zip(asked, matches, strict=True)), conflicts
 
@@ -249,12 +257,13 @@ class Ledger:
                   if row.group and name_key(row.group) in holders}  # fmt: skip
         alone = sorted(set(students) - set(groups.values()))
         in_list, _ = self._matches_in_list(alone, assignment)
-        shared = _shared_names(rows)  # a link by such a name is none
+        shared = shared_names(rows)  # a link by such a name is none
         people = {
             student: self._listed[found.key] for student, found in in_list.items()
             if found.key is not None and not (found.how == "name" and name_keys(found.identity.name) & shared)
         }  # fmt: skip
-        known = [self._known(student, people.get(student), platform, assignment, rows) for student in alone]
+        names = {id_key(id_): row.name for row in rows for id_ in row.ids}
+        known = [known_student(self._record(s), people.get(s), platform, assignment, names) for s in alone]
         decided, conflicts = match([row for number, row in enumerate(rows) if number not in groups], known)
         remaining = iter(decided)
         matches = [
@@ -307,7 +316,8 @@ class Ledger:
         Raises:
             KitError: two of them would be one person of the class list, or one of them is two people.
         """
-        listed = [self._known_listed(person, assignment, _present(identities)) for person in self._listed.values()]
+        present = present_ids(identities)
+        listed = [known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()]
         matches, conflicts = match(identities, listed, others)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))
@@ -316,7 +326,7 @@ class Ledger:
             for record in self._records.students.values() if record.student not in self._listed
             for account in record.accounts
         }  # fmt: skip
-        shared = _shared_names((*identities, *others))
+        shared = shared_names((*identities, *others))
         students: list[str] = []
         for found, name in zip(matches, suggested, strict=True):
             student, how = self._home(found, assignment, name, accounts)
@@ -340,10 +350,10 @@ class Ledger:
             return holder, "id"
         for account in identity.accounts:
             record = unlisted.get(same(account))
-            if record is not None and not _other_id(record, identity, assignment):
+            if record is not None and not has_other_id(record, identity, assignment):
                 return record.student, "account"
         namesake = self._records.students.get(suggested)
-        taken = suggested in self._listed or (namesake is not None and _other_id(namesake, identity, assignment))
+        taken = suggested in self._listed or (namesake is not None and has_other_id(namesake, identity, assignment))
         return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), "new"
 
     def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
@@ -387,73 +397,5 @@ class Ledger:
         when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._records.history.append(Event(when, source, assignment, student, how, platform, id, members))
 
-    def _identity(self, student: str, assignment: str) -> Identity:
-        record = self._records.students.get(student) or Record(student, student)
-        ids = tuple((link.platform, link.id) for link in _in_force(record, assignment))
-        return Identity(ids, (student, *record.accounts), "" if record.namesake else record.name or student)
-
-    def _known(
-        self, student: str, person: Person | None, platform: str, assignment: str, rows: Sequence[Identity]
-    ) -> Known:
-        """A student, and whatever the class list says of them, to match a platform's rows to."""
-        record = self._records.students.get(student) or Record(student, student)
-        listed = _known_of_list(person, _present(rows)) if person else Known(student)
-        ids = {(link.platform, link.id): link.sure for link in _in_force(record, assignment)}
-        if not record.links and (numbered := _NUMBERED.fullmatch(student)):  # a platform's folder, put there by hand
-            own = (platform, numbered[2])
-            if any(own in row.ids and name_key(row.name) in name_keys(numbered[1]) for row in rows):
-                ids[own] = True
-        names = tuple(filter(None, ("" if record.namesake else record.name or student, *listed.names)))
-        return Known(student, {**ids, **listed.ids}, (student, *record.accounts, *listed.accounts), names)
-
-    def _known_listed(self, person: Person, assignment: str, present: Collection[Id]) -> Known:
-        """Somebody of the class list, and what earlier downloads linked to them."""
-        listed = _known_of_list(person, present)
-        record = self._records.students.get(person.id) or Record(person.id, person.id)
-        given = {platform for platform, _ in listed.ids} - PER_ASSIGNMENT
-        learned = {(link.platform, link.id): link.sure for link in _in_force(record, assignment)
-                   if link.platform not in given}  # fmt: skip
-        return Known(person.id, {**learned, **listed.ids}, (*listed.accounts, *record.accounts), listed.names)
-
-
-def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
-    """What to tell whoever can decide conflicts, and how they do."""
-    told = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
-    own_file = {"moodle": "Moodle's grading worksheet", "canvas": "Canvas's gradebook"}.get(platform)
-    other = f", or give {own_file} as `--roster`" if own_file else ""
-    return f"nothing was changed: {told}. Write who is who into students.csv, column `{platform}`{other}"
-
-
-def _known_of_list(person: Person, present: Collection[Id]) -> Known:
-    """A row of the class list. Numbers that hold within one assignment count where they are present."""
-    ids = {
-        (platform, id_): True
-        for platform in person.ids
-        for id_ in person.ids_on(platform)
-        if platform not in PER_ASSIGNMENT or id_key((platform, id_)) in present
-    }
-    return Known(person.id, ids, tuple(filter(None, (person.id, person.email))), (person.name,))
-
-
-def _shared_names(identities: Iterable[Identity]) -> set[str]:
-    """Every form of names that several of them have."""
-    ids: dict[str, set[tuple[Id, ...]]] = {}
-    for identity in identities:
-        for form in name_keys(identity.name):
-            ids.setdefault(form, set()).add(tuple(sorted(map(id_key, identity.ids))))
-    return {form for form, of_form in ids.items() if len(of_form) > 1}
-
-
-def _present(identities: Iterable[Identity]) -> set[Id]:
-    return {id_key(id_) for identity in identities for id_ in identity.ids}
-
-
-def _in_force(record: Record, assignment: str) -> list[Link]:
-    return [link for link in record.links if link.assignment in ("", assignment)]
-
-
-def _other_id(record: Record, identity: Identity, assignment: str) -> bool:
-    """Whether a platform of the identity knows the student by another id."""
-    own = dict(map(id_key, identity.ids))
-    links = (id_key((link.platform, link.id)) for link in _in_force(record, assignment))
-    return any(platform in own and value != own[platform] for platform, value in links)
+    def _record(self, student: str) -> Record:
+        return self._records.students.get(student) or Record(student, student)
