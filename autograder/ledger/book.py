@@ -239,7 +239,8 @@ class Ledger:
     def _matches_in_list(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Match], list[Conflict]]:
         asked = list(students)
         identities = [identity_of(self._record(student), assignment) for student in asked]
-        listed = [known_of_list(person, present_ids(identities)) for person in self._listed.values()]
+        present = present_ids(identities)
+        listed = [known_of_list(person, present) for person in self._listed.values()]
         matches, conflicts = match(identities, listed)
         return dict(zip(asked, matches, strict=True)), conflicts
 
