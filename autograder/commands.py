@@ -69,8 +69,8 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     pages = 0
     for mark in marks:
-        if mark.result is not None:
-            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
+        if (result := mark.own_result) is not None:
+            page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
             _replace_feedback(course, results, assignment.name, mark, page)
             pages += 1
         else:  # a page of an earlier version would show a score that no longer holds
@@ -183,7 +183,7 @@ def _content(
     format_, provisional = request.format, request.provisional
     if format_ == "junit":
         problems = [Graded(m.student, Path(), None, m.note or m.status) for m in marks if m.result is None]
-        return junit_xml([mark.result for mark in marks if mark.result], problems), []
+        return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
         return csv_of_tests(marks), []
     if format_.endswith("-feedback"):

@@ -207,13 +207,17 @@ class _Collection:
             return
         members = tuple(dict.fromkeys(self._students[member] for member in owner.members))
         self._ledger.set_group(self._assignment, student, members, source)
-        for member in members:
+        alone = {
+            name: arrival for name, arrival in self._before.students.items() if name in members and name != student
+        }
+        others = {name: arrival for name, arrival in self._before.students.items() if name not in alone}
+        self._before = replace(self._before, students=others)
+        for member, arrival in alone.items():
             folder = self._submitted / self._ledger.folder(member) / self._assignment
-            if member != student and self._origin == getattr(self._before.students.get(member), "origin", ""):
-                there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-                if there and not folder.is_symlink():
-                    _put_aside(folder, there)
-                    self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
+            there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
+            if there and arrival.origin == self._origin and not folder.is_symlink():
+                _put_aside(folder, there)
+                self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
 
     def _put_aside_what_is_others(self) -> None:
         """Earlier work that lies in one student's folder, and was handed in by an id that is another's by now."""

@@ -83,6 +83,16 @@ class Mark:
         """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of them."""
         return self.folder or self.student
 
+    @property
+    def holder(self) -> str:
+        """In whose folder the submission lies: the student of the result, and of times."""
+        return self.group or self.student
+
+    @property
+    def own_result(self) -> Result | None:
+        """The result as this student reads it: of a group's, under their own name."""
+        return dataclasses.replace(self.result, student=self.student) if self.result and self.group else self.result
+
     def final(self, *, provisional: bool = False) -> float | None:
         """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
         counts = self.status == "graded" or (provisional and self.status == "waits for a person")
@@ -155,12 +165,12 @@ def class_marks(
         for result in results if result.student not in gone and ledger.is_group(result.student, assignment.name)
         for member in ledger.members(result.student, assignment.name)
     ]  # fmt: skip
-    known = {mark.group or mark.student for mark in marks}
+    known = {mark.holder for mark in marks}
     for entry in timing:
         if entry.problem and entry.student not in known:
             missing = own_submissions and there and entry.student not in there
             marks.append(Mark(entry.student, "withdrawn" if missing else "could not be graded", entry.problem))
-    known = {mark.group or mark.student for mark in marks}
+    known = {mark.holder for mark in marks}
     marks = [_also_sent(mark, collected) for mark in marks]
     for one in collected.not_taken.values():
         if one.student not in known:
@@ -255,7 +265,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
     joined = ledger.joined()
     named, seen = [], set()
     for mark in marks:
-        arrival = mark.arrival or collected.students.get(mark.group or mark.student)
+        arrival = mark.arrival or collected.students.get(mark.holder)
         person, note = people.get(mark.student), mark.note
         if person is not None and person.id in seen:
             note = "; ".join(filter(None, (note, f"{person.id} stands here twice: join the folders in submitted/")))

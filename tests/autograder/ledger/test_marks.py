@@ -79,6 +79,9 @@ def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(course: Co
     list(report_command(course, course.assignment("m1"), course.results, print))
     pages = sorted(path.parts[-3] for path in course.feedback.glob("*/m1/m1.html"))
     assert pages == ["Person One_17", "Person Three_19", "Person Two_18"]
+    page = (course.feedback / "Person Three_19/m1/m1.html").read_text(encoding="utf-8")
+    assert "Feedback for <bdi>Person Three_19</bdi>" in page
+    assert "Person Two_18" not in page
     request = ExportRequest(course, course.assignment("m1"), course.results, "moodle-feedback", tmp_path / "pages.zip")
     list(export_command(request, print))
     assert sorted(zipfile.ZipFile(tmp_path / "pages.zip").namelist()) == [
