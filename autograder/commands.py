@@ -302,26 +302,26 @@ def _by_hand(ledger: Ledger, course: Course, assignment: Assignment) -> dict[str
     if not course.has_gradebook:
         return None
     by_folder = read_manual_grades(course.db_url, assignment.name)
-    now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
+    students = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
     earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
-    names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
+    names = students | {folder: student for folder, student in earlier.items() if student not in students.values()}
     return {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
 
 
 def _results(ledger: Ledger, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
     """Every result, under what its student is called now."""
     stored = read_results(results, assignment.name, tell)
-    own = {result.student for result in stored}
-    named = ((ledger.present_name(result.student), result) for result in stored)
-    current = [replace(r, student=name) for name, r in named if name == r.student or name not in own]
+    names = {result.student for result in stored}
+    named_results = ((ledger.present_name(result.student), result) for result in stored)
+    current = [replace(r, student=name) for name, r in named_results if name == r.student or name not in names]
     return sorted(current, key=lambda result: result.student)
 
 
 def _present(ledger: Ledger, timing: Sequence[Timed]) -> list[Timed]:
     """The entries of the timing file, under what their students are called now."""
-    own = {entry.student for entry in timing}
-    named = ((ledger.present_name(entry.student), entry) for entry in timing)
-    return [replace(entry, student=name) for name, entry in named if name == entry.student or name not in own]
+    names = {entry.student for entry in timing}
+    named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
+    return [replace(entry, student=name) for name, entry in named_entries if name == entry.student or name not in names]
 
 
 def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:

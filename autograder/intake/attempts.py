@@ -35,16 +35,16 @@ def brightspace(zone: str) -> FindOwner:
 
     def find_owner(file: Incoming) -> Owner | None:
         for part in file.parts:
-            if found := BRIGHTSPACE.fullmatch(part):
-                clock = f"{found['day']} {found['hour']}:{found['minute']} {found['half']}"
+            if match := BRIGHTSPACE.fullmatch(part):
+                clock = f"{match['day']} {match['hour']}:{match['minute']} {match['half']}"
                 moment, unread = _time(clock, zone)
                 try:
                     order = datetime.strptime(clock, "%b %d, %Y %I:%M %p").timestamp()
                 except ValueError:
                     order = 0.0
-                identity = Identity((("brightspace", found["user"]),), (), found["who"])
-                student = f"{found['who']}_{found['user']}"
-                stem = own_stem(file, found["name"] or file.parts[-1])
+                identity = Identity((("brightspace", match["user"]),), (), match["who"])
+                student = f"{match['who']}_{match['user']}"
+                stem = own_stem(file, match["name"] or file.parts[-1])
                 return Owner(
                     student, identity, stem, rank=(seconds(file.modified),), attempt=(order,), handed_in=moment,
                     unread=unread, place=(part,),
@@ -60,16 +60,16 @@ def sakai(files: Sequence[Incoming], zone: str) -> FindOwner:
 
     def find_owner(file: Incoming) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1], 1):
-            if found := SAKAI.fullmatch(part):
+            if match := SAKAI.fullmatch(part):
                 if file.parts[depth : depth + 1] != (ATTACHMENTS,):
                     return None  # feedback, or what the platform writes beside
                 note = notes.get(file.parts[:depth])
                 moment, unread = _noted(note, zone) if note else (None, "")
-                name = f"{found['first']} {found['last']}".strip()
-                identity = Identity((("sakai", found["eid"]),), (found["eid"],), name)
+                name = f"{match['first']} {match['last']}".strip()
+                identity = Identity((("sakai", match["eid"]),), (match["eid"],), name)
                 rank = (seconds(file.modified),)
                 return Owner(
-                    found["eid"], identity, own_stem(file, file.parts[-1]), rank=rank, handed_in=moment, unread=unread,
+                    match["eid"], identity, own_stem(file, file.parts[-1]), rank=rank, handed_in=moment, unread=unread,
                     place=file.parts[:depth],
                 )  # fmt: skip
         return None
@@ -79,10 +79,10 @@ def sakai(files: Sequence[Incoming], zone: str) -> FindOwner:
 
 def edx(file: Incoming) -> Owner | None:
     """The owner of a file; the username is an external or an anonymous id where the platform was told so."""
-    if found := EDX.fullmatch(file.parts[-1]):
-        identity = Identity((("edx", found["user"]),), (found["user"],), found["user"])
+    if match := EDX.fullmatch(file.parts[-1]):
+        identity = Identity((("edx", match["user"]),), (match["user"],), match["user"])
         rank = (seconds(file.modified),)
-        return Owner(found["user"], identity, own_stem(file, found["name"]), rank=rank, place=(found["user"],))
+        return Owner(match["user"], identity, own_stem(file, match["name"]), rank=rank, place=(match["user"],))
     return None
 
 

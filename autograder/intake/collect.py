@@ -186,18 +186,18 @@ class _Collection:
         """Where the owner is a group, by the platform's own file, the ledger or the class list: its name here, and its
         members."""
         student, name = unicodedata.normalize("NFC", owner.student), owner.identity.name
-        here = student if self._ledger.has_record(student) else name
+        folder_name = student if self._ledger.has_record(student) else name
         if rows := [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
             members = self._ledger.link_download(
                 self._origin, self._assignment, rows, suggested, "--roster", self._rows
             )
-            return here, self._ledger.without_own_work(self._assignment, here, members)
-        for known in (here, name):
-            if self._ledger.is_group(known, self._assignment):
-                return known, self._ledger.members(known, self._assignment)
+            return folder_name, self._ledger.without_own_work(self._assignment, folder_name, members)
+        for group in (folder_name, name):
+            if self._ledger.is_group(group, self._assignment):
+                return group, self._ledger.members(group, self._assignment)
         listed = self._ledger.listed_group(name)
-        return (here, listed) if listed else None
+        return (folder_name, listed) if listed else None
 
     def _set_group(self, student: str, owner: Owner, source: str) -> None:
         """Note whose the work in the student's folder is; what a member handed in alone before is put aside."""
@@ -210,31 +210,31 @@ class _Collection:
         alone = {
             name: arrival for name, arrival in self._before.students.items() if name in members and name != student
         }
-        others = {name: arrival for name, arrival in self._before.students.items() if name not in alone}
-        self._before = replace(self._before, students=others)
+        elsewhere = {name: arrival for name, arrival in self._before.students.items() if name not in alone}
+        self._before = replace(self._before, students=elsewhere)
         for member, arrival in alone.items():
             folder = self._submitted / self._ledger.folder(member) / self._assignment
-            there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-            if there and arrival.origin == self._origin and not folder.is_symlink():
-                _put_aside(folder, there)
+            files = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
+            if files and arrival.origin == self._origin and not folder.is_symlink():
+                _put_aside(folder, files)
                 self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
 
     def _put_aside_what_is_others(self) -> None:
         """Earlier work that lies in one student's folder, and was handed in by an id that is another's by now."""
-        kept = dict(self._before.students)
+        arrivals = dict(self._before.students)
         for student, arrival in self._before.students.items():
-            now = self._ledger.whose(arrival.platform, arrival.id, self._assignment)
-            if now in (None, student) or self._ledger.is_group(student, self._assignment):
+            actual = self._ledger.whose(arrival.platform, arrival.id, self._assignment)
+            if actual in (None, student) or self._ledger.is_group(student, self._assignment):
                 continue
             folder = self._submitted / self._ledger.folder(student) / self._assignment
-            there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-            if there and not folder.is_symlink():
+            files = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
+            if files and not folder.is_symlink():
                 self._said.append(
-                    f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, who is {now}: it is "
-                    f"kept in {PREVIOUS}/{_put_aside(folder, there)}"
+                    f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, who is {actual}: it is "
+                    f"kept in {PREVIOUS}/{_put_aside(folder, files)}"
                 )
-            del kept[student]
-        self._before = replace(self._before, students=kept)
+            del arrivals[student]
+        self._before = replace(self._before, students=arrivals)
 
     def _assert_one_platform(self, claims: Sequence[_Claim]) -> None:
         """A folder that is one platform's download is none with a folder for each student.
@@ -254,13 +254,13 @@ class _Collection:
         places: dict[str, set[tuple[str, ...]]] = {}
         for claim in claims:
             places.setdefault(unicodedata.normalize("NFC", claim.owner.student), set()).add(claim.owner.place)
-        for student, found in places.items():
-            if len(found) > 1:
-                some = ", ".join(shown("/".join(place)) for place in sorted(found)[:3])
+        for student, folders in places.items():
+            if len(folders) > 1:
+                some = ", ".join(shown("/".join(place)) for place in sorted(folders)[:3])
                 raise KitError(
-                    f"{shown(student)} would be one student with notebooks from {len(found)} places: {some}. A student "
-                    "is the folder in which a notebook lies: give each a folder of their own, or name the platform "
-                    "that the download is from"
+                    f"{shown(student)} would be one student with notebooks from {len(folders)} places: {some}. A "
+                    "student is the folder in which a notebook lies: give each a folder of their own, or name the "
+                    "platform that the download is from"
                 )
 
     def _refuse(self, source: Path, odd: Sequence[str]) -> None:

@@ -118,21 +118,27 @@ def _canvas(files: Sequence[Incoming], assignment: str, knows: KnowsId) -> FindO
 
     def find_owner(file: Incoming) -> Owner | None:
         name = file.parts[-1]
-        if anonymous and (found := _ANONYMOUS.fullmatch(name)):
-            late = "LATE_" in (found["late"] or "") + (found["late_too"] or "")
-            identity = Identity((("canvas-anonymous", found["user"]),))
-            student = f"anon_{found['user']}"
-            return _handed_in(file, student, identity, found["upload"], found["name"], late)
+        if anonymous and (reading := _ANONYMOUS.fullmatch(name)):
+            late = "LATE_" in (reading["late"] or "") + (reading["late_too"] or "")
+            identity = Identity((("canvas-anonymous", reading["user"]),))
+            student = f"anon_{reading['user']}"
+            return _handed_in(file, student, identity, reading["upload"], reading["name"], late)
         readings = _readings(name)
         if not readings:
             return None
         possible = [r for r in readings if called.get(r["user"], r["who"]) == r["who"]] or readings
-        found = _likeliest(possible, file, assignment, knows)
-        others = [reading["user"] for reading in possible if reading["user"] != found["user"]]
-        doubt = f"user {found['user']}, or {others[0]}" if others and not knows("canvas", found["user"]) else ""
-        identity = Identity((("canvas", found["user"]),), (), found["who"])
+        reading = _likeliest(possible, file, assignment, knows)
+        rejected = [candidate["user"] for candidate in possible if candidate["user"] != reading["user"]]
+        doubtful = rejected and not knows("canvas", reading["user"])
+        doubt = f"user {reading['user']}, or {rejected[0]}" if doubtful else ""
+        identity = Identity((("canvas", reading["user"]),), (), reading["who"])
         owner = _handed_in(
-            file, f"{found['who']}_{found['user']}", identity, found["upload"], found["name"], bool(found["late"])
+            file,
+            f"{reading['who']}_{reading['user']}",
+            identity,
+            reading["upload"],
+            reading["name"],
+            bool(reading["late"]),
         )
         return replace(owner, doubt=doubt)
 
@@ -140,18 +146,18 @@ def _canvas(files: Sequence[Incoming], assignment: str, knows: KnowsId) -> FindO
 
 
 def _readings(name: str) -> list[re.Match[str]]:
-    return [found for form in _CANVAS if (found := form.fullmatch(name))]
+    return [match for form in _CANVAS if (match := form.fullmatch(name))]
 
 
 def _likeliest(readings: Sequence[re.Match[str]], file: Incoming, assignment: str, knows: KnowsId) -> re.Match[str]:
     """The reading with an id that is known; else one in which the upload has the larger number, since Canvas has fewer
     users than uploads; else one in which the file is called like the assignment."""
-    known = [reading for reading in readings if knows("canvas", reading["user"])]
-    if len(known) == 1:
-        return known[0]
+    known_readings = [reading for reading in readings if knows("canvas", reading["user"])]
+    if len(known_readings) == 1:
+        return known_readings[0]
     likely = [r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])] or list(readings)
     plain = [r for r in likely if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment]
-    return likely[0] if known else (plain or likely)[0]
+    return likely[0] if known_readings else (plain or likely)[0]
 
 
 def _handed_in(

@@ -43,10 +43,11 @@ def owners_of_repositories(files: Sequence[Incoming], assignment: str, knows: Kn
         if place is None:
             return None
         user = fork[-2] if fork else place[-1][len(prefix) :]
-        again = _ACCEPTED_AGAIN.fullmatch(user) if not fork else None
+        accepted_again = _ACCEPTED_AGAIN.fullmatch(user) if not fork else None
         number = 0
-        if again and not knows("github", user) and (again[1].lower() in names or knows("github", again[1])):
-            user, number = again[1], int(again[2])
+        owner = accepted_again[1] if accepted_again and not knows("github", user) else ""
+        if accepted_again and owner and (owner.lower() in names or knows("github", owner)):
+            user, number = owner, int(accepted_again[2])
         rank = (-float(len(file.parts) - len(place)), seconds(file.modified))
         identity = Identity((("github", user),), (user,), user)
         return Owner(user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place)

@@ -23,7 +23,17 @@ from autograder.ledger.known import (
     present_ids,
     shared_names,
 )
-from autograder.ledger.matching import Conflict, How, Id, Identity, Match, id_key, match, name_key, name_keys
+from autograder.ledger.matching import (
+    Conflict,
+    Evidence,
+    Id,
+    Identity,
+    Match,
+    id_key,
+    match_identities,
+    name_key,
+    name_keys,
+)
 from autograder.ledger.records import (
     NO_STUDENTS,
     PER_ASSIGNMENT,
@@ -73,8 +83,8 @@ class Ledger:
 
     def student_in(self, folder: str) -> str:
         """The student whose folder this is: mostly the folder's own name."""
-        if own := self._by_folder.get(folder):
-            return own
+        if student := self._by_folder.get(folder):
+            return student
         return folder if can_be_shown(folder) else safe_folder(folder)
 
     def submission(self, student: str, assignment: str) -> Path:
@@ -95,8 +105,8 @@ class Ledger:
 
     @cached_property
     def _folders(self) -> list[str]:
-        there = self._submitted.glob("*") if self._submitted.is_dir() else []
-        return [path.name for path in there if not path.name.startswith(NO_STUDENTS)]
+        paths = self._submitted.glob("*") if self._submitted.is_dir() else []
+        return [path.name for path in paths if not path.name.startswith(NO_STUDENTS)]
 
     @cached_property
     def _odd_folders(self) -> dict[str, str]:
@@ -141,10 +151,10 @@ class Ledger:
                 listed.setdefault(name_key(person.group), []).append(person.id)
         if not listed:
             return {}
-        there = self.students_with_notebooks(assignment)
-        calls = {student: name_key(self.name(student)) for student in there if student not in self._listed}
+        handed_in = self.students_with_notebooks(assignment)
+        calls = {student: name_key(self.name(student)) for student in handed_in if student not in self._listed}
         return {
-            student: tuple(member for member in listed[key] if member not in there)
+            student: tuple(member for member in listed[key] if member not in handed_in)
             for student, key in calls.items() if key in listed
         }  # fmt: skip
 
@@ -153,8 +163,8 @@ class Ledger:
         groups = self._records.groups.setdefault(assignment, {})
         if groups.get(holder) == tuple(members):
             return
-        for other in [other for other in groups if other != holder]:
-            groups[other] = tuple(member for member in groups[other] if member not in members)
+        for former in [former for former in groups if former != holder]:
+            groups[former] = tuple(member for member in groups[former] if member not in members)
         groups[holder] = tuple(members)
         self._note(source, assignment, holder, "group", members=tuple(members))
 
@@ -233,16 +243,16 @@ class Ledger:
     def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""
         matches, conflicts = self._matches_in_list(students, assignment)
-        found = {student: self._listed[match.key] for student, match in matches.items() if match.key is not None}
-        return found, conflicts
+        people = {student: self._listed[match.key] for student, match in matches.items() if match.key is not None}
+        return people, conflicts
 
     def _matches_in_list(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Match], list[Conflict]]:
-        asked = list(students)
-        identities = [identity_of(self._record(student), assignment) for student in asked]
+        names = list(students)
+        identities = [identity_of(self._record(student), assignment) for student in names]
         present = present_ids(identities)
         listed = [known_of_list(person, present) for person in self._listed.values()]
-        matches, conflicts = match(identities, listed)
-        return dict(zip(asked, matches, strict=True)), conflicts
+        matches, conflicts = match_identities(identities, listed)
+        return dict(zip(names, matches, strict=True)), conflicts
 
     def match_rows(
         self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str]
@@ -260,12 +270,14 @@ class Ledger:
         in_list, _ = self._matches_in_list(alone, assignment)
         shared = shared_names(rows)  # a link by such a name is none
         people = {
-            student: self._listed[found.key] for student, found in in_list.items()
-            if found.key is not None and not (found.how == "name" and name_keys(found.identity.name) & shared)
+            student: self._listed[match.key] for student, match in in_list.items()
+            if match.key is not None and not (match.evidence == "name" and name_keys(match.identity.name) & shared)
         }  # fmt: skip
         names = {id_key(id_): row.name for row in rows for id_ in row.ids}
-        known = [known_student(self._record(s), people.get(s), platform, assignment, names) for s in alone]
-        decided, conflicts = match([row for number, row in enumerate(rows) if number not in groups], known)
+        candidates = [known_student(self._record(s), people.get(s), platform, assignment, names) for s in alone]
+        decided, conflicts = match_identities(
+            [row for number, row in enumerate(rows) if number not in groups], candidates
+        )
         remaining = iter(decided)
         matches = [
             Match(row, groups[number], "group") if number in groups else next(remaining)
@@ -279,11 +291,11 @@ class Ledger:
         """Take ids, accounts and groups from all rows of a platform's file; returns what could not be decided."""
         matches, conflicts = self.match_rows(platform, assignment, rows, students)
         rows_of_groups: dict[str, list[Identity]] = {}
-        for found in matches:
-            if found.key is not None and found.how == "group":
-                rows_of_groups.setdefault(found.key, []).append(found.identity)
-            elif found.key is not None:
-                self._learn(found.key, found.identity, assignment, found.how, source)
+        for match in matches:
+            if match.key is not None and match.evidence == "group":
+                rows_of_groups.setdefault(match.key, []).append(match.identity)
+            elif match.key is not None:
+                self._learn(match.key, match.identity, assignment, match.evidence, source)
         for holder in rows_of_groups:
             self._forget_links(holder, platform, assignment)  # its number is the group's, and no participant's
         in_groups = list(itertools.chain.from_iterable(rows_of_groups.values()))
@@ -297,8 +309,8 @@ class Ledger:
 
     def without_own_work(self, assignment: str, holder: str, students: Iterable[str]) -> tuple[str, ...]:
         """These students, but for those who hand in by themselves or with others: their own work counts."""
-        own = self.students_with_notebooks(assignment) - {holder}
-        return tuple(s for s in students if s not in own and self.holder(s, assignment) in (s, holder))
+        handing_in = self.students_with_notebooks(assignment) - {holder}
+        return tuple(s for s in students if s not in handing_in and self.holder(s, assignment) in (s, holder))
 
     def link_download(
         self,
@@ -307,19 +319,19 @@ class Ledger:
         identities: Sequence[Identity],
         suggested: Sequence[str],
         source: str,
-        others: Sequence[Identity] = (),
+        everybody: Sequence[Identity] = (),
     ) -> list[str]:
         """The student of each identity in a download, in their order. Whoever is new gets the suggested name.
 
         Args:
-            others: everybody whom the platform's own file has, where there is one.
+            everybody: everybody whom the platform's own file has, where there is one.
 
         Raises:
             KitError: two of them would be one person of the class list, or one of them is two people.
         """
         present = present_ids(identities)
         listed = [known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()]
-        matches, conflicts = match(identities, listed, others)
+        matches, conflicts = match_identities(identities, listed, everybody)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))
         accounts = {
@@ -327,27 +339,29 @@ class Ledger:
             for record in self._records.students.values() if record.student not in self._listed
             for account in record.accounts
         }  # fmt: skip
-        shared = shared_names((*identities, *others))
+        shared = shared_names((*identities, *everybody))
         students: list[str] = []
-        for found, name in zip(matches, suggested, strict=True):
-            student, how = self._home(found, assignment, name, accounts)
+        for match, name in zip(matches, suggested, strict=True):
+            student, evidence = self._home(match, assignment, name, accounts)
             students.append(student)
-            self._learn(student, found.identity, assignment, how, source)
-            if student not in self._listed and name_keys(found.identity.name) & shared:
+            self._learn(student, match.identity, assignment, evidence, source)
+            if student not in self._listed and name_keys(match.identity.name) & shared:
                 self._records.students[student] = dataclasses.replace(self._records.students[student], namesake=True)
         return students
 
-    def _home(self, found: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]) -> tuple[str, How]:
+    def _home(
+        self, match: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]
+    ) -> tuple[str, Evidence]:
         """The student, new or not, whom an identity of a download is, and what that was concluded from.
 
         Args:
             unlisted: by account, students who are not in the class list.
         """
-        identity = found.identity
+        identity = match.identity
         holder = self._holder_of(identity.ids, assignment)
-        if found.key is not None and (holder is None or (holder in self._listed and holder != found.key)):
-            return found.key, found.how
-        if holder is not None and not (holder in self._listed and found.key is None):
+        if match.key is not None and (holder is None or (holder in self._listed and holder != match.key)):
+            return match.key, match.evidence
+        if holder is not None and not (holder in self._listed and match.key is None):
             return holder, "id"
         for account in identity.accounts:
             record = unlisted.get(same(account))
@@ -358,21 +372,21 @@ class Ledger:
         return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), "new"
 
     def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
-        found = (self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, ""))
-        return next(filter(None, found), None)
+        holders = (self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, ""))
+        return next(filter(None, holders), None)
 
-    def _learn(self, student: str, identity: Identity, assignment: str, how: How, source: str) -> None:
+    def _learn(self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str) -> None:
         record = self._records.students.get(student) or Record(student, safe_folder(student))
         links = {link_key(link): link for link in record.links}
         for platform, id_ in identity.ids:
             link = Link(platform, id_, assignment if platform in PER_ASSIGNMENT else "")
-            before = links.get(link_key(link))
-            sure = how != "name" or (before is not None and before.sure)
+            earlier = links.get(link_key(link))
+            sure = evidence != "name" or (earlier is not None and earlier.sure)
             links[link_key(link)] = dataclasses.replace(link, sure=sure)
-            if before is None:
+            if earlier is None:
                 self._unlink(link)
                 self._links[link_key(link)] = student
-                self._note(source, assignment, student, how, platform=platform, id=id_)
+                self._note(source, assignment, student, evidence, platform=platform, id=id_)
         accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
         self._records.students[student] = dataclasses.replace(
             record, name=identity.name or record.name, accounts=tuple(accounts.values()), links=tuple(links.values())
@@ -380,10 +394,10 @@ class Ledger:
 
     def _unlink(self, link: Link) -> None:
         """An id is one student's: take it from whoever had it."""
-        if (other := self._links.pop(link_key(link), None)) is not None:
-            record = self._records.students[other]
-            links = tuple(own for own in record.links if link_key(own) != link_key(link))
-            self._records.students[other] = dataclasses.replace(record, links=links)
+        if (holder := self._links.pop(link_key(link), None)) is not None:
+            record = self._records.students[holder]
+            links = tuple(kept_link for kept_link in record.links if link_key(kept_link) != link_key(link))
+            self._records.students[holder] = dataclasses.replace(record, links=links)
 
     def _forget_links(self, student: str, platform: str, assignment: str) -> None:
         record = self._records.students.get(student)
@@ -392,11 +406,11 @@ class Ledger:
                 self._unlink(link)
 
     def _note(
-        self, source: str, assignment: str, student: str, how: How, *, platform: str = "", id: str = "",
+        self, source: str, assignment: str, student: str, evidence: Evidence, *, platform: str = "", id: str = "",
         members: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._records.history.append(Event(when, source, assignment, student, how, platform, id, members))
+        self._records.history.append(Event(when, source, assignment, student, evidence, platform, id, members))
 
     def _record(self, student: str) -> Record:
         return self._records.students.get(student) or Record(student, student)

@@ -14,10 +14,10 @@ _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
 
 def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
     """What to tell whoever can decide conflicts, and how they do."""
-    told = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
+    messages = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
     own_file = {"moodle": "Moodle's grading worksheet", "canvas": "Canvas's gradebook"}.get(platform)
-    other = f", or give {own_file} as `--roster`" if own_file else ""
-    return f"nothing was changed: {told}. Write who is who into students.csv, column `{platform}`{other}"
+    hint = f", or give {own_file} as `--roster`" if own_file else ""
+    return f"nothing was changed: {messages}. Write who is who into students.csv, column `{platform}`{hint}"
 
 
 def identity_of(record: Record, assignment: str) -> Identity:
@@ -39,9 +39,9 @@ def known_student(
     ids = {(link.platform, link.id): link.sure for link in links_in_force(record, assignment)}
     numbered = None if record.links else _NUMBERED.fullmatch(record.student)
     if numbered:  # perhaps a platform's folder that somebody put there: where a row has the name too, it is its id
-        own = (platform, numbered[2])
-        if name_key(names_in_rows.get(own, "")) in name_keys(numbered[1]):
-            ids[own] = True
+        id_in_name = (platform, numbered[2])
+        if name_key(names_in_rows.get(id_in_name, "")) in name_keys(numbered[1]):
+            ids[id_in_name] = True
     names = tuple(filter(None, ("" if record.namesake else record.name or record.student, *listed.names)))
     accounts = (record.student, *record.accounts, *listed.accounts)
     return Known(record.student, {**ids, **listed.ids}, accounts, names)
@@ -50,9 +50,11 @@ def known_student(
 def known_listed(person: Person, record: Record, assignment: str, present: Collection[Id]) -> Known:
     """Somebody of the class list, and what earlier downloads linked to them, to match a download to."""
     listed = known_of_list(person, present)
-    given = {platform for platform, _ in listed.ids} - PER_ASSIGNMENT
+    settled = {platform for platform, _ in listed.ids} - PER_ASSIGNMENT
     learned = {
-        (link.platform, link.id): link.sure for link in links_in_force(record, assignment) if link.platform not in given
+        (link.platform, link.id): link.sure
+        for link in links_in_force(record, assignment)
+        if link.platform not in settled
     }
     return Known(person.id, {**learned, **listed.ids}, (*listed.accounts, *record.accounts), listed.names)
 
@@ -89,6 +91,6 @@ def links_in_force(record: Record, assignment: str) -> list[Link]:
 
 def has_other_id(record: Record, identity: Identity, assignment: str) -> bool:
     """Whether a platform of the identity knows the student by another id."""
-    own = dict(map(id_key, identity.ids))
+    values = dict(map(id_key, identity.ids))
     links = (id_key((link.platform, link.id)) for link in links_in_force(record, assignment))
-    return any(platform in own and value != own[platform] for platform, value in links)
+    return any(platform in values and value != values[platform] for platform, value in links)

@@ -21,7 +21,7 @@ from typing import Literal
 
 from autograder.roster import same
 
-How = Literal["id", "account", "name", "group", "new", ""]
+Evidence = Literal["id", "account", "name", "group", "new", ""]
 Id = tuple[str, str]
 """A platform's name, and what it knows one person by."""
 
@@ -70,7 +70,7 @@ class Match:
 
     identity: Identity
     key: str | None = None
-    how: How = ""
+    evidence: Evidence = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ class Conflict:
     message: str
 
 
-def match(
-    identities: Sequence[Identity], people: Iterable[Known], others: Iterable[Identity] = ()
+def match_identities(
+    identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity] = ()
 ) -> tuple[list[Match], list[Conflict]]:
     """Who each identity is, in their order, and what could not be decided.
 
     Args:
-        others: who else there is on the platform: somebody's namesake among them is not meant by the name.
+        everybody: who else there is on the platform: somebody's namesake among them is not meant by the name.
     """
-    matcher = _Matcher(identities, people, others)
+    matcher = _Matcher(identities, people, everybody)
     matcher.by_id()
     matcher.by_account()
     matcher.by_name()
@@ -118,9 +118,9 @@ def name_keys(name: str) -> set[str]:
 class _Matcher:
     """One matching: indices of the people, and what is decided so far."""
 
-    def __init__(self, identities: Sequence[Identity], people: Iterable[Known], others: Iterable[Identity]) -> None:
+    def __init__(self, identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity]) -> None:
         self.identities = identities
-        self._others = others
+        self._everybody = everybody
         self.found: dict[int, Match] = {}
         self.conflicts: list[Conflict] = []
         self._people = {person.key: person for person in people}
@@ -147,10 +147,14 @@ class _Matcher:
 
     def by_name(self) -> None:
         taken = {match.key: match for match in self.found.values()}
-        own = {id_key(id_) for identity in self.identities for id_ in identity.ids}
-        elsewhere = (other for other in self._others if not own & set(map(id_key, other.ids)))
+        ids_here = {id_key(id_) for identity in self.identities for id_ in identity.ids}
+        elsewhere = (
+            platform_identity
+            for platform_identity in self._everybody
+            if not ids_here & set(map(id_key, platform_identity.ids))
+        )
         settled = (match.identity for match in self.found.values())
-        namesakes = set().union(*(name_keys(other.name) for other in (*settled, *elsewhere)))
+        namesakes = set().union(*(name_keys(platform_identity.name) for platform_identity in (*settled, *elsewhere)))
         claims: dict[str, list[Identity]] = defaultdict(list)
         numbers: dict[int, int] = {}
         for number, identity in self._open():
@@ -177,11 +181,11 @@ class _Matcher:
                 message = f"{shown} have one name, and nobody but {key} has it here"
                 self.conflicts.append(Conflict(tuple(rivals), (key,), message))
 
-    def _by_name_earlier(self, found: Match) -> bool:
+    def _by_name_earlier(self, match: Match) -> bool:
         """Whether an id decides that only a name had linked to the person before."""
-        sure = self._people[found.key].ids if found.key is not None else {}
-        return found.how == "id" and not any(
-            known for id_, known in sure.items() if id_key(id_) in map(id_key, found.identity.ids)
+        sure = self._people[match.key].ids if match.key is not None else {}
+        return match.evidence == "id" and not any(
+            is_sure for id_, is_sure in sure.items() if id_key(id_) in map(id_key, match.identity.ids)
         )
 
     def _open(self) -> list[tuple[int, Identity]]:
@@ -191,7 +195,7 @@ class _Matcher:
             if number not in self.found and id(identity) not in undecided
         ]  # fmt: skip
 
-    def _decide(self, number: int, keys: set[str], how: How) -> None:
+    def _decide(self, number: int, keys: set[str], evidence: Evidence) -> None:
         identity = self.identities[number]
         if len(keys) > 1:
             message = f"{identity} is {' and '.join(sorted(keys))} at once"
@@ -203,7 +207,7 @@ class _Matcher:
                  if match.key == key and any(self._is_other(id_, identity) for id_ in match.identity.ids)), None
             )  # fmt: skip
             if rival is None:
-                self.found[number] = Match(identity, key, how)
+                self.found[number] = Match(identity, key, evidence)
             else:
                 message = f"{rival} and {identity} are both {key}"
                 self.conflicts.append(Conflict((rival, identity), (key,), message))
@@ -214,5 +218,5 @@ class _Matcher:
 
     @staticmethod
     def _is_other(id_: Id, identity: Identity) -> bool:
-        on_platform = [id_key(own) for own in identity.ids if own[0] == id_[0]]
+        on_platform = [id_key(own_id) for own_id in identity.ids if own_id[0] == id_[0]]
         return bool(on_platform) and id_key(id_) not in on_platform

@@ -19,7 +19,7 @@ from typing import Any
 
 from autograder.errors import KitError
 from autograder.folders import LEDGER_FILE
-from autograder.ledger.matching import How, id_key
+from autograder.ledger.matching import Evidence, id_key
 from autograder.roster import same
 from autograder.whole_files import write_whole
 
@@ -76,7 +76,7 @@ class Event:
     source: str
     assignment: str
     student: str
-    how: How
+    evidence: Evidence
     platform: str = ""
     id: str = ""
     members: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
     for path in sorted((submitted / COLLECTED).glob("*.json")):
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            arrivals = [(student, one["arrival"]) for student, one in raw["not_taken"].items()]
+            arrivals = [(student, entry["arrival"]) for student, entry in raw["not_taken"].items()]
             for student, arrival in [*arrivals, *raw["students"].items()]:
                 platform, id_ = str(arrival["origin"]), str(arrival["id"])
                 if platform == "canvas" and arrival.get("anonymous", student == f"anon_{id_}"):

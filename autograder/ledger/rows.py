@@ -26,33 +26,33 @@ def moodle_rows(table: Sequence[Sequence[str]]) -> dict[int, Identity]:
     named = len(header) > 1 and header[1] not in _STATUS
     group = next((place for place, heading in enumerate(header) if heading in _GROUP), None)
     accounts = [place for place, heading in enumerate(header) if heading in _ACCOUNTS]
-    found = {}
+    identities = {}
     for number, row in enumerate(table[1:], 1):
         participant = re.search(r"(\d+)\s*$", row[0]) if row else None
         if participant is None:
             continue
         emails = [cell for cell in row[1:] if re.fullmatch(r"[^\s@]+@[^\s@]+", cell)]
-        own = (row[place].strip() for place in accounts if place < len(row))
-        found[number] = Identity(
+        further = (row[place].strip() for place in accounts if place < len(row))
+        identities[number] = Identity(
             (("moodle", participant[1]),),
-            tuple(dict.fromkeys(filter(None, (*emails[:1], *own)))),
+            tuple(dict.fromkeys(filter(None, (*emails[:1], *further)))),
             row[1].strip() if named and len(row) > 1 else "",
             row[group].strip() if group is not None and group < len(row) else "",
         )
-    return found
+    return identities
 
 
 def canvas_rows(table: Sequence[Sequence[str]]) -> dict[int, Identity]:
     """By the number of the row in the table: who it is of, for all rows that have an id."""
     header = [cell.strip() for cell in table[0]] if table else []
-    found = {}
+    identities = {}
     for number, row in enumerate(table[1:], 1):
         cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
         if id_ := cells.get("ID", ""):
             name = cells.get("Student") or f"{cells.get('FirstName', '')} {cells.get('LastName', '')}".strip()
             accounts = tuple(filter(None, (cells.get(heading, "") for heading in _CANVAS_ACCOUNTS)))
-            found[number] = Identity((("canvas", id_),), accounts, name)
-    return found
+            identities[number] = Identity((("canvas", id_),), accounts, name)
+    return identities
 
 
 def with_rows(identity: Identity, rows: Iterable[Identity]) -> Identity:

@@ -44,12 +44,15 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
             gradebook.db.add(Student(id=folder, first_name=old.first_name, last_name=old.last_name, email=old.email))
             gradebook.db.flush()
         for submission in list(old.submissions):
-            own = gradebook.db.query(SubmittedAssignment).filter_by(
+            present = gradebook.db.query(SubmittedAssignment).filter_by(
                 student_id=folder, assignment_id=submission.assignment_id
             ).one_or_none()  # fmt: skip
-            if own is None:
+            if present is None:
                 submission.student_id = folder
-            elif all(_take_over(mine, theirs) for mine, theirs in _same_notebooks(own, submission)):
+            elif all(
+                _take_over(notebook, earlier_notebook)
+                for notebook, earlier_notebook in _same_notebooks(present, submission)
+            ):
                 gradebook.db.delete(submission)
             else:
                 name = submission.assignment.name
@@ -65,24 +68,28 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
 
 
 def _same_notebooks(
-    own: SubmittedAssignment, earlier: SubmittedAssignment
+    present: SubmittedAssignment, earlier: SubmittedAssignment
 ) -> list[tuple[SubmittedNotebook, SubmittedNotebook]]:
-    mine = {notebook.notebook_id: notebook for notebook in own.notebooks}
-    return [(mine[theirs.notebook_id], theirs) for theirs in earlier.notebooks if theirs.notebook_id in mine]
+    notebooks = {notebook.notebook_id: notebook for notebook in present.notebooks}
+    return [
+        (notebooks[notebook.notebook_id], notebook)
+        for notebook in earlier.notebooks
+        if notebook.notebook_id in notebooks
+    ]
 
 
-def _take_over(own: SubmittedNotebook, earlier: SubmittedNotebook) -> bool:
+def _take_over(present: SubmittedNotebook, earlier: SubmittedNotebook) -> bool:
     """Copy points and comments by hand where the student has none; False where both have, and they differ."""
-    grades = {grade.cell_id: grade for grade in own.grades}
-    comments = {comment.cell_id: comment for comment in own.comments}
+    grades = {grade.cell_id: grade for grade in present.grades}
+    comments = {comment.cell_id: comment for comment in present.comments}
     pairs = [(grades[g.cell_id], g, "manual_score") for g in earlier.grades if g.cell_id in grades]
     pairs += [(comments[c.cell_id], c, "manual_comment") for c in earlier.comments if c.cell_id in comments]
-    given = [(mine, theirs, what) for mine, theirs, what in pairs if getattr(theirs, what) is not None]
-    if any(getattr(mine, what) not in (None, getattr(theirs, what)) for mine, theirs, what in given):
+    by_hand = [(target, source, field) for target, source, field in pairs if getattr(source, field) is not None]
+    if any(getattr(target, field) not in (None, getattr(source, field)) for target, source, field in by_hand):
         return False
-    for mine, theirs, what in given:
-        setattr(mine, what, getattr(theirs, what))
-        if what == "manual_score":
-            mine.extra_credit = mine.extra_credit or theirs.extra_credit
-            mine.needs_manual_grade = theirs.needs_manual_grade
+    for target, source, field in by_hand:
+        setattr(target, field, getattr(source, field))
+        if field == "manual_score":
+            target.extra_credit = target.extra_credit or source.extra_credit
+            target.needs_manual_grade = source.needs_manual_grade
     return True

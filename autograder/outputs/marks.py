@@ -196,14 +196,14 @@ def _without_submission(results: Sequence[Result], collected: Collected, there: 
 
 def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
     """Students in whose folder work lies that came by an id which is somebody else's by now."""
-    found = {}
+    reasons = {}
     for student, arrival in collected.students.items():
-        now = ledger.whose(arrival.platform, arrival.id, assignment)
-        if now not in (None, student) and not ledger.is_group(student, assignment):
-            found[student] = (
-                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {now}", "collect it again"
+        actual = ledger.whose(arrival.platform, arrival.id, assignment)
+        if actual not in (None, student) and not ledger.is_group(student, assignment):
+            reasons[student] = (
+                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {actual}", "collect it again"
             )  # fmt: skip
-    return found
+    return reasons
 
 
 def _withdrawn(result: Result, reason: _Reason) -> Mark:
@@ -300,16 +300,16 @@ def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[
         for mark in marks if not mark.group and ledger.is_group(mark.student, assignment)
     }  # fmt: skip
     in_groups = graded.union(*members.values())
-    each: list[Mark] = []
+    expanded: list[Mark] = []
     for mark in marks:
         if mark.group:
-            each.append(mark)
+            expanded.append(mark)
         elif mark.student in members:
-            own = (member for member in members[mark.student] if member not in graded)
-            each += [dataclasses.replace(mark, student=member, group=mark.student) for member in own]
+            missing = (member for member in members[mark.student] if member not in graded)
+            expanded += [dataclasses.replace(mark, student=member, group=mark.student) for member in missing]
         elif mark.student not in in_groups:
-            each.append(mark)
-    return [_said_of_group(mark) for mark in each]
+            expanded.append(mark)
+    return [_said_of_group(mark) for mark in expanded]
 
 
 def _said_of_group(mark: Mark) -> Mark:

@@ -56,7 +56,7 @@ def test_what_was_learned_is_there_again_with_its_history(course: Course) -> Non
     again = read_ledger(course)
     assert (again.platform_id("s1", "canvas", "m1"), again.platform_id("guest_12", "canvas", "m2")) == ("11", "12")
     history = json.loads((course.root / "ledger.json").read_text(encoding="utf-8"))["history"]
-    assert [(e["source"], e["assignment"], e["student"], e["how"], e["platform"], e["id"]) for e in history] == [
+    assert [(e["source"], e["assignment"], e["student"], e["evidence"], e["platform"], e["id"]) for e in history] == [
         ("first.zip", "m1", "s1", "name", "canvas", "11"), ("first.zip", "m1", "guest_12", "new", "canvas", "12"),
     ]  # fmt: skip
     before = (course.root / "ledger.json").stat().st_mtime_ns

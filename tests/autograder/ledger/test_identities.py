@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from autograder.ledger.matching import Identity, Known, match
+from autograder.ledger.matching import Identity, Known, match_identities
 
 
 def canvas(id_: str, name: str = "", *accounts: str) -> Identity:
@@ -14,7 +14,7 @@ def canvas(id_: str, name: str = "", *accounts: str) -> Identity:
 
 
 def keys(identities: list[Identity], people: list[Known]) -> list[str | None]:
-    matches, conflicts = match(identities, people)
+    matches, conflicts = match_identities(identities, people)
     assert conflicts == []
     return [found.key for found in matches]
 
@@ -65,7 +65,7 @@ def test_a_name_of_two_people_is_nobodys() -> None:
 
 
 def test_two_claims_on_one_name_are_refused_with_both_named() -> None:
-    matches, (conflict,) = match(
+    matches, (conflict,) = match_identities(
         [canvas("1", "John Doe"), canvas("2", "Doe, John")], [Known("s1", {}, (), ("John Doe",))]
     )
     assert [found.key for found in matches] == [None, None]
@@ -76,8 +76,8 @@ def test_two_claims_on_one_name_are_refused_with_both_named() -> None:
 def test_a_namesake_elsewhere_on_the_platform_makes_a_name_nobodys() -> None:
     john, other = canvas("1", "John Doe"), canvas("2", "Doe, John")
     people = [Known("s1", {}, (), ("John Doe",)), Known("s2", {("canvas", "2"): True})]
-    assert match([john], people, [john])[0][0].key == "s1"
-    assert match([john], people, [john, other])[0][0].key is None
+    assert match_identities([john], people, [john])[0][0].key == "s1"
+    assert match_identities([john], people, [john, other])[0][0].key is None
     assert keys([john, other], people) == [None, "s2"]
 
 
@@ -89,7 +89,7 @@ def test_an_id_settles_which_of_two_claims_is_meant() -> None:
 @pytest.mark.parametrize("download", [["2"], ["1", "2"]])
 def test_an_id_that_only_a_name_has_linked_does_not_settle_it(download: list[str]) -> None:
     people = [Known("s1", {("canvas", "1"): False}, (), ("John Doe",))]
-    matches, (conflict,) = match([canvas(id_, "John Doe") for id_ in download], people)
+    matches, (conflict,) = match_identities([canvas(id_, "John Doe") for id_ in download], people)
     assert "canvas 1" in conflict.message
     assert "canvas 2" in conflict.message
     assert matches[-1].key is None
@@ -97,14 +97,14 @@ def test_an_id_that_only_a_name_has_linked_does_not_settle_it(download: list[str
 
 def test_who_is_two_people_at_once_is_refused() -> None:
     people = [Known("s1", {}, ("one",)), Known("s2", {}, ("two",))]
-    (found,), (conflict,) = match([canvas("1", "", "one", "two")], people)
+    (found,), (conflict,) = match_identities([canvas("1", "", "one", "two")], people)
     assert found.key is None
     assert conflict.message == "canvas 1 is s1 and s2 at once"
 
 
 def test_two_ids_of_one_person_are_refused_with_both_named() -> None:
     people = [Known("s1", {}, ("one", "one@example.org"))]
-    matches, (conflict,) = match([canvas("1", "", "one"), canvas("2", "", "one@example.org")], people)
+    matches, (conflict,) = match_identities([canvas("1", "", "one"), canvas("2", "", "one@example.org")], people)
     assert [found.key for found in matches] == ["s1", None]
     assert conflict.message == "canvas 1 and canvas 2 are both s1"
 
