@@ -302,9 +302,9 @@ def _by_hand(ledger: Ledger, course: Course, assignment: Assignment) -> dict[str
     if not course.has_gradebook:
         return None
     by_folder = read_manual_grades(course.db_url, assignment.name)
-    students = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
+    now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
     earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
-    names = students | {folder: student for folder, student in earlier.items() if student not in students.values()}
+    names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
     return {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
 
 
