@@ -47,17 +47,6 @@ def totals(by_assignment: Mapping[str, Sequence[Mark]], drop_lowest: int, *, pro
     return [_total(people[key], tuple(by_assignment), drop_lowest, provisional) for key in sorted(people)]
 
 
-def split_by_moodle(rows: Sequence[Total], names: Sequence[str]) -> list[str]:
-    """Students who may stand here once for each assignment: of Moodle, which numbers people anew in each, and known
-    by nothing else."""
-    return [
-        mark.student
-        for row in rows
-        for mark in list(row.marks.values())[:1]
-        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get("moodle")
-    ]
-
-
 def _total(marks: Mapping[str, Mark], names: Sequence[str], drop_lowest: int, provisional: bool) -> Total:
     percents = {name: _percent(marks.get(name), provisional) for name in names}
     known = [(percent, name) for name, percent in percents.items() if percent is not None]
@@ -94,3 +83,14 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
             ]
         )
     return write_table(table)
+
+
+def split_by_moodle(rows: Sequence[Total], names: Sequence[str]) -> list[str]:
+    """Students who may stand here once for each assignment: of Moodle, which numbers people anew in each, and known
+    by nothing else."""
+    return [
+        mark.student
+        for row in rows
+        for mark in list(row.marks.values())[:1]
+        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get("moodle")
+    ]
