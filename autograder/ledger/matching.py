@@ -178,7 +178,7 @@ class _Matcher:
                 self.found[numbers[id(rivals[0])]] = Match(rivals[0], key, "name")
             else:
                 shown = " and ".join([*map(str, rivals), *earlier])
-                message = f"{shown} have one name, and nobody but {key} has it here"
+                message = f"{shown} have one name, and either may be {key}"
                 self.conflicts.append(Conflict(tuple(rivals), (key,), message))
 
     def _by_name_earlier(self, match: Match) -> bool:
