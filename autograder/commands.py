@@ -113,6 +113,9 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     content, said = _content(request, marks, timing)
     for line in said:
         tell(line)
+    if request.roster is None and request.format.startswith("moodle"):
+        for line in _perhaps_groups(marks):
+            tell(line)
     if request.to is None:
         yield from _lines(request.format, content)
     else:
@@ -131,6 +134,15 @@ def _learn(course: Course, assignment: Assignment, roster: Path, format_: str) -
     ledger = read_ledger(course)
     ledger.learn_rows(platform, assignment.name, rows, ledger.students_with_notebooks(assignment.name), roster.name)
     ledger.save()
+
+
+def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
+    """Of whom Moodle's download does not tell whether they are a person."""
+    if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
+        yield (
+            f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's grading "
+            "worksheet as `--roster`, which tells them apart"
+        )
 
 
 def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:

@@ -202,6 +202,10 @@ class Ledger:
         record = self._records.students.get(student)
         return {link.platform: link.id for link in links_in_force(record, assignment)} if record else {}
 
+    def has_accounts(self, student: str) -> bool:
+        """Whether an email or a login of the student's is known, so that they are no group."""
+        return bool(self._record(student).accounts)
+
     def platform_id(self, student: str, platform: str, assignment: str) -> str:
         """What the platform knows the student by, for this assignment; "" where nobody knows."""
         return self.ids(student, assignment).get(platform, "")

@@ -40,8 +40,9 @@ class Mark:
         folder: the student's folder in submitted/, autograded/ and feedback/; "" where it is called like the student.
         group: where a group handed in together, the student in whose folder its work lies; else "".
         called: the student's name, as a platform writes it.
-        ids: what each platform knows the student by.
+        ids: what each platform knows the student by; "" for a number that may be another's.
         joined: one name for all that the person is called in different assignments.
+        in_own_file: whether a platform's own file had the person, with an email or a login.
         result: what the tests said, where there is a result that counts.
         status: how far the mark is; `note` says more, or why there is none.
         questions: points that count by question: the tests' own, or those that a person put in their place.
@@ -71,12 +72,19 @@ class Mark:
     called: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
     joined: str = ""
+    in_own_file: bool = False
 
     @property
     def name(self) -> str:
         """The person's own name, as far as anybody knows it."""
         told = self.arrival.name if self.arrival and not self.group else self.called
         return (self.person and self.person.name) or told or self.called or self.student
+
+    @property
+    def may_be_a_group(self) -> bool:
+        """Whether nothing tells if Moodle's name and number are a participant's or a group's."""
+        from_moodle = self.arrival is not None and self.arrival.origin == "moodle"
+        return from_moodle and self.person is None and not self.group and not self.in_own_file
 
     @property
     def own_folder(self) -> str:
@@ -100,8 +108,8 @@ class Mark:
 
     def platform_id(self, platform: str) -> str:
         """What the platform knows the student by; "" where nobody knows."""
-        if own := self.ids.get(platform, ""):
-            return own
+        if platform in self.ids:
+            return self.ids[platform]
         arrival = self.arrival
         if arrival is not None and arrival.origin == platform and not arrival.anonymous and not self.group:
             return arrival.id
@@ -263,6 +271,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
     people, conflicts = ledger.people((mark.student for mark in marks), assignment)
     doubts = {str(identity): conflict.message for conflict in conflicts for identity in conflict.identities}
     joined = ledger.joined()
+    teams = any(arrival.origin == "moodle" and not arrival.id for arrival in collected.students.values())
     named, seen = [], set()
     for mark in marks:
         arrival = mark.arrival or collected.students.get(mark.holder)
@@ -272,6 +281,8 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
         elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
             note = "; ".join(filter(None, (note, f"not linked to the class list: {doubt}")))
         ids = ledger.ids(mark.student, assignment)
+        if person is None and "moodle" in ids and (ledger.roster or teams) and not ledger.has_accounts(mark.student):
+            ids["moodle"] = ""  # it may be a group's number, which stands in the same place of a folder's name
         folder = ledger.folder(mark.student)
         named.append(
             dataclasses.replace(
@@ -283,6 +294,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
                 folder=folder,
                 called=ledger.name(mark.student),
                 joined=joined.get(mark.student, mark.student),
+                in_own_file=ledger.has_accounts(mark.student),
             )
         )
         seen |= {person.id} if person else set()

@@ -90,6 +90,26 @@ def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(course: Co
     ]
 
 
+@pytest.mark.parametrize(("default_group", "class_list"), [(True, False), (False, True)])
+def test_a_number_that_may_be_a_groups_goes_to_no_participant(
+    course: Course, tmp_path: Path, default_group: bool, class_list: bool
+) -> None:
+    """`Red_17` without a worksheet: participant 17 is somebody else."""
+    if class_list:
+        (course.root / "students.csv").write_text("id,name\ns1,Person One\n", encoding="utf-8")
+    extra = {"Default group_assignsubmission_file/m1.ipynb": 1.0} if default_group else {}
+    take_in(course, "m1", "moodle", {**GROUPS, **extra})
+    grade(course, "m1")
+    list(report_command(course, course.assignment("m1"), course.results, print))
+    said: list[str] = []
+    for format_ in ("moodle", "moodle-feedback"):
+        request = ExportRequest(course, course.assignment("m1"), course.results, format_, tmp_path / format_)
+        list(export_command(request, said.append))
+    assert "Participant" not in (tmp_path / "moodle").read_text(encoding="utf-8")
+    assert zipfile.ZipFile(tmp_path / "moodle-feedback").namelist() == []
+    assert sum("in a group assignment these are groups: " in line for line in said) == 2
+
+
 def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) -> None:
     (course.root / "students.csv").write_text("id,canvas,group\ns1,101,Red\ns2,102,Red\ns3,103,\n", encoding="utf-8")
     take_in(course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "blue_103_9003_m1.ipynb": 5.0})
