@@ -140,8 +140,8 @@ def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
     """Of whom Moodle's download does not tell whether they are a person."""
     if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
         yield (
-            f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's grading "
-            "worksheet as `--roster`, which tells them apart"
+            f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's "
+            "grading worksheet as `--roster`, which tells them apart"
         )
 
 
