@@ -127,7 +127,19 @@ def build(names: tuple[str, ...], check: bool) -> None:
     "--alone",
     type=CountOrAll(),
     default="0",
-    help="Also grade so many known mistakes as submissions that are right otherwise, or all of them.",
+    help="Also grade so many known answers as submissions that are right otherwise, or all of them.",
+)
+@click.option(
+    "--unfinished",
+    type=CountOrAll(),
+    default="0",
+    help="Also leave so many earlier questions unfinished: what builds on them must lose nothing.",
+)
+@click.option(
+    "--pairs",
+    type=CountOrAll(),
+    default="0",
+    help="Also price so many pairs of known mistakes in one answer, and a third as many triples.",
 )
 @click.option(
     "--report",
@@ -143,6 +155,8 @@ def verify(
     draws: int,
     samples: int | None,
     alone: int | None,
+    unfinished: int | None,
+    pairs: int | None,
     report: Path | None,
     as_json: bool,
     workers: int | None,
@@ -152,7 +166,8 @@ def verify(
     from autograder.proof import report as reports
     from autograder.proof.verify import Wanted, verify_command
 
-    proofs = verify_command(find_course(), names, Wanted(question, mutants, draws, workers, samples, alone))
+    wanted = Wanted(question, mutants, draws, workers, samples, alone, unfinished, pairs)
+    proofs = verify_command(find_course(), names, wanted)
     if report is not None:
         reports.write_report(report, proofs)
     if as_json:
@@ -371,6 +386,25 @@ def export(
     with own_folders(course, beside, results=results, written=False):
         for line in export_command(request, beside):
             click.echo(line)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--to", type=click.Path(path_type=Path), help="Write a table of all marks by hand, to be filled in.")
+@click.option(
+    "--from", "back", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take such a table in."
+)
+@click.option("--question", default="", metavar="NAME", help="With --to: only this one.")
+@click.option("--apply", is_flag=True, help="With --from: store the marks. Without it the difference is shown only.")
+def marks(assignment: str, to: Path | None, back: Path | None, question: str, apply: bool) -> None:
+    """Marks that people give, out of the gradebook as CSV and back into it."""
+    if (to is None) == (back is None) or (to and apply) or (back and question):
+        raise click.UsageError("give --to FILE [--question NAME], or --from FILE [--apply]")
+    from autograder.nbgrader.marks_csv import marks_command
+
+    course = find_course()
+    for line in marks_command(course, course.assignment(assignment), to=to, back=back, question=question, apply=apply):
+        click.echo(line)
 
 
 @main.command()

@@ -23,9 +23,10 @@ from autograder.outputs.lateness import Deadline, class_lateness
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
+from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.totals import split_by_moodle, totals, totals_csv
+from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
 from autograder.tables import read_table
 from autograder.text import one_line
@@ -67,8 +68,9 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     marks = _marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
+    rubrics = read_rubrics(assignment)
     pages = 0
-    for mark in marks:
+    for mark in as_students_read(marks, rubrics):
         if (result := mark.own_result) is not None:
             page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
             _replace_feedback(course, results, assignment.name, mark, page)
@@ -79,7 +81,7 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
         yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
     old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
-    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old)
+    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
     yield f"class report: {report.resolve().as_uri()}"
 
 
@@ -172,7 +174,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
         raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
-    rows = totals(by_assignment, course.totals.drop_lowest, provisional=provisional)
+    rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
     if split := split_by_moodle(rows, list(by_assignment)):

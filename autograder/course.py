@@ -16,6 +16,7 @@ from autograder.allowed import Between, FolderAddress, OneLine, OneOf, ServersAd
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.folders import GRADEBOOK, Folder
+from autograder.weights import Weights, read_weights
 
 COURSE_FILE = "course.toml"
 NAME_OF_AN_ASSIGNMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -145,6 +146,7 @@ class Course:
     on_server: Gradebook = field(default_factory=Gradebook)
     elsewhere: Folders = field(default_factory=Folders)
     due: DueTimes = field(default_factory=DueTimes)
+    weights: Weights = field(default_factory=Weights)
 
     @property
     def sources(self) -> Path:
@@ -280,13 +282,28 @@ def load_course(root: Path) -> Course:
         known = (*_SECTIONS, *_BY_NAME)
         if unknown := raw.keys() - set(known):
             raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
-        parts = {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
+        parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
+        parts |= {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
         if one_in_the_other(*dataclasses.astuple(parts["elsewhere"])):
             raise ValueError("folders.submitted and folders.results: one lies in the other; name two folders")
         parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
+
+
+def _weights(totals: object) -> Weights:
+    """The tables below [totals], taken out of it: what is left are settings like those of any other section.
+
+    Raises:
+        ValueError: one of them is wrong, or `drop_lowest` stands beside categories, which have their own.
+    """
+    if not isinstance(totals, dict):
+        return Weights()
+    weights = read_weights(totals.pop("weights", {}), totals.pop("categories", {}))
+    if weights.categories and totals.get("drop_lowest"):
+        raise ValueError("totals.drop_lowest stands beside [totals.categories]: write it into a category")
+    return weights
 
 
 def settings_of_nobody(course: Course) -> str:

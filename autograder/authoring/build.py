@@ -14,6 +14,7 @@ from typing import Any
 
 from autograder.authoring import regions
 from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
+from autograder.authoring.check_names import names_of_checks_needed
 from autograder.authoring.source import SourceCell, SourceNotebook, expect_text, read_source
 from autograder.course import COURSE_FILE, Assignment, Course
 from autograder.errors import BadSource, BadSuite
@@ -87,6 +88,8 @@ def build_assignment(course: Course, assignment: Assignment, asked: Mapping[str,
         BadSuite: a question without tests, or tests without a question.
     """
     notebook = read_source(assignment)
+    if needed := list(names_of_checks_needed(notebook)):
+        raise BadSource("\n".join(needed))
     _check_points(course, assignment, notebook, asked)
     files = tuple(_shipped(assignment.source.parent, assignment.root))
     _check_links(notebook, {name for name, _ in files})

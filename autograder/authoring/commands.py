@@ -15,6 +15,7 @@ from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, StaleBuild
 from autograder.outputs.bundle import Target, bundle
+from autograder.outputs.kit_wheel import KIT_FOLDER, write_kit_wheel
 from autograder.whole_files import write_whole
 
 
@@ -47,13 +48,19 @@ def release_command(course: Course, name: str, to: Path) -> list[str]:
 
 
 def bundle_command(course: Course, name: str, target: Target, to: Path) -> list[str]:
-    """Pack an autograder of one assignment for another system; for students' repositories with their programs."""
+    """Pack an autograder of one assignment for another system.
+
+    At GitHub the kit is installed from a wheel in the course's own repository; students' ones get their programs.
+    """
     assignment = course.assignment(name)
     packed = bundle(course, assignment, target, to)
+    if target == "gradescope":
+        return [str(packed)]
     if target == "github":
         for program, content in programs(course, assignment).items():
             write_whole(to / program, content)
-    return [str(packed)]
+    wheel = write_kit_wheel(course.root / KIT_FOLDER)
+    return [str(packed), f"{wheel}: commit it to the course's own repository, from which the workflow installs the kit"]
 
 
 def questions_asked(assignment: Assignment) -> dict[str, Asked]:

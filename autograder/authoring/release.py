@@ -10,12 +10,14 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
+from autograder.authoring.check_names import names_of_checks
 from autograder.authoring.self_check import TABLE, Released, hash_of, hash_of_first_line
+from autograder.authoring.source import imported_libraries
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
 from autograder.intake.release import load_release
@@ -44,7 +46,7 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     beside = {**dict(built.files), **programs(course, assignment)}
     _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=tuple(beside.items()))))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
-    files[README] = _readme(course, assignment, _version(files)).encode()
+    files[README] = _readme(course, assignment, _version(files), imported_libraries(built.release_bytes)).encode()
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
         _write_zip(to, assignment.name, files)
@@ -88,11 +90,11 @@ def _table(course: Course, assignment: Assignment) -> str:
             hash_of_first_line(cell.source),
         )
         for cell in release.cells
-        if cell.role != "text"
     ]
     table = {
         "assignment": assignment.name,
         "notebook_mb": course.limits.notebook_mb,
+        "only_in_checks": names_of_checks(release),
         "cells": [dataclasses.asdict(cell) for cell in cells],
     }
     return json.dumps(table, indent=1) + "\n"
@@ -107,12 +109,13 @@ def _version(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def _readme(course: Course, assignment: Assignment, version: str) -> str:
+def _readme(course: Course, assignment: Assignment, version: str, libraries: Sequence[str]) -> str:
     name = assignment.name
+    listed = " and ".join(filter(None, (", ".join(libraries[:-1]), *libraries[-1:])))
+    needed = f" with {listed}, and nothing else" if listed else ", and nothing else"
     return f"""# {course.about.name}: {name}
 
-Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or later with torch, numpy and
-matplotlib, and nothing else.
+Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or later{needed}.
 
 - Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your answer here.*
 - Run the check below each answer. It is a first test; more tests run when your work is graded.

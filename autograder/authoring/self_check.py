@@ -9,8 +9,10 @@ Ends with 0 where all is well, 1 where something is to be done, 2 where it was c
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import datetime
+import dis
 import hashlib
 import json
 import queue
@@ -18,6 +20,8 @@ import re
 import subprocess
 import sys
 import time
+import types
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +51,7 @@ class Cell:
         kind: "code", "markdown" or "raw".
         id: the cell of the release that its metadata names; "" where there is none.
         role: what its metadata says that it is for, or "".
+        has_files: pictures or other files are attached to it.
     """
 
     number: int
@@ -54,6 +59,7 @@ class Cell:
     source: str
     id: str = ""
     role: str = ""
+    has_files: bool = False
 
     @property
     def place(self) -> str:
@@ -68,7 +74,7 @@ class Released:
 
     Attributes:
         id: its name in nbgrader's metadata, or one like it.
-        role: question, given, check, demo or written.
+        role: question, given, check, demo, written or text.
         name: of the question, for a question and its checks; the cell's own otherwise.
         defines: functions and classes that a question's cell defines.
         text: hash of its text.
@@ -81,6 +87,20 @@ class Released:
     defines: tuple[str, ...]
     text: str
     first_line: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the file beside this program tells of an assignment.
+
+    Attributes:
+        only_in_checks: names that only a check or a demo defines, each with that cell, in words.
+    """
+
+    assignment: str
+    cells: tuple[Released, ...]
+    notebook_mb: int
+    only_in_checks: Mapping[str, str]
 
 
 Found = Mapping[str, Sequence[Cell]]
@@ -113,14 +133,16 @@ def main(arguments: Sequence[str]) -> int:
     except NotReady as problem:
         print(f"Not ready: {problem}")
         return 1
-    name, released, limit_mb = max(tables, key=lambda each: (each[0] == path.stem, len(match(each[1], cells))))
+    table = max(tables, key=lambda each: (each.assignment == path.stem, len(match(each.cells, cells))))
+    name, released = table.assignment, table.cells
     found = match(released, cells)
     if not any(each.role == "question" and each.id in found for each in released):
         print(f"Not ready: it has no question of {name}. Is it the right file?")
         return 1
     findings = Findings()
-    _look_at_file(path, name, cells, limit_mb, findings)
+    _look_at_file(path, name, cells, table.notebook_mb, findings)
     _look_at_cells(released, found, cells, findings)
+    _look_at_names(table, found, cells, findings)
     _run(path.parent, released, found, cells, findings)
     return _say(findings)
 
@@ -137,15 +159,15 @@ def _ago(seconds: int) -> str:
     return "just now"
 
 
-def _tables(path: Path) -> list[tuple[str, tuple[Released, ...], int]]:
-    """Assignment, cells and largest file in MB, of every table beside this program or the notebook."""
+def _tables(path: Path) -> list[Table]:
+    """Every table beside this program or the notebook."""
     files = {file.name: file for folder in (path.parent, Path(__file__).parent) for file in folder.glob(f"*{TABLE}")}
     tables = []
     for file in files.values():
         with contextlib.suppress(ValueError, KeyError, TypeError):  # it is no table of ours
             raw = json.loads(file.read_text(encoding="utf-8"))
             cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
-            tables.append((str(raw["assignment"]), cells, int(raw["notebook_mb"])))
+            tables.append(Table(str(raw["assignment"]), cells, int(raw["notebook_mb"]), raw.get("only_in_checks", {})))
     return tables
 
 
@@ -181,7 +203,8 @@ def _cell(number: int, raw: Mapping[str, Any]) -> Cell:
     id_ = (metadata.get("nbgrader") or {}).get("grade_id")
     if not id_ and kit.get("role") in (*_CODE, "written"):
         id_ = kit["name"] if kit["role"] == "question" else f"{kit['role']}_{kit['name']}"
-    return Cell(number, raw["cell_type"], text.replace("\r\n", "\n"), id_ or "", kit.get("role") or "")
+    role, has_files = kit.get("role") or "", bool(raw.get("attachments"))
+    return Cell(number, raw["cell_type"], text.replace("\r\n", "\n"), id_ or "", role, has_files)
 
 
 def hash_of(text: str) -> str:
@@ -205,14 +228,16 @@ def match(released: Sequence[Released], cells: Sequence[Cell]) -> Found:
     found: dict[str, list[Cell]] = {}
     names = {each.id for each in released}
     free = [cell for cell in cells if cell.id not in names]
-    first_lines = [each.first_line for each in released]
+    first_lines = [each.first_line for each in released if each.role != "text"]
     for each in released:
         if own := [cell for cell in cells if cell.id == each.id]:
             found[each.id] = own
             continue
         alike = [cell for cell in free if hash_of(cell.source) == each.text]
+        if each.role == "text":  # locked, and of no name: whoever wrote into one has a cell of their own
+            alike = [cell for cell in alike if cell.kind != "code"]
         alike = alike or [c for c in free if c.kind == "code" and defined_in(c.source) & set(each.defines)]
-        if not alike and first_lines.count(each.first_line) == 1:
+        if not alike and each.role != "text" and first_lines.count(each.first_line) == 1:
             alike = [cell for cell in free if hash_of_first_line(cell.source) == each.first_line]
         if alike:
             found[each.id] = alike
@@ -240,7 +265,8 @@ def _look_at_file(path: Path, name: str, cells: Sequence[Cell], limit_mb: int, f
 
 
 def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[Cell], findings: Findings) -> None:
-    unnamed = {id_ for id_, own in found.items() if own[0].id != id_}
+    texts = {each.id for each in released if each.role == "text"}
+    unnamed = {id_ for id_, own in found.items() if own[0].id != id_} - texts
     for each in released:
         own = found.get(each.id, ())
         if each.role == "question":
@@ -250,8 +276,8 @@ def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[C
                 (findings.notes if unnamed else findings.to_do).append(
                     f"written answer {each.name}: its cell was not found; see that it stands below its question"
                 )
-            elif all(hash_of(cell.source) == each.text for cell in own):
-                findings.to_do.append(f"written answer {each.name}: nothing is written yet in {own[0].place}")
+            elif all(hash_of(cell.source) == each.text and not cell.has_files for cell in own):
+                _look_for_answer(each, own[0], found, cells, findings)
         elif each.role in ("given", "check"):
             if not own:
                 findings.notes.append(f"{each.id}: this locked cell was deleted. Grading has its own")
@@ -260,12 +286,62 @@ def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[C
     for cell in cells:
         if _CONFLICT.search(cell.source):
             findings.to_do.append(f"{cell.place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
-    graded = [each for each in released if each.role != "demo"]
+    graded = [each for each in released if each.role not in ("demo", "text")]
     if lost := [each for each in graded if each.id in unnamed]:
         findings.notes.append(
             f"{len(lost)} of {len(graded)} cells have lost the notebook's metadata, as some editors do. They were "
             "recognised by what stands in them; grading does the same"
         )
+
+
+def _look_for_answer(written: Released, prompt: Cell, found: Found, cells: Sequence[Cell], findings: Findings) -> None:
+    """The prompt was left as released: is the answer in a text cell of one's own? Right below, it counts."""
+    released = {cell.number for matched in found.values() for cell in matched}
+    texts = [c for c in cells if c.number not in released and c.kind != "code" and (c.source.strip() or c.has_files)]
+    below = next((c for c in cells if c.number > prompt.number and (c.number in released or c in texts)), None)
+    if below in texts:
+        return
+    problem = f"written answer {written.name}: nothing is written yet in {prompt.place}"
+    if texts:
+        nearest = min(texts, key=lambda cell: abs(cell.number - prompt.number))
+        problem += f"; if your answer is {nearest.place}, move it there, or a person has to find it"
+    findings.to_do.append(problem)
+
+
+def _look_at_names(table: Table, found: Found, cells: Sequence[Cell], findings: Findings) -> None:
+    """Answers that need a name which only a check or a demo defines: grading does not run these cells."""
+    roles = {cell.number: each.role for each in table.cells for cell in found.get(each.id, ())}
+    graded = [c for c in cells if c.kind == "code" and roles.get(c.number) not in ("check", "demo")]
+    if any("import *" in cell.source for cell in graded):
+        return
+    compiled = {cell: code for cell in graded if (code := _compiled(cell.source)) is not None}
+    defined = {step.argval for code in compiled.values() for step in dis.get_instructions(code)
+               if step.opname.startswith("STORE_")}  # fmt: skip
+    for cell, code in compiled.items():
+        for name in sorted(_globals_used(code) & table.only_in_checks.keys() - defined):
+            findings.to_do.append(
+                f"{cell.place} needs {name}, which only {table.only_in_checks[name]} defines: checks and demos do not "
+                "run in grading; define it in a cell of your own"
+            )
+
+
+def _compiled(source: str) -> types.CodeType | None:
+    """The cell's code, which does not run here; None for what is no plain Python."""
+    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        warnings.simplefilter("ignore")
+        code: types.CodeType = compile(source, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return code
+    return None
+
+
+def _globals_used(code: types.CodeType) -> frozenset[str]:
+    """The names that code looks up as globals, in its functions too."""
+    steps = list(dis.get_instructions(code))
+    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
+    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - stored
+    read |= {step.argval for step in steps if step.opname.startswith("LOAD_") and step.opname.endswith("GLOBAL")}
+    inner = (_globals_used(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(read).union(*inner)
 
 
 def _look_at_question(question: Released, found: Sequence[Cell], cells: Sequence[Cell], findings: Findings) -> None:

@@ -6,8 +6,10 @@ Both forms become `RawCell`s with the same tags (docs/authoring.md lists them); 
 from __future__ import annotations
 
 import ast
+import json
 import keyword
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -219,6 +221,14 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
+
+
+def imported_libraries(notebook: bytes) -> list[str]:
+    """The libraries that a built notebook imports. Triton is not among them: a notebook goes on where it is missing."""
+    code = ("".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code")
+    trees = (ast.parse(without_magics(cell)) for cell in code)
+    roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
+    return sorted(roots - sys.stdlib_module_names - {"", "triton"})
 
 
 def _with_included(source: str) -> str:

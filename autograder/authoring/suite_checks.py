@@ -35,7 +35,12 @@ def _unknown_names(suite: Path, questions: Sequence[SuiteQuestion]) -> Iterator[
             if other not in there:
                 yield f"{file}: uses({other!r}), which is no question"
         for name in question.forbidden:
-            if not _exists(name):
+            if "." not in name:
+                yield (
+                    f"{file}: forbid({name!r}): functions are named with their library, like 'numpy.sort'; for one of "
+                    f"Python's own look into `student.source({question.name!r})`"
+                )
+            elif not _exists(name):
                 yield f"{file}: forbid({name!r}), which does not exist"
 
 

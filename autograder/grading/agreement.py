@@ -151,6 +151,17 @@ def _other_launch(mine: Launch, theirs: Launch) -> set[str]:
     return found
 
 
+def form(value: Any) -> Any:
+    """What kind of value an answer is, whatever its numbers: types, and of tensors and arrays shape and dtype."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        return type(value).__name__, tuple(value.shape), str(value.dtype)
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, len(value), form(value[0]) if value else None
+    if isinstance(value, dict):
+        return "dict", tuple(sorted(map(str, value)))
+    return type(value).__name__
+
+
 def _dtypes(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [dtype for part in value.values() for dtype in _dtypes(part)]

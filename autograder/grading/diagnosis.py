@@ -15,14 +15,17 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autograder.grading.agreement import agree, agree_in_gradients, apart, departures
+from autograder.grading.agreement import agree, agree_in_gradients, apart, form
+from autograder.grading.answer_records import AnswerRecord, Departures, all_of, departures_of
+from autograder.grading.charges import charged
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
+from autograder.grading.pricing import Price, price_of
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call
 from autograder.suite.collect import SuiteQuestion
-from autograder.suite.known import KnownAnswer, both
+from autograder.suite.known import KnownAnswer, combined
 
 FIRST_SHARE = 0.5
 """The share of the lost points that a mistake explains for which a student should look first."""
@@ -31,8 +34,8 @@ _OTHERWISE = 0.25
 """How much a test that a mistake fails in another way speaks against it, beside one that the student passes."""
 _WORTH_NOTHING = 0.1
 """A test without points still says something."""
-_MOST_PAIRS = 20
-"""Pairs of mistakes that are tried for one answer, most of them on one test only."""
+_MOST_COMBINATIONS = 60
+"""Combinations of mistakes that are tried for one answer, most of them on one test only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,56 +45,12 @@ class Named:
     Attributes:
         first: the mistake that explains at least half of the lost points; where to look first.
         slips: further ones, each for its own tests.
-        keeps: the share of the points that the question keeps, because `first` explains all that failed.
+        prices: what each of them costs by itself.
     """
 
     first: Diagnosis | None = None
     slips: tuple[Diagnosis, ...] = ()
-    keeps: float = 0.0
-
-
-class AnswerRecord:
-    """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
-    run when it is first asked for, unless it was on this machine before."""
-
-    def __init__(
-        self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting, kept: KnownRuns
-    ) -> None:
-        self.answer, self._question = answer, question
-        self._name = answer.name if answer else f"the answer key's {question.name}"
-        self._sitting, self._kept = sitting, kept
-        self._runs: dict[str, TestRun] = {}
-        self._departures: dict[str, _Departures] = {}
-
-    def of(self, tests: Iterable[str]) -> dict[str, TestRun]:
-        """Its runs of these tests."""
-        wanted = sorted(tests)
-        for test in wanted:
-            if test not in self._runs and (kept := self._kept.load(self._name, test)) is not None:
-                self._runs[test] = kept
-        if missing := [test for test in wanted if test not in self._runs]:
-            runs = self._sitting.run(self._question, self.answer, missing)
-            self._kept.save(self._name, list(runs.values()))
-            self._runs.update(runs)
-        return {test: self._runs[test] for test in wanted}
-
-    def departures(self, test: str, key: TestRun) -> _Departures:
-        """In which ways it departs from the answer key's run of a test, call by call."""
-        if test not in self._departures:
-            self._departures[test] = _departures(self.of([test])[test], key)
-        return self._departures[test]
-
-
-_Departures = tuple[frozenset[str], ...]
-
-
-def _departures(run: TestRun, key: TestRun) -> _Departures:
-    pairs = zip(run.calls, key.calls, strict=False)
-    return tuple(departures(call, right) if call.name == right.name else frozenset() for call, right in pairs)
-
-
-def _all_of(found: _Departures) -> frozenset[str]:
-    return frozenset[str]().union(*found)
+    prices: tuple[Price, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +65,7 @@ class _Answer:
 
     failed: Mapping[str, TestRun]
     key: Mapping[str, TestRun]
-    departures: Mapping[str, _Departures]
+    departures: Mapping[str, Departures]
     passed: frozenset[str]
     others: frozenset[str]
 
@@ -156,7 +115,7 @@ class Diagnostician:
     ) -> None:
         self._sitting, self._mistakes, self._cells, self._kept = sitting, mistakes, cells, kept
         self._of: dict[str, list[AnswerRecord]] = {}
-        self._pairs: dict[tuple[str, str], AnswerRecord | None] = {}
+        self._combinations: dict[tuple[str, ...], AnswerRecord | None] = {}
         self._keys: dict[str, AnswerRecord] = {}
 
     def name(self, question: SuiteQuestion, runs: Mapping[str, TestRun], points: Mapping[str, float]) -> Named:
@@ -172,14 +131,42 @@ class Diagnostician:
         if not failed or not records:
             return Named()
         key = self._key(question).of(failed)
-        found = {name: _departures(run, key[name]) for name, run in failed.items()}
+        found = {name: departures_of(run, key[name]) for name, run in failed.items()}
         answer = _Answer(failed, key, found, frozenset(runs) - frozenset(lost), frozenset(lost) - frozenset(failed))
         worth = {name: points[name] or _WORTH_NOTHING for name in runs}
         fits = [fit for record in records if (fit := _fit(record, answer)) is not None]
-        named = _fewest(fits, answer, worth)
-        if named.first is None and (pair := self._pair(question, answer)) is not None:
-            return _fewest([*fits, pair], answer, worth)
-        return named
+        chosen = _fewest(fits, answer, worth)
+        for _ in range(MOST_NAMED - 1):
+            combination = self._combination(question, answer, chosen, worth)
+            if combination is None:
+                break
+            fits.append(combination)
+            chosen = _fewest(fits, answer, worth)
+        return dataclasses.replace(
+            _told(chosen, answer, worth), prices=self._prices(question, chosen, answer, runs, points)
+        )
+
+    def _prices(
+        self,
+        question: SuiteQuestion,
+        chosen: Sequence[_Fit],
+        answer: _Answer,
+        runs: Mapping[str, TestRun],
+        points: Mapping[str, float],
+    ) -> tuple[Price, ...]:
+        """What each chosen mistake costs by itself."""
+        shown = {way for fit in chosen for test in fit.explained for way in all_of(answer.departures[test])}
+        # A refusal that is withheld since no value is right is an effect of the mistake that made the values wrong.
+        withheld = _withheld(runs) if "value" in shown else frozenset()
+        prices = []
+        for record in self._records(question):
+            fit = next((fit for fit in chosen if record.answer in fit.answers), None)
+            if fit is not None and record.answer is not None:
+                alone = charged(record.of(runs))
+                failed = {test for test, run in alone.items() if run.verdict.outcome != "passed"}
+                price = price_of(failed, points, record.answer.keeps)
+                prices.append(dataclasses.replace(price, tests=price.tests | fit.explained | withheld))
+        return tuple(prices)
 
     def _records(self, question: SuiteQuestion) -> list[AnswerRecord]:
         if question.name not in self._of:
@@ -195,40 +182,73 @@ class Diagnostician:
             self._keys[question.name] = self._record(None, question)
         return self._keys[question.name]
 
-    def _pair(self, question: SuiteQuestion, answer: _Answer) -> _Fit | None:
-        """Two mistakes that together answer as the student does, first the one that fails more by itself.
+    def _combination(
+        self, question: SuiteQuestion, answer: _Answer, chosen: Sequence[_Fit], worth: Mapping[str, float]
+    ) -> _Fit | None:
+        """Mistakes that together answer as the student does, first the one that fails more by itself; None where what
+        is chosen explains all, or no combination explains more.
 
-        Tried are pairs that share a test that the student fails, those first that fail most of what the student fails:
-        on the shared test alone, and on all where they answer it alike.
+        Where the first chosen mistake explains half of the points, one more is looked for beside it, and else any two.
         """
-        parts = [(record, fails) for record in self._records(question) if (fails := _fails_alone(record, answer))]
-        pairs = [pair for pair in itertools.combinations(parts, 2) if pair[0][1] & pair[1][1]]
-        tried = 0
-        for (one, of_one), (other, of_other) in sorted(pairs, key=lambda pair: -len(pair[0][1] | pair[1][1])):
-            record = self._both(question, one, other)
-            if record is None:
-                continue
-            if tried == _MOST_PAIRS:
-                break
-            tried += 1
-            test = next(test for test in answer.failed if test in of_one & of_other)
+        explained = frozenset[str]().union(*(fit.explained for fit in chosen))
+        left = [test for test in answer.failed if test not in explained]
+        base = chosen[0] if _is_first(chosen, answer, worth) else None
+        if not left or (base is not None and len(base.answers) == MOST_NAMED):
+            return None
+        for records, test in self._groups(question, answer, base, left):
+            record = self._combined(question, records)
+            assert record is not None
             run = record.of([test])[test]
             if run.verdict.outcome == "passed" or not _explains(record, test, run, answer):
                 continue
             fit = _fit(record, answer)
-            if fit is not None and not fit.against:
-                both_parts = (other, one) if len(of_other) > len(of_one) else (one, other)
-                return dataclasses.replace(fit, answers=tuple(part.answer for part in both_parts if part.answer))
+            if fit is not None and not fit.against and (base is None or base.explained <= fit.explained):
+                most = sorted(records, key=lambda record: -len(_failed_by(record, answer.failed)))
+                return dataclasses.replace(fit, answers=tuple(part.answer for part in most if part.answer))
         return None
 
-    def _both(self, question: SuiteQuestion, one: AnswerRecord, other: AnswerRecord) -> AnswerRecord | None:
-        assert one.answer is not None
-        assert other.answer is not None
-        names = (one.answer.name, other.answer.name)
-        if names not in self._pairs:
-            answer = both(one.answer, other.answer, self._cells[question.name])
-            self._pairs[names] = self._record(answer, question) if answer else None
-        return self._pairs[names]
+    def _groups(
+        self, question: SuiteQuestion, answer: _Answer, base: _Fit | None, left: Sequence[str]
+    ) -> list[tuple[tuple[AnswerRecord, ...], str]]:
+        """The most promising groups of mistakes that can be made at once, each with a test on which it must show.
+
+        Promising are mistakes that answer in the student's form, and those that fail much of what is not explained.
+        """
+        parts = [(record, fails) for record in self._records(question) if (fails := _fails_alone(record, answer))]
+        groups: list[tuple[tuple[AnswerRecord, ...], frozenset[str]]]
+        if base is not None:
+            first = tuple(record for record in self._records(question) if record.answer in base.answers)
+            groups = [((*first, record), fails) for record, fails in parts if record not in first]
+        else:
+            pairs = itertools.combinations(parts, 2)
+            groups = [((one, other), fails & more) for (one, fails), (other, more) in pairs if fails & more]
+        of_one_form = {id(record): _of_one_form(record, answer) for record in self._records(question)}
+
+        def promise(group: tuple[tuple[AnswerRecord, ...], frozenset[str]]) -> tuple[int, int]:
+            records, _ = group
+            fails = frozenset[str]().union(*(_failed_by(record, left) for record in records))
+            return sum(of_one_form[id(record)] for record in records), len(fails)
+
+        possible = (group for group in sorted(groups, key=promise, reverse=True) if self._combined(question, group[0]))
+        return [
+            (records, next((test for test in left if test in fails), left[0]))
+            for records, fails in itertools.islice(possible, _MOST_COMBINATIONS)
+        ]
+
+    def _combined(self, question: SuiteQuestion, records: Sequence[AnswerRecord]) -> AnswerRecord | None:
+        answers = [record.answer for record in records if record.answer is not None]
+        names = tuple(answer.name for answer in answers)
+        if names not in self._combinations:
+            answer = combined(answers, self._cells[question.name])
+            self._combinations[names] = self._record(answer, question) if answer else None
+        return self._combinations[names]
+
+
+def _withheld(runs: Mapping[str, TestRun]) -> frozenset[str]:
+    """Tests that passed and do not count, since only refusals were seen."""
+    charges = charged(runs)
+    passed = (test for test, run in runs.items() if run.verdict.outcome == "passed")
+    return frozenset(test for test in passed if charges[test].verdict.outcome != "passed")
 
 
 def _fails_alone(record: AnswerRecord, answer: _Answer) -> frozenset[str]:
@@ -241,6 +261,17 @@ def _fails_alone(record: AnswerRecord, answer: _Answer) -> frozenset[str]:
     return fails if fit else frozenset()
 
 
+def _of_one_form(record: AnswerRecord, answer: _Answer) -> int:
+    """In how many of the student's failed tests a mistake answers in the student's form (a list, another shape), where
+    that is not the answer key's."""
+    count = 0
+    for test, run in answer.failed.items():
+        own = [form(call.result) for call in run.calls]
+        key = [form(call.result) for call in answer.key[test].calls]
+        count += own != key[: len(own)] and own == [form(call.result) for call in record.of([test])[test].calls]
+    return count
+
+
 def _failed_by(record: AnswerRecord, tests: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, run in record.of(tests).items() if run.verdict.outcome != "passed")
 
@@ -251,7 +282,7 @@ def _says_what_is_not_so(record: AnswerRecord, fails: Iterable[str], answer: _An
     Args:
         fails: the tests that both the mistake and the student fail.
     """
-    departs = frozenset[str]().union(*(_all_of(record.departures(name, answer.key[name])) for name in fails))
+    departs = frozenset[str]().union(*(all_of(record.departures(name, answer.key[name])) for name in fails))
     return not answer.numbers_right and not departs & {"value", "fault"}
 
 
@@ -266,7 +297,7 @@ def _fit(record: AnswerRecord, answer: _Answer) -> _Fit | None:
         return None
     against = _failed_by(record, answer.passed)
     other_ways = sum(
-        len(_all_of(answer.departures[name]) - _all_of(record.departures(name, answer.key[name]))) for name in explained
+        len(all_of(answer.departures[name]) - all_of(record.departures(name, answer.key[name]))) for name in explained
     )
     off = max(_off(answer.failed[name].calls, known[name].calls) for name in explained)
     return _Fit((record.answer,), explained, against, frozenset(known) - explained, (other_ways, off))
@@ -282,8 +313,8 @@ def _explains(record: AnswerRecord, test: str, known: TestRun, answer: _Answer) 
     keys: list[Call | None] = [*key.calls, *([None] * len(calls))]
     if not all(agree(mine, theirs, right) for (mine, theirs), right in zip(calls, keys, strict=False)):
         return False
-    mine = _all_of(answer.departures[test][: len(calls)])
-    theirs = _all_of(record.departures(test, key)[: len(calls)])
+    mine = all_of(answer.departures[test][: len(calls)])
+    theirs = all_of(record.departures(test, key)[: len(calls)])
     if "value" in mine or "fault" in mine:
         return bool(mine & theirs & {"value", "fault"})
     if len(student.calls) != len(known.calls) or not _kind_of_cost(theirs) <= mine or bool(theirs) != bool(mine):
@@ -302,32 +333,44 @@ def _off(mine: Sequence[Call], theirs: Sequence[Call]) -> float:
     return max((apart(a.result, b.result) for a, b in both if a.fault is None and b.fault is None), default=0.0)
 
 
-def _fewest(fits: list[_Fit], answer: _Answer, worth: Mapping[str, float]) -> Named:
+def _fewest(fits: list[_Fit], answer: _Answer, worth: Mapping[str, float]) -> list[_Fit]:
     """The fewest mistakes that together explain what failed, the one that explains most first."""
-    failed = answer.failed
-
-    def points(tests: Iterable[str]) -> float:
-        return sum(worth[test] for test in tests)
-
-    left, chosen = frozenset(failed), list[_Fit]()
-    lost = points(left)
+    left, chosen = frozenset(answer.failed), list[_Fit]()
+    lost = _points(left, worth)
     while left and len(chosen) < MOST_NAMED:
 
         def gain(fit: _Fit, left: frozenset[str] = left) -> float:
-            against = points(fit.against) + _OTHERWISE * points(fit.otherwise & left)
-            return points(fit.explained & left) - against
+            against = _points(fit.against, worth) + _OTHERWISE * _points(fit.otherwise & left, worth)
+            return _points(fit.explained & left, worth) - against
 
         open_ = [fit for fit in fits if gain(fit) > 0]
-        if chosen or not open_ or 2 * points(max(open_, key=gain).explained) < lost:
+        if chosen or not open_ or 2 * _points(max(open_, key=gain).explained, worth) < lost:
             # one that explains little is named only where nothing speaks against it
             open_ = [fit for fit in open_ if not fit.against and not fit.otherwise & left]
         if not open_:
             break
-        best = min(open_, key=lambda fit: (-round(gain(fit), 6), points(fit.against | fit.otherwise), fit.off))
+        best = min(open_, key=lambda fit: (-round(gain(fit), 6), _points(fit.against | fit.otherwise, worth), fit.off))
         chosen.append(best)
         left -= best.explained
-    named = [one for fit in chosen for one in fit.named([test for test in failed if test in fit.explained])]
-    if chosen and points(chosen[0].explained) >= FIRST_SHARE * lost:
-        alone = len(named) == 1 and not frozenset(failed) - chosen[0].explained and not answer.others
-        return Named(named[0], tuple(named[1:]), named[0].keeps if alone else 0.0)
+    return chosen
+
+
+def _points(tests: Iterable[str], worth: Mapping[str, float]) -> float:
+    return sum(worth[test] for test in tests)
+
+
+def _is_first(chosen: Sequence[_Fit], answer: _Answer, worth: Mapping[str, float]) -> bool:
+    """Whether the first chosen mistake explains so much that a student should look there first."""
+    return bool(chosen) and _points(chosen[0].explained, worth) >= FIRST_SHARE * _points(answer.failed, worth)
+
+
+def _told(chosen: Sequence[_Fit], answer: _Answer, worth: Mapping[str, float]) -> Named:
+    """What the student is told of the chosen mistakes."""
+    named = [
+        diagnosis
+        for fit in chosen
+        for diagnosis in fit.named([test for test in answer.failed if test in fit.explained])
+    ]
+    if _is_first(chosen, answer, worth):
+        return Named(named[0], tuple(named[1:]))
     return Named(None, tuple(named))

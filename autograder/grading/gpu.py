@@ -135,7 +135,7 @@ class GpuSitting(Sitting):
         raised, log = self._test(question, test, OnDevice(here, there, launches))
         if isinstance(raised, StudentFault):
             self._there.close()  # after a fault of a kernel no other runs in that process
-        run = self._judged(test, raised, log, keep_calls=False)
+        run = self._judged(question.name, test, raised, log, keep_calls=False)
         verdict = run.verdict
         if verdict.outcome != "passed":
             said = f"On the GPU (in the interpreter it passes): {verdict.message}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
 from autograder.errors import OutOfReach, UnreadableSubmission
 from autograder.grading.answer_key import AnswerKey
@@ -15,9 +18,12 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.loaded_suite import LoadedSuite
+from autograder.grading.names_of_checks import explain_cell, explain_question
 from autograder.grading.outcomes import unfit
+from autograder.grading.pricing import loss
 from autograder.grading.reference import load_reference
 from autograder.grading.sitting import Sitting, TestRun
+from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
 from autograder.model import (
@@ -37,6 +43,28 @@ from autograder.sandbox.tiers import isolation_name
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion
 
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What counts of one question's runs.
+
+    Attributes:
+        runs: its tests as they are charged.
+        again: lost tests once more, with stand-ins for failed prerequisites.
+        carried: tests that are lost in `runs` and pass with stand-ins.
+    """
+
+    runs: Mapping[str, TestRun]
+    again: Mapping[str, TestRun]
+    carried: frozenset[str]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether any test is lost."""
+        return _passed(self.runs) != self.runs.keys()
+
 
 class AssignmentGrader:
     """Everything about an assignment that is loaded once: suite, answer key, release, known mistakes.
@@ -52,7 +80,7 @@ class AssignmentGrader:
         self.course, self.assignment = course, assignment
         self.release = load_release(assignment)
         self.reference = load_reference(assignment)
-        self.suite = LoadedSuite(assignment, self.reference, _questions_in_order(self.release))
+        self.suite = LoadedSuite(assignment, self.reference, _released_questions(self.release))
         self.sha256 = course_sha256(course, assignment)
         self.key = AnswerKey(assignment, self.release, course.limits)
         self.mistakes = self.key.known_answers("mistakes.py")
@@ -60,7 +88,8 @@ class AssignmentGrader:
         self._known = KnownSitting(self.key, self.suite, course.limits)
         self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
-        self._uses = {question.name: question.uses for question in self.suite.questions}
+        self._names_of_checks = names_of_checks(self.release)
+        self._uses = {question.name: tuple(question.uses) for question in self.suite.questions}
 
     def behind(self, client: HostClient) -> str:
         """How results name what was graded behind."""
@@ -114,18 +143,12 @@ class AssignmentGrader:
         seen = sitting.run_all(asked)
         for question in asked:
             seen[question.name] = self._explained(client, question, seen[question.name])
-        runs = {name: charged(its) for name, its in seen.items()}
-        failed = {name for name, its in runs.items() if any(r.verdict.outcome != "passed" for r in its.values())}
-        points = {q.name: {test.name: test.points for test in q.tests} for q in asked}
-        with sitting.watch.stage("carry", whole=True):
-            again = {name: self._with_stand_ins(sitting, name, seen, failed) for name in runs if name in failed}
+        settled = self.settle(sitting, seen)
+        lost = {name: {**seen[name], **question.again} for name, question in settled.items() if question.is_lost}
         with sitting.watch.stage("diagnosis"):
-            named = self.diagnose(client, {name: {**seen[name], **again[name]} for name in again})
-        runs |= {name: charged(seen[name], again[name]) for name in again}
-        carried = {name: self._carried(runs[name], charged(again[name], seen[name]), points[name]) for name in again}
-        questions = tuple(
-            _question_result(q, runs[q.name], carried.get(q.name, 0.0), named.get(q.name, Named())) for q in asked
-        )
+            named = self.diagnose(client, lost)
+        questions = tuple(self._question_result(q, settled[q.name], named.get(q.name, Named())) for q in asked)
+        cells = (*sitting.place.cells, *submission.notices)
         return Result(
             assignment=self.assignment.name,
             student=submission.student,
@@ -134,36 +157,63 @@ class AssignmentGrader:
             isolation=self.behind(client),
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
-            questions=questions,
-            cells=(*sitting.place.cells, *submission.notices),
+            questions=tuple(explain_question(question, self._names_of_checks) for question in questions),
+            cells=tuple(explain_cell(cell, self._names_of_checks) for cell in cells),
         )
 
-    def _with_stand_ins(
-        self, sitting: Sitting, name: str, runs: dict[str, dict[str, TestRun]], failed: set[str]
-    ) -> dict[str, TestRun]:
-        """The failed tests of a question once more, its failed prerequisites stood in for: what is the question's own.
+    def settle(self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]) -> dict[str, Settled]:
+        """What counts of each question's runs, and which points come back because a prerequisite failed."""
+        runs = {name: charged(first) for name, first in seen.items()}
+        failed = {name for name in runs if _passed(runs[name]) != runs[name].keys()}
+        uses = self._uses_in(sitting.place.submission)
+        settled = {}
+        with sitting.watch.stage("carry", whole=True):
+            for name, first in seen.items():
+                again = self._with_stand_ins(sitting, name, first, failed, uses) if name in failed else {}
+                counted = charged(first, again)
+                carried = _passed(charged(again, first)) - _passed(counted)
+                settled[name] = Settled(counted, again, frozenset(carried))
+        return settled
 
-        A test that counts what a call costs runs with all prerequisites stood in for, at the answer key's cost: what
-        a helper costs too much is charged where the helper is asked for. Classes are stood in for along with any
-        function, whose stand-in takes no objects of the student's.
+    def _with_stand_ins(
+        self,
+        sitting: Sitting,
+        name: str,
+        runs: Mapping[str, TestRun],
+        failed: set[str],
+        uses: Mapping[str, Sequence[str]],
+    ) -> dict[str, TestRun]:
+        """The lost tests of a question once more, with its failed prerequisites stood in for: a test that is lost again
+        is lost by the question's own fault.
+
+        All tests of the question run, in their order, so that a fault that one call leaves behind for the next shows
+        here too. Classes are stood in for along with any function, whose stand-in takes no objects of the student's.
         """
         question = self.questions[name]
-        counts = charged(runs[name])
-        # those too that are not charged, since another one is: with stand-ins that one may pass
-        lost = {
-            test: run
-            for test, run in runs[name].items()
-            if (run.verdict.outcome, counts[test].verdict.outcome) != ("passed", "passed")
-        }
-        before = prerequisites(name, self._uses)
+        charges = charged(runs)
+        # Forgiven failures too: one test is charged for each cause, and with stand-ins it may pass.
+        lost = [
+            test
+            for test, run in runs.items()
+            if (run.verdict.outcome, charges[test].verdict.outcome) != ("passed", "passed")
+        ]
+        before = prerequisites(name, uses)
         wrong = tuple(other for other in before if other in failed)
-        wrong += tuple(other for other in before if wrong and other not in wrong and self._is_class(other))
-        if not before or not any(run.answered for run in lost.values()):
+        if not wrong or not any(runs[test].answered for test in lost):
             return {}
-        counted = tuple(test for test, run in lost.items() if any(call.cost for call in run.calls))
-        others = tuple(test for test in lost if test not in counted)
-        again = sitting.run(question, others, wrong) if wrong and others else {}
-        return again | (sitting.run(question, counted, tuple(before)) if counted else {})
+        wrong += tuple(other for other in before if other not in wrong and self._is_class(other))
+        again = sitting.run(question, stand_ins=wrong)
+        return {test: again[test] for test in lost}
+
+    def _uses_in(self, submission: Submission) -> dict[str, tuple[str, ...]]:
+        """Which questions each question builds on: those that its suite declares, and earlier ones that the student's
+        own cell names. The answer key need not call what a student's right answer calls."""
+        uses: dict[str, tuple[str, ...]] = {}
+        for name, declared in self._uses.items():
+            cell = cell_of(submission, name)
+            words = set(_WORD.findall(cell.source)) if cell else set()
+            uses[name] = (*declared, *(other for other in uses if other in words and other not in declared))
+        return uses
 
     def _explained(self, client: HostClient, question: SuiteQuestion, runs: dict[str, TestRun]) -> dict[str, TestRun]:
         """The runs of a question's tests, with words for the answers that a test could not work with.
@@ -214,33 +264,34 @@ class AssignmentGrader:
     def _is_class(self, name: str) -> bool:
         return isinstance(self.reference.get(name), type)
 
-    def _carried(self, runs: Mapping[str, TestRun], again: Mapping[str, TestRun], points: Mapping[str, float]) -> float:
-        """Points that come back: of tests that pass with stand-ins, and only with them."""
-        passed = [{test for test, run in its.items() if run.verdict.outcome == "passed"} for its in (runs, again)]
-        won = (points[test] for test in again if test in passed[1] - passed[0])
-        return total(its * self.course.grading.carry_credit for its in won)
+    def _question_result(self, question: SuiteQuestion, settled: Settled, named: Named) -> QuestionResult:
+        """The score of a question, of which `named` mistakes explain what was lost by its own fault."""
+        points = {test.name: test.points for test in question.tests}
+        tests = []
+        for test in question.tests:
+            verdict = settled.runs[test.name].verdict
+            reached = test.points if verdict.outcome == "passed" else 0.0
+            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, verdict.said))
+        regained = total(points[test] * self.course.grading.carry_credit for test in settled.carried)
+        own = points.keys() - _passed(settled.runs) - settled.carried
+        kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])
+        return QuestionResult(
+            name=question.name,
+            score=total([*(test.points for test in tests), regained, kept]),
+            max_score=total(points.values()),
+            carried=regained,
+            diagnosis=named.first,
+            tests=tuple(tests),
+            slips=named.slips,
+            kept=kept,
+        )
 
 
-def _questions_in_order(release: Release) -> list[str]:
-    return [cell.name for cell in release.cells if cell.role == "question"]
+def _passed(runs: Mapping[str, TestRun]) -> set[str]:
+    """The tests that count as passed."""
+    return {test for test, run in runs.items() if run.verdict.outcome == "passed"}
 
 
-def _question_result(question: SuiteQuestion, runs: dict[str, TestRun], carried: float, named: Named) -> QuestionResult:
-    tests = []
-    for test in question.tests:
-        verdict = runs[test.name].verdict
-        points = test.points if verdict.outcome == "passed" else 0.0
-        tests.append(TestOutcome(test.name, verdict.outcome, points, test.points, verdict.said))
-    most = total(t.max_points for t in tests)
-    reached = total([*(t.points for t in tests), carried])
-    kept = max(named.keeps * most - reached, 0.0)
-    return QuestionResult(
-        name=question.name,
-        score=total([reached, kept]),
-        max_score=most,
-        carried=carried,
-        diagnosis=named.first,
-        tests=tuple(tests),
-        slips=named.slips,
-        kept=total([kept]),
-    )
+def _released_questions(release: Release) -> dict[str, str]:
+    """The text of each question cell as students get it, in the order of the notebook."""
+    return {cell.name: cell.source for cell in release.cells if cell.role == "question"}

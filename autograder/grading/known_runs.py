@@ -56,7 +56,13 @@ class KnownRuns:
                 record = json.loads(file.metadata()["run"])
                 decoder = Decoder({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118  # no mapping
             calls = tuple(_call_from(raw, decoder) for raw in record["calls"])
-            return TestRun(test, Verdict(record["outcome"]), calls)
+            return TestRun(
+                test,
+                Verdict(record["outcome"], cause=record["cause"]),
+                calls,
+                refusing=frozenset(record["refusing"]),
+                answering=frozenset(record["answering"]),
+            )
         except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError, RuntimeError):
             return None  # RecursionError is a RuntimeError
 
@@ -93,9 +99,15 @@ def _packed(run: TestRun) -> bytes:
     """Raises: WireError where an answer is of a kind that cannot be kept."""
     encoder = Encoder(lambda _: None)
     calls = [_call_to(call, encoder) for call in run.calls]
-    record = json.dumps({"outcome": run.verdict.outcome, "calls": calls})
+    record = {
+        "outcome": run.verdict.outcome,
+        "cause": run.verdict.cause,
+        "refusing": sorted(run.refusing),
+        "answering": sorted(run.answering),
+        "calls": calls,
+    }
     tensors = {key: value.detach().contiguous().clone() for key, value in encoder.tensors.items()}
-    return bytes(save(tensors, metadata={"run": record}))
+    return bytes(save(tensors, metadata={"run": json.dumps(record)}))
 
 
 def _call_to(call: Call, encoder: Encoder) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,15 +23,16 @@ class LoadedSuite:
 
     Args:
         reference: the answer key's names.
-        order: the questions in the order of the notebook.
+        released: the release's text of each question cell, in the order of the notebook.
 
     Attributes:
         questions: what the suite holds, in the order of the notebook.
         fixtures: what `student` and `reference` are for the tests run next.
     """
 
-    def __init__(self, assignment: Assignment, reference: dict[str, Any], order: Sequence[str]) -> None:
-        self.assignment = assignment
+    def __init__(self, assignment: Assignment, reference: dict[str, Any], released: Mapping[str, str]) -> None:
+        self.assignment, self.released = assignment, released
+        order = list(released)
         collected = collect_suite(assignment.suite)
         unknown = [question.name for question in collected.questions if question.name not in order]
         if unknown:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from autograder.errors import StudentError, StudentFault
+from autograder.grading.unwritten import Stub
 from autograder.model import Outcome
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collect import SuiteTest
@@ -40,16 +41,23 @@ class Verdict:
         return clean("\n".join(part for part in (self.message, self.hint) if part), MAX_MESSAGE)
 
 
-def judge(raised: BaseException | None, log: CallLog, test: SuiteTest) -> Verdict:
-    """The verdict on a test that ended with `raised` (None: it came to its end)."""
+def judge(
+    raised: BaseException | None, log: CallLog, test: SuiteTest, stub: Stub | None = None, called: str = ""
+) -> Verdict:
+    """The verdict on a test that ended with `raised` (None: it came to its end).
+
+    Args:
+        stub: the unwritten question that ended the test's last call, if one did.
+        called: the question whose function that call was of.
+    """
     if raised is None:
         changed = next((call for call in log.calls if call.changed and not call.of_suite), None)
         if changed is None:
             return Verdict("passed")
         cause: Cause = "changed argument, asked for" if log.about_arguments else "changed argument"
         return Verdict("failed", _how_changed(f"`{log.describe(changed)}`", changed.changed), "", cause)
-    if isinstance(raised, StudentError) and raised.type_name == "NotImplementedError":
-        return Verdict("error", f"{_called(log)} is not written yet.")
+    if stub is not None:
+        return Verdict("error", stub.described(_called(log), called))
     if isinstance(raised, StudentError):
         return Verdict("error", _error_message(raised, log), test.hint, "raised")
     if isinstance(raised, StudentFault):

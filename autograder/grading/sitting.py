@@ -10,13 +10,13 @@ from typing import Any
 from autograder.course import Limits
 from autograder.errors import (
     HostFailed,
-    StudentError,
     StudentMissing,
     StudentTimeout,
     SuiteFault,
 )
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import Verdict, judge
+from autograder.grading.unwritten import stub_of
 from autograder.intake.matching import cell_of
 from autograder.model import Submission
 from autograder.sandbox.bounds import memory_bound, time_bound
@@ -37,7 +37,9 @@ class TestRun:
     """One test on one submission: the verdict, every call that the test made, and how far values were apart.
 
     Attributes:
+        tolerance: the least that a comparison allowed, where that was less than the default.
         refusing, answering: names of functions and methods that raised what the test asked for, and that answered.
+        unanswered: the question itself is missing or not written, so that the test has seen no answer of it.
         suspect: what is to be said where not the answers, but the suite is why the test could not work with them.
     """
 
@@ -47,16 +49,16 @@ class TestRun:
     verdict: Verdict
     calls: tuple[Call, ...]
     distances: tuple[float, ...] = ()
+    tolerance: float | None = None
     refusing: frozenset[str] = frozenset()
     answering: frozenset[str] = frozenset()
     suspect: SuiteFault | None = None
+    unanswered: bool = False
 
     @property
     def answered(self) -> bool:
         """Whether there is an answer at all, right or wrong: the function is there, and written."""
-        last = self.calls[-1].fault if self.calls else None
-        unwritten = isinstance(last, StudentError) and last.type_name == "NotImplementedError"
-        return bool(self.calls) and not unwritten and not isinstance(last, StudentMissing)
+        return bool(self.calls) and not self.unanswered
 
 
 class Sitting:
@@ -147,7 +149,7 @@ class Sitting:
                 yield TestRun(test.name, Verdict("timeout", "Not run: two tests of this question hung."), ())
                 continue
             raised, log = self._test(question, test, student)
-            yield self._judged(test, raised, log, keep_calls)
+            yield self._judged(question.name, test, raised, log, keep_calls)
             hangs += isinstance(raised, StudentTimeout)
 
     def _test(self, question: SuiteQuestion, test: SuiteTest, student: Any) -> tuple[BaseException | None, CallLog]:
@@ -169,18 +171,31 @@ class Sitting:
         """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or swallowed."""
         return self._client.fault
 
-    def _judged(self, test: SuiteTest, raised: BaseException | None, log: CallLog, keep_calls: bool) -> TestRun:
-        verdict = judge(raised, log, test)
+    def _judged(
+        self, question: str, test: SuiteTest, raised: BaseException | None, log: CallLog, keep_calls: bool
+    ) -> TestRun:
+        last = log.calls[-1] if log.calls and raised is not None else None
+        fault = last.fault if last else None
+        called = self._question_of(last, question)
+        stub = stub_of(fault, self.place.submission, self._suite.released)
+        verdict = judge(raised, log, test, stub, called)
         own = [call for call in log.calls if not call.of_suite]
         return TestRun(
             test.name,
             verdict,
             _kept(log) if verdict.outcome != "passed" or keep_calls else (),
             tuple(log.distances),
+            log.tolerance,
             frozenset(_function(call) for call in own if call.refused),
             frozenset(_function(call) for call in own if call.fault is None),
             self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
+            stub.question == question if stub else isinstance(fault, StudentMissing) and called == question,
         )
+
+    def _question_of(self, call: Call | None, tested: str) -> str:
+        """The question whose function was called: the tested one, unless it has the name of another."""
+        name = call.name.partition(".")[0] if call else ""
+        return name if name in self._suite.released else tested
 
     def _student(self, question: SuiteQuestion, stand_ins: tuple[str, ...]) -> Student:
         cell = cell_of(self.place.submission, question.name)

@@ -30,6 +30,9 @@ _TEXT_MAGIC = re.compile(r"\s*%md(?:-sandbox)?(?:[ \t]*\n|[ \t]+)")
 """How Databricks marks text, in a cell of either kind."""
 _PICTURE = re.compile(r"image/[\w.+-]+")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_BADGE = re.compile(r"\s*<a [^<>]*><img [^<>]*></a>\s*")
+_MAX_PRINTED = 20_000
+_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class NotebookCell:
         name: the name that goes with the role.
         solution: nbgrader says that students write here.
         attachments: pictures inside a text cell: file name → media type → base64.
+        other_files: names of attachments that are no pictures, or that stand in a cell which cannot show them.
+        printed: what a code cell printed when it last ran, cut off where it is long.
         of_the_tool: an editor wrote it, and not the student.
     """
 
@@ -54,6 +59,8 @@ class NotebookCell:
     name: str = ""
     solution: bool = False
     attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    other_files: tuple[str, ...] = ()
+    printed: str = ""
     of_the_tool: bool = False
 
 
@@ -155,6 +162,7 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
     if kind != "raw" and (magic := _TEXT_MAGIC.match(source)):
         kind, source = "markdown", source[magic.end() :]
     grading, ours = _dict(metadata.get("nbgrader")), _dict(metadata.get("attention_kit"))
+    pictures = _pictures(raw.get("attachments")) if kind == "markdown" else {}
     return NotebookCell(
         kind=kind,
         source=source,
@@ -162,8 +170,10 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
         role=_word(ours.get("role")),
         name=_word(ours.get("name")),
         solution=grading.get("solution") is True,
-        attachments=_pictures(raw.get("attachments")) if kind == "markdown" else {},
-        of_the_tool=metadata.get("created_in_deepnote_cell") is True,
+        attachments=pictures,
+        other_files=tuple(_shown_name(name) for name in _dict(raw.get("attachments")) if name not in pictures),
+        printed=_printed(raw.get("outputs")) if kind == "code" else "",
+        of_the_tool=metadata.get("created_in_deepnote_cell") is True or _is_badge(source, metadata),
     )
 
 
@@ -175,6 +185,26 @@ def _pictures(raw: Any) -> dict[str, dict[str, str]]:
         if _word(name) == name and not _LONE_SURROGATE.search(name)
     }
     return {name: kinds for name, kinds in found.items() if kinds}
+
+
+def _printed(outputs: Any) -> str:
+    """Text that a cell printed or displayed, its warnings and errors left out."""
+    texts: list[str] = []
+    for output in outputs if isinstance(outputs, list) else []:
+        output = _dict(output)
+        if output.get("name") != "stderr":
+            data = _dict(output.get("data", output))  # format 3 has no `data`
+            texts += [_text(data.get(kind)) for kind in ("text", "text/plain", "text/markdown", "text/html")]
+    return "\n".join(text for text in texts if text)[:_MAX_PRINTED]
+
+
+def _is_badge(source: str, metadata: dict[str, Any]) -> bool:
+    """Colab's "Open in Colab", in a cell of its own."""
+    return metadata.get("id") == "view-in-github" and _BADGE.fullmatch(source) is not None
+
+
+def _shown_name(name: str) -> str:
+    return _LONE_SURROGATE.sub("\ufffd", name)[:_MAX_NAME]
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -44,10 +44,17 @@ class ReleaseCell:
 
 @dataclass(frozen=True)
 class Release:
-    """The released notebook of one assignment."""
+    """The released notebook of one assignment.
+
+    Attributes:
+        key_code: the question cells of the answer key, where it is there: their comments and strings are no student's.
+        pictures: those attached to its cells, as base64.
+    """
 
     assignment: str
     cells: tuple[ReleaseCell, ...]
+    key_code: tuple[str, ...] = ()
+    pictures: frozenset[str] = frozenset()
 
     @cached_property
     def by_id(self) -> dict[str, ReleaseCell]:
@@ -81,14 +88,17 @@ def load_release(assignment: Assignment) -> Release:
     Raises:
         BadSource: it is not built, or not what `autograder build` writes.
     """
-    release = read_release_cells(assignment.release, assignment.name)
+    release = read_release_cells(assignment.release, assignment.name, assignment.solution)
     if not release.questions:
         raise BadSource(f"{assignment.release} has no question cell: run `autograder build {assignment.name}`")
     return release
 
 
-def read_release_cells(path: Path, assignment: str) -> Release:
+def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> Release:
     """Read any released notebook, one that nbgrader alone has made too.
+
+    Args:
+        key: the answer key, which need not be there.
 
     Raises:
         BadSource: there is none, or it cannot be read.
@@ -100,10 +110,20 @@ def read_release_cells(path: Path, assignment: str) -> Release:
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    release = Release(assignment, tuple(_cell(n, cell) for n, cell in enumerate(cells, start=1)))
+    released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
+    pictures = frozenset(data for cell in cells for kinds in cell.attachments.values() for data in kinds.values())
+    release = Release(assignment, released, _code_of_key(key) if key else (), pictures)
     if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {again}")
     return release
+
+
+def _code_of_key(path: Path) -> tuple[str, ...]:
+    try:
+        cells, _ = parse_notebook(path.read_bytes(), path.name)
+    except (OSError, UnreadableSubmission):
+        return ()
+    return tuple(cell.source for cell in cells if cell.kind == "code" and cell.role == "question")
 
 
 def _cell(number: int, cell: NotebookCell) -> ReleaseCell:

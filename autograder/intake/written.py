@@ -1,14 +1,18 @@
 """Find the answers written in words, which people read and grade, wherever in the notebook a student wrote them.
 
-In the cell of the prompt, by its metadata or else by its content and place; in cells of their own below it; in a code
-cell; in the text above. What nobody can find for sure still goes to a person: only what was left as released is blank.
+In the cell of the prompt, by its metadata or else by its content and place; in cells of their own below it. Where the
+prompt was left as released, everything that the student wrote anywhere in the notebook goes to a person with it: an
+answer is blank only where there is no such text at all.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from autograder.intake.own_text import LONG, OwnText, has_words_in_a_row, own_files, own_text, staff_text
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
 from autograder.intake.text import defined_names, squeezed, squeezed_lines
@@ -17,10 +21,10 @@ from autograder.model import Answer, CellOutcome
 ALIKE = 0.5
 """The released cell holds the prompt and a line to replace: half of its lines may be gone."""
 
-_LONG = 30
-"""Characters of a text that stands in the release by no chance."""
-_ROW = 4
-"""So many words, one after the other, are a sentence."""
+ELSEWHERE = "*The place for this answer was left as released. What the student wrote elsewhere in the notebook:*"
+"""Stands between a blank prompt and the text that may be its answer."""
+_HIDDEN = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+"""What a notebook does not show of a text cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +104,17 @@ class _Search:
         else:
             mine = self._between(released)
         self.places.update(dict.fromkeys(mine, released.id))
-        parts = [_shown(self.cells[one]) for one in mine]
-        if not any(_adds(self.cells[one], released) for one in mine):
-            if above := self._above(released):
-                parts.append(above)
-            elif place is None:
-                return self._anywhere(released)
-            else:
-                return Answer(released.id, "\n\n".join(parts), blank=True)
+        parts = [_shown(self.cells[one], released) for one in mine]
+        if not any(self._adds(one, released) for one in mine):
+            if not self._own_texts:
+                return Answer(released.id, "\n\n".join(parts), blank=True) if mine else None
+            parts += [ELSEWHERE, *(self._quoted(text, place) for text in self._nearest_first(place))]
         return Answer(released.id, "\n\n".join(part for part in parts if part.strip()))
 
     def _named(self, released: ReleaseCell) -> int | None:
         """The last cell of that name that was written in, else the last of that name."""
         named = [place for place, cell in enumerate(self.cells) if _names(cell, released)]
-        touched = [place for place in named if _adds(self.cells[place], released)]
+        touched = [place for place in named if self._adds(place, released)]
         return next(reversed(touched or named), None)
 
     def _by_content(self, released: ReleaseCell) -> int | None:
@@ -137,8 +138,20 @@ class _Search:
         if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
             return False
         text = squeezed(cell.source)
-        piece = len(text) >= _LONG and text in self.release.squeezed
-        return bool(cell.attachments) or not (piece or self.lines[place] <= self.release.squeezed_lines)
+        piece = len(text) >= LONG and text in self.release.squeezed
+        return self._has_files(cell) or not (piece or self.lines[place] <= self.release.squeezed_lines)
+
+    def _adds(self, place: int, released: ReleaseCell) -> bool:
+        """Whether something stands in the cell that the released one does not say. An editor may break its lines
+        anew."""
+        cell = self.cells[place]
+        text, whole = squeezed(cell.source), released.look.squeezed
+        broken_anew = 2 * len(text) >= len(whole) and text in whole
+        return self._has_files(cell) or not (broken_anew or self.lines[place] <= released.look.squeezed_lines)
+
+    def _has_files(self, cell: NotebookCell) -> bool:
+        """Whether the student attached something to the cell."""
+        return bool(cell.attachments or cell.other_files) and bool(own_files(cell, staff_text(self.release)))
 
     def _below(self, place: int) -> list[int]:
         """The student's own cells under the answer, as far as the next cell that everybody has."""
@@ -154,47 +167,51 @@ class _Search:
         end = min((place for place in after if place >= start), default=len(self.cells))
         return [place for place in range(start, end) if self._is_own(place)]
 
-    def _above(self, released: ReleaseCell) -> str:
-        """What a student wrote into the text cell right above an answer's cell that they left empty; "" for nothing."""
-        number = self.order[released.id]
-        above = self.release.cells[number - 1] if number else None
-        place = next((place for place, id_ in self.anchors.items() if above and id_ == above.id), None)
-        if above is None or place is None or above.role != "text" or not _adds(self.cells[place], above):
-            return ""
-        known = above.look.squeezed_lines
-        return "\n".join(line for line in self.cells[place].source.split("\n") if squeezed(line) not in known)
+    @cached_property
+    def _own_texts(self) -> list[OwnText]:
+        """Everything that the student wrote in the notebook, cell by cell."""
+        staff = staff_text(self.release)
+        texts = [
+            own_text(place, cell, staff, is_released=place in self.anchors) for place, cell in enumerate(self.cells)
+        ]
+        return [text for text in texts if text.lines or text.files]
 
-    def _anywhere(self, released: ReleaseCell) -> Answer | None:
-        """The cell is gone. Where the notebook has other text of the student's, a person looks whether it is there."""
-        own = [place for place in range(len(self.cells)) if self._is_own(place)]
-        return Answer(released.id, "\n\n".join(_shown(self.cells[place]) for place in own)) if own else None
+    def _nearest_first(self, place: int | None) -> list[OwnText]:
+        """The student's texts, those beside the prompt first; in the notebook's order where the prompt is gone."""
+        if place is None:
+            return self._own_texts
+        return sorted(self._own_texts, key=lambda text: abs(text.place - place))
+
+    def _quoted(self, text: OwnText, prompt: int | None) -> str:
+        """A text for a person to read, letter by letter, with the place where it stands."""
+        where = f"Cell {text.place + 1}"
+        if prompt is not None and abs(text.place - prompt) == 1:
+            where += ", right above the prompt" if text.place < prompt else ", right below the prompt"
+        lines = [*text.lines, *(f"[attached file: {' '.join(name.split())}]" for name in text.files)]
+        return f"{where}:\n\n{_fenced(lines)}"
 
 
 def _names(cell: NotebookCell, released: ReleaseCell) -> bool:
     return cell.grade_id == released.id or (cell.role, cell.name) == ("written", released.name)
 
 
-def _adds(cell: NotebookCell, released: ReleaseCell) -> bool:
-    """Whether something stands in the cell that the released one does not say. An editor may break its lines anew."""
-    text, whole = squeezed(cell.source), released.look.squeezed
-    broken_anew = 2 * len(text) >= len(whole) and text in whole
-    return bool(cell.attachments) or not (broken_anew or squeezed_lines(cell.source) <= released.look.squeezed_lines)
+def _shown(cell: NotebookCell, released: ReleaseCell) -> str:
+    """A cell of an answer for a person to read, with the comments that a notebook would not show."""
+    if cell.kind == "code":
+        return f"```\n{cell.source}\n```"
+    hidden = [line for text in _HIDDEN.findall(cell.source) for line in text.split("\n")]
+    hidden = [line for line in hidden if squeezed(line) and squeezed(line) not in released.look.squeezed]
+    return f"{cell.source}\n\nHidden in this text:\n\n{_fenced(hidden)}" if hidden else cell.source
 
 
-def _shown(cell: NotebookCell) -> str:
-    return f"```\n{cell.source}\n```" if cell.kind == "code" else cell.source
+def _fenced(lines: Sequence[str]) -> str:
+    """The lines letter by letter: a fence longer than any that stands in them."""
+    runs = [len(run) for line in lines for run in re.findall(r"`+", line)]
+    fence = "`" * max([2, *runs]) + "`"
+    return "\n".join([f"{fence}text", *lines, fence])
 
 
 def _is_prose(source: str) -> bool:
     """Sentences in a code cell: most of its lines have words in a row, as code has not."""
     lines = [line for line in source.split("\n") if line.strip()]
-    return not defined_names(source) and 2 * sum(map(_has_words_in_a_row, lines)) > len(lines)
-
-
-def _has_words_in_a_row(line: str) -> bool:
-    run = 0
-    for word in line.split():
-        run = run + 1 if word.strip("#\"'.,;:!?()").isalpha() else 0
-        if run == _ROW:
-            return True
-    return False
+    return not defined_names(source) and 2 * sum(map(has_words_in_a_row, lines)) > len(lines)

@@ -16,6 +16,7 @@ from typing import Any
 from autograder.errors import StaleBuild
 from autograder.model import HandedInCell, Result, Submission
 from autograder.nbgrader.texts import as_literal, cell_report, question_report
+from autograder.outputs.rubric import numbered
 
 GUIDE = "guide"
 """The role of a cell that only graders see."""
@@ -109,7 +110,7 @@ def marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     for cell in cells:
         if (id_ := grade_id(cell)) in prompts and _kit(cell).get("role") == "written":
             points = cell["metadata"]["nbgrader"].get("points", 0)
-            parts = [f"**For graders: {points:g} points**", schemes.get(_kit(cell)["name"], "")]
+            parts = [f"**For graders: {points:g} points**", numbered(schemes.get(_kit(cell)["name"], ""))]
             parts += ["**Model answer**", _model_answer(prompts[id_], cell["source"])]
             guides[id_] = "\n\n".join(part for part in parts if part)
     return guides

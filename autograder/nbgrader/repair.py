@@ -88,7 +88,9 @@ def handed_in(course: Course, coursedir: Any, resources: Any) -> Submission:
     """
     where = resources["nbgrader"]
     path = submitted_folder(coursedir, resources) / f"{where['notebook']}.ipynb"
-    release = read_release_cells(release_path(coursedir, resources), where["assignment"])
+    graded_here = suite_assignment(course, where["assignment"], where["notebook"])
+    key = graded_here.solution if graded_here else None
+    release = read_release_cells(release_path(coursedir, resources), where["assignment"], key)
     return read_submission(FoundSubmission(where["student"], path), release, course.limits)
 
 

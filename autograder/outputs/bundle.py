@@ -155,7 +155,7 @@ def _github(assignment: Assignment, to: Path) -> Path:
     release = assignment.release
     if not release.is_file():
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
-    write_whole(to / ".github" / "workflows" / "grade.yml", GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name))
+    write_whole(to / ".github" / "workflows" / "classroom.yml", GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name))
     write_whole(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
     shown = [release, *(p for part in ("figures", "data") for p in files_below(release.parent / part))]
     for path in shown:

@@ -40,7 +40,9 @@ exec /opt/autograder/bin/python -I -m autograder.outputs.gradescope ASSIGNMENT /
 GITHUB_WORKFLOW = """\
 # Grades ASSIGNMENT on every push. See GRADING.md before you use it: the hidden suite comes from the course's
 # private repository. It must never lie in this one.
-name: grade
+#
+# The file, the workflow and the job are called as GitHub Classroom calls its own; the last step hands it the points.
+name: Autograding Tests
 on: [push, workflow_dispatch]
 permissions:
   contents: read
@@ -48,7 +50,8 @@ concurrency:
   group: grade-${{ github.ref }}
   cancel-in-progress: true
 jobs:
-  grade:
+  run-autograding-tests:
+    if: github.actor != 'github-classroom[bot]'  # the empty template, when Classroom makes the repository
     runs-on: ubuntu-24.04
     timeout-minutes: 30
     environment: grading  # holds the token; GRADING.md says how to keep students from reading it
@@ -57,24 +60,24 @@ jobs:
       max_points: ${{ steps.report.outputs.max_points }}
     steps:
       - name: The submission
-        uses: actions/checkout@v4
+        uses: actions/checkout@v6
         with:
           path: submission
           persist-credentials: false
       - name: The course, from its private repository
-        uses: actions/checkout@v4
+        uses: actions/checkout@v6
         with:
           repository: ${{ vars.COURSE_REPOSITORY }}
           token: ${{ secrets.COURSE_TOKEN }}
           path: course
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: actions/setup-python@v6
         with:
           python-version: "3.12"
       - name: Install
         run: |
           python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install ./course
+          "$RUNNER_TEMP/kit/bin/python" -m pip install course/kit/attention_kit-*.whl
       - name: Grade
         working-directory: course
         run: |
@@ -97,7 +100,7 @@ GITHUB_README = """\
 # Grading ASSIGNMENT in a classroom
 
 This folder is the template of the repository that each student gets. It holds the notebook, the programs that students
-get with it (`check.py`), and the workflow `.github/workflows/grade.yml`, and nothing hidden.
+get with it (`check.py`), and the workflow `.github/workflows/classroom.yml`, and nothing hidden.
 
 **The hidden suite and the answer key stay in the course's private repository.** The workflow fetches them with a
 token while it runs. Never copy `tests/hidden/`, `source/` or `solutions/` into this repository: whoever can read a
@@ -105,16 +108,18 @@ repository can read its whole history.
 
 ## Set it up
 
-1. In the organisation, set the variable `COURSE_REPOSITORY` to the private repository, as `owner/name`.
-2. Make a token that can read the contents of that one repository and do nothing else.
-3. In each student repository, make an environment `grading` with the secret `COURSE_TOKEN`, and protect it: a
+1. Commit the folder `kit/` of the course to its private repository: the workflow installs the kit from the wheel in it.
+   `autograder bundle` has just written it; make the bundle again after an update of the kit.
+2. In the organisation, set the variable `COURSE_REPOSITORY` to the private repository, as `owner/name`.
+3. Make a token that can read the contents of that one repository and do nothing else.
+4. In each student repository, make an environment `grading` with the secret `COURSE_TOKEN`, and protect it: a
    required reviewer from the staff, or a rule that only a branch which students cannot push to may use it.
 
 ## What you must know
 
 - **A secret that a workflow can read, everybody can read who can change the workflow.** A student with write access
-  can edit `grade.yml` and print the token, and with it fetch the suite and the answer key. The protected environment
-  in step 3 is what prevents it. An organisation secret or an unprotected repository secret does not.
+  can edit `classroom.yml` and print the token, and with it fetch the suite and the answer key. The protected
+  environment in step 4 is what prevents it. An organisation secret or an unprotected repository secret does not.
 - Environments, and rules that protect them, are there for public repositories in every plan. For private ones, as
   students' repositories are, environments with branch rules need GitHub Pro, Team or Enterprise, and required reviewers
   need Enterprise. Look into your organisation's settings before you rely on it.
@@ -123,6 +128,8 @@ repository can read its whole history.
   machine: `autograder collect ASSIGNMENT FOLDER --from github`, then `autograder grade ASSIGNMENT`.
 - A student can change what a workflow in their own repository reports. Points that count come from a grading run of
   yours.
+- GitHub Classroom gets the points from the run, as from its own reporter: choose "custom YAML" as the autograding
+  test there. A submission that could not be read has 0 points; a run that fails for another reason gives none.
 - The log and the summary show what a student may see: claims, messages and hints, never an expected value in full.
 """
 
@@ -148,16 +155,16 @@ jobs:
     timeout-minutes: 350
     steps:
       - name: The course
-        uses: actions/checkout@v4
+        uses: actions/checkout@v6
         with:
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: actions/setup-python@v6
         with:
           python-version: "3.12"
       - name: Install
         run: |
           python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install .
+          "$RUNNER_TEMP/kit/bin/python" -m pip install kit/attention_kit-*.whl
       - name: The students' repositories
         env:
           GH_TOKEN: ${{ secrets.STUDENTS_TOKEN }}
@@ -206,7 +213,7 @@ jobs:
           echo "::$stop::"
           exit "$status"
       - name: Report, feedback pages, results and marks
-        uses: actions/upload-artifact@v4
+        uses: actions/upload-artifact@v6
         with:
           name: ASSIGNMENT
           path: |

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.ledger.folders import is_one_component
-from autograder.model import CellOutcome, CellState, Outcome, QuestionResult, Result, TestOutcome
+from autograder.model import CellOutcome, CellState, Diagnosis, Outcome, QuestionResult, Result, TestOutcome
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import render
 from autograder.points import is_full, shown
@@ -108,10 +108,17 @@ def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] =
 
 
 def kept_note(question: QuestionResult) -> str:
-    """What a slip keeps, in words; "" where it keeps nothing beyond its tests."""
+    """What the price of named mistakes leaves beyond the passed tests, in words; "" where that is nothing."""
     if question.kept <= 0:
         return ""
-    return f"You keep {shown(question.score)} of {shown(question.max_score)} points for this slip."
+    keeps = f"You keep {shown(question.score)} of {shown(question.max_score)} points"
+    if question.diagnosis is not None and not question.slips and _explains_all(question, question.diagnosis):
+        return f"{keeps} for this slip."
+    return f"{keeps}: a known slip costs what it costs by itself, and whatever else failed costs its own tests."
+
+
+def _explains_all(question: QuestionResult, mistake: Diagnosis) -> bool:
+    return all(test.outcome == "passed" or test.name in mistake.tests for test in question.tests)
 
 
 def slip_hints(question: QuestionResult, test: TestOutcome) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""Results for GitHub Actions: the job summary, and the points as outputs of a step.
+"""Results for GitHub Actions: the job summary, the points as outputs of a step, and as notices for GitHub Classroom.
 
 A workflow runs `python -I -m autograder.outputs.github ASSIGNMENT RESULTS COURSE` after grading.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -56,6 +57,27 @@ def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
     return f"points={points}\nmax_points={shown(most, digits=6)}\n"
 
 
+def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str:
+    """The two notices from which GitHub Classroom takes the points of a run, as its own reporter writes them.
+
+    The reporter (classroom-resources/autograding-grading-reporter, src/notify-classroom.js) wants steps of its own kind
+    before it. Its last two lines do not: "Points 8.5/10", and the same as JSON with the title "Autograding report".
+
+    Args:
+        not_graded: as for `points_output`.
+    """
+    points = _number(total(result.score for result in results))
+    most = _number(total([*(result.max_score for result in results), not_graded]))
+    report = json.dumps({"totalPoints": points, "maxPoints": most}, separators=(",", ":"))
+    return f"::notice title=Autograding complete::Points {points}/{most}\n::notice title=Autograding report::{report}\n"
+
+
+def _number(points: float) -> int | float:
+    """Points as JavaScript writes them: 20, not 20.0."""
+    rounded = round(points, 6)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
 def _problem(entry: Timed) -> str:
     reason = escape(shorten(entry.problem, LONGEST_MESSAGE))
     return f"## Not graded\n\nStudent: <code>{escape(one_line(entry.student))}</code>\n\n{reason}\n"
@@ -99,7 +121,7 @@ def _tell(line: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Append the summary and the points to the files that the runner names."""
+    """Append the summary and the points to the files that the runner names, and print the notices for Classroom."""
     assignment, folder, course = arguments
     results = read_results(Path(folder), assignment, _tell)
     problems = [entry for entry in read_timing(Path(folder), assignment) if entry.problem]
@@ -110,6 +132,8 @@ def main(arguments: Sequence[str]) -> int:
     ):
         with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
             file.write(text)
+    if results or problems:
+        print(classroom_notices(results, missing), end="")
     return 0 if results else 1
 
 

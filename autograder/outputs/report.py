@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 from autograder.intake.collected import Collected
 from autograder.outputs.feedback import feedback_path
+from autograder.outputs.items import Attempt, attempts, discriminations, submissions_graded
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render_pieces
+from autograder.outputs.rubric import RubricItem, written_statistics
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.terminal import mark as mark_sign
 from autograder.results import Timed
@@ -25,6 +27,8 @@ def report_page(
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
+    tries: Sequence[Attempt] = (),
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Iterator[str]:
     """The class report as HTML, in pieces.
 
@@ -34,6 +38,8 @@ def report_page(
         collected: what the last `collect` did.
         pages: student → where their feedback page lies, seen from the report.
         stale: student → why grading would give another result now.
+        tries: what first, second and further submissions scored.
+        rubrics: the items of the marking schemes, by written answer.
     """
     results = [mark.result for mark in marks if mark.result is not None]
     of_class = shares(marks)
@@ -51,6 +57,9 @@ def report_page(
         median=statistics.median(of_class) if of_class else 0.0,
         bins=histogram(of_class),
         questions=question_statistics(results),
+        discriminations=discriminations(results),
+        tries=tries if len(tries) > 1 else (),
+        written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
         pages=pages or {},
         stale=stale or {},
@@ -77,6 +86,7 @@ def write_report(
     collected: Collected,
     feedback: Path,
     stale: Mapping[str, str] | None = None,
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
 ) -> Path:
     """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
     path = folder / f"{assignment}.html"
@@ -85,5 +95,7 @@ def write_report(
         page = feedback_path(feedback, assignment, mark.own_folder)
         if mark.result is not None and page.is_file():
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
-    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale))
+    results = [mark.result for mark in marks if mark.result is not None]
+    tries = attempts(submissions_graded(folder, assignment, results))
+    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
     return path

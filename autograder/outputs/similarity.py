@@ -18,6 +18,7 @@ from autograder.intake.fingerprints import Fingerprint, fingerprints
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import read_notebook
 from autograder.intake.release import load_release
+from autograder.intake.shingles import shingles
 from autograder.model import Cell, Submission
 from autograder.outputs.pages import render
 from autograder.suite.known import load_known_answers
@@ -26,6 +27,8 @@ from autograder.whole_files import write_whole
 
 LEAST_SHARED = 6
 """Fingerprints that a pair must share to be shown: some sixty tokens, which are about six lines."""
+LEAST_SHARED_WORDS = 10
+"""Runs of words in written answers that a pair must share to be shown: a sentence of thirteen words, or pieces."""
 MOST_PAIRS = 40
 _COMMON, _SHARE_OF_CLASS = 3, 0.1
 """What more submissions have than these, the number or the share of the class, is what people write."""
@@ -41,7 +44,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two students whose submissions share `shared` fingerprints that nothing explains."""
+    """Two students whose submissions share `shared` fingerprints, of code and of words, that nothing explains."""
 
     students: tuple[str, str]
     shared: int
@@ -70,7 +73,7 @@ def similarity_command(course: Course, assignment: Assignment, paths: Sequence[P
 
 
 def explained(course: Course, assignment: Assignment) -> list[str]:
-    """The code that the assignment itself gives, or that the course knows as an answer."""
+    """The code and the text that the assignment itself gives, or that the course knows as an answer."""
     if not assignment.solution.is_file():
         raise KitError(f"{assignment.solution} is not built; run `autograder build {assignment.name}`")
     key = read_notebook(assignment.solution.resolve(), course.limits.notebook_mb).cells
@@ -83,7 +86,8 @@ def explained(course: Course, assignment: Assignment) -> list[str]:
 
 def similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) -> list[Pair]:
     """The pairs that share most, most first. Given cells and checks are the release's and are not looked at."""
-    known = {print_.value for source in explaining for print_ in fingerprints(source)}
+    known = {print_.value for source in explaining for print_ in (*fingerprints(source), *shingles(source))}
+    of_words = {print_.value for one in submissions for answer in one.written for print_ in shingles(answer.text)}
     prints = {one.student: _by_cell(one, known) for one in submissions}
     having: defaultdict[bytes, set[str]] = defaultdict(set)
     for student, cells in prints.items():
@@ -96,8 +100,8 @@ def similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) 
         if len(students) <= most:
             for pair in itertools.combinations(sorted(students), 2):
                 shared[pair].add(value)
-    sides = {one.student: ({cell.id: cell.source for cell in one.cells}, prints[one.student]) for one in submissions}
-    flagged = [(pair, values) for pair, values in shared.items() if len(values) >= LEAST_SHARED]
+    sides = {one.student: (_texts(one), prints[one.student]) for one in submissions}
+    flagged = [(pair, values) for pair, values in shared.items() if _is_much(values, of_words)]
     flagged.sort(key=lambda row: (-len(row[1]), row[0]))
     return [
         Pair((one, other), len(values), _passages(values, sides[one], sides[other]))
@@ -111,11 +115,22 @@ def similarity_page(assignment: str, compared: int, pairs: Sequence[Pair]) -> st
 
 
 def _by_cell(submission: Submission, known: set[bytes]) -> dict[str, list[Fingerprint]]:
+    """What nothing explains, of each cell of the student's own and of each written answer."""
+    of_code = {cell.id: fingerprints(cell.source) for cell in submission.cells if _is_own(cell)}
+    of_words = {answer.id: shingles(answer.text) for answer in submission.written if not answer.blank}
     return {
-        cell.id: [print_ for print_ in fingerprints(cell.source) if print_.value not in known]
-        for cell in submission.cells
-        if _is_own(cell)
+        id_: [print_ for print_ in prints if print_.value not in known] for id_, prints in (of_code | of_words).items()
     }
+
+
+def _texts(submission: Submission) -> dict[str, str]:
+    """The text of each cell and of each written answer."""
+    return {cell.id: cell.source for cell in submission.cells} | {each.id: each.text for each in submission.written}
+
+
+def _is_much(shared: set[bytes], of_words: set[bytes]) -> bool:
+    words = len(shared & of_words)
+    return words >= LEAST_SHARED_WORDS or len(shared) - words >= LEAST_SHARED
 
 
 def _is_own(cell: Cell) -> bool:

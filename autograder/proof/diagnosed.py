@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from autograder.errors import HostFailed, KitError
 from autograder.grading.bench import Bench
@@ -20,6 +20,7 @@ from autograder.grading.diagnosis import Named
 from autograder.grading.pool import Pool
 from autograder.grading.sitting import Sitting
 from autograder.prerequisites import prerequisites
+from autograder.proof.unfinished import Unfinished
 from autograder.sandbox.host import HostClient
 from autograder.suite.known import KnownAnswer
 
@@ -100,7 +101,7 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
         named = grader.diagnose(client, {sample.question: runs})[sample.question]
         return {"named": _names(named), "lost": lost}
 
-    found, problems = _each(bench, samples, tell)
+    found, problems = examine_each(bench, samples, tell)
     told = [Told(one.question, one.name, one.deserves, tuple(raw["named"]), raw["lost"]) for one, raw in found]
     return told, problems + list(sample_problems(told))
 
@@ -132,16 +133,37 @@ def shares(told: Iterable[Told]) -> tuple[float, float]:
     return verdicts.count("right") / len(verdicts), verdicts.count("wrong") / len(verdicts)
 
 
-def grade_alone(bench: Bench, mistakes: Sequence[KnownAnswer]) -> tuple[list[Alone], list[str]]:
-    """Each known mistake as a submission that is right otherwise, and what went wrong. Graded are its own question and
+Wrong = KnownAnswer | Unfinished
+"""A wrong answer that a submission, right otherwise, has to one question."""
+
+
+class _Named(Protocol):
+    """An answer to one question, with a name of its own."""
+
+    @property
+    def question(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+_Answer = TypeVar("_Answer", bound=_Named)
+
+
+def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], list[str]]:
+    """Each wrong answer as a submission that is right otherwise, and what went wrong. Graded are its own question and
     those that build on it: the others are the answer key's and cannot change."""
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
-    def grade(client: HostClient, mistake: KnownAnswer) -> Any:
+    def grade(client: HostClient, answer: Wrong) -> Any:
         grader = bench.grader
-        touched = [name for name in uses if name == mistake.question or mistake.question in prerequisites(name, uses)]
-        result, _ = grader.grade_submission(client, grader.key.with_answer(mistake), touched)
-        own = next(q for q in result.questions if q.name == mistake.question)
+        touched = [name for name in uses if name == answer.question or answer.question in prerequisites(name, uses)]
+        if isinstance(answer, Unfinished):
+            submission = answer.of(grader.key.submission, grader.suite.released[answer.question])
+        else:
+            submission = grader.key.with_answer(answer)
+        result, _ = grader.grade_submission(client, submission, touched)
+        own = next(q for q in result.questions if q.name == answer.question)
         others = [q for q in result.questions if q is not own]
         return {
             "named": _names(Named(own.diagnosis, own.slips)),
@@ -149,16 +171,16 @@ def grade_alone(bench: Bench, mistakes: Sequence[KnownAnswer]) -> tuple[list[Alo
             "hinted": [q.name for q in others if q.diagnosis or q.slips],
         }
 
-    found, problems = _each(bench, mistakes, grade)
+    found, problems = examine_each(bench, answers, grade)
     alone = [
         Alone(one.question, one.name, tuple(raw["named"]), raw["elsewhere"], tuple(raw["hinted"])) for one, raw in found
     ]
     for one in alone:
         costs = ", ".join(f"{points:g} of {question}" for question, points in one.elsewhere.items())
         if costs:
-            problems.append(f"the mistake {one.question}/{one.name} alone costs points elsewhere: {costs}")
+            problems.append(f"{one.question}/{one.name} alone costs points elsewhere: {costs}")
         for question in one.hinted:
-            problems.append(f"the mistake {one.question}/{one.name} alone brings a hint to {question}")
+            problems.append(f"{one.question}/{one.name} alone brings a hint to {question}")
     return alone, problems
 
 
@@ -166,12 +188,12 @@ def _names(named: Named) -> list[str]:
     return [one.mistake for one in (*([named.first] if named.first else []), *named.slips)]
 
 
-def _each(
-    bench: Bench, answers: Sequence[KnownAnswer], work: Callable[[HostClient, KnownAnswer], Any]
-) -> tuple[list[tuple[KnownAnswer, Any]], list[str]]:
-    """What `work` makes of each answer, in their order, and problems; on every core."""
+def examine_each(
+    bench: Bench, answers: Sequence[_Answer], work: Callable[[HostClient, _Answer], Any]
+) -> tuple[list[tuple[_Answer, Any]], list[str]]:
+    """What `work` makes of each answer, as JSON holds it, in the order of the answers; and problems. On every core."""
 
-    def examine(client: HostClient, answer: KnownAnswer) -> bytes:
+    def examine(client: HostClient, answer: _Answer) -> bytes:
         try:
             return json.dumps(work(client, answer)).encode()
         except HostFailed:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from autograder.errors import HostFailed, KitError, SuiteFault
 from autograder.grading.bench import Bench
-from autograder.grading.charges import charged
 from autograder.grading.pool import Ended, Pool
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.notebook import read_submission
@@ -52,6 +51,7 @@ class Checked:
     Attributes:
         distances: between values compared, as multiples of what is allowed.
         seconds: wall time.
+        tolerance: the least that a comparison allowed, where that was less than the default.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Checked:
     message: str
     distances: tuple[float, ...]
     seconds: float
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,14 @@ class Tried:
     Attributes:
         tests: in the order in which they ran. A mutant, or an answer tried with another draw, stops at the first loss.
         observed: what the suite asked of the answer key's functions.
+        carried: tests whose points come back with stand-ins for what the question builds on.
         problem: why there is nothing to say, for the author of the suite.
     """
 
     trial: Trial
     tests: tuple[Checked, ...] = ()
     observed: tuple[Observed, ...] = ()
+    carried: tuple[str, ...] = ()
     problem: str = ""
 
     @property
@@ -131,17 +134,20 @@ class Proctor:
                 raise run.suspect
         if trial.kind == "mistake" and not hasty:
             grader.known_runs.save(trial.name, [run for run, _ in runs])
+        carried: Sequence[str] = ()
         if not hasty:
-            counting = charged({run.name: run for run, _ in runs})
-            runs = [(counting[run.name], seconds) for run, seconds in runs]
+            settled = grader.settle(sitting, {question.name: {run.name: run for run, _ in runs}})[question.name]
+            carried = sorted(settled.carried)
+            runs = [(settled.runs[run.name], seconds) for run, seconds in runs]
         tests = tuple(
-            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds) for run, seconds in runs
+            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds, run.tolerance)
+            for run, seconds in runs
         )
         observed: Sequence[Observed] = ()
         if trial.kind == "key":
             names = CallLog(grader.reference).parameter_names
             observed = observe((call for run, _ in runs for call in run.calls), names)
-        return Tried(trial, tests, tuple(observed))
+        return Tried(trial, tests, tuple(observed), tuple(carried))
 
     def _runs(
         self, sitting: Sitting, question: SuiteQuestion, trial: Trial, hasty: bool
@@ -196,6 +202,7 @@ def _tried(ended: Ended[Trial]) -> Tried:
         ended.job,
         tuple(Checked(**test | {"distances": tuple(test["distances"])}) for test in raw["tests"]),
         tuple(Observed(**seen | {"tensors": tuple(seen["tensors"])}) for seen in raw["observed"]),
+        tuple(raw["carried"]),
         raw["problem"],
     )
 

@@ -8,8 +8,10 @@
 * Nearly every mutant of the answer key loses points, and answers without an idea score next to nothing, where mutants
   are asked for.
 * Right answers pass and mistakes are caught with other draws of the inputs too, where draws are asked for.
+* No comparison allows less than by default, unless the question's text says so.
 * Samples of students' answers get the name they deserve, and known mistakes cost their own question only, where that
-  is asked for.
+  is asked for; so do questions that are not finished.
+* Two known mistakes in one answer cost no more than their sum and no less than the dearer one, where that is asked for.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from autograder.authoring.suite_checks import suite_problems
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
+from autograder.prerequisites import prerequisites
 from autograder.proof.costs import load_costs
 from autograder.proof.diagnosed import (
     Alone,
@@ -48,11 +52,15 @@ from autograder.proof.mutants import (
     stale,
     too_many_alive,
 )
+from autograder.proof.pairs import groups_of, price_problems
+from autograder.proof.tolerances import untold_tolerances
 from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
+from autograder.proof.unfinished import Unfinished, unfinished_forms
 from autograder.proof.wrapped import trivial_answers
 from autograder.suite.known import KnownAnswer
 
 FEWEST_ALTERNATES = 2
+_Answer = TypeVar("_Answer", KnownAnswer, Unfinished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +72,11 @@ class Wanted:
         mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too:
             with all of them all, with a sample one for each question.
         draws: with how many draws of the random inputs.
-        samples, alone: how many samples to diagnose, and known mistakes to grade as submissions that are right
+        samples, alone: how many samples to diagnose, and known answers to grade as submissions that are right
             otherwise; None for all.
+        unfinished: how many earlier questions to leave unfinished in submissions that are right otherwise; None for
+            all.
+        pairs: how many pairs of known mistakes to price together, and a third as many triples; None for all pairs.
     """
 
     question: str = ""
@@ -74,6 +85,8 @@ class Wanted:
     workers: int | None = None
     samples: int | None = 0
     alone: int | None = 0
+    unfinished: int | None = 0
+    pairs: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,7 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
         problems += [*cost_problems(figures, said, bench.grader.questions), *flaky(tried)]
         told, misnamed = _diagnosed(bench, wanted)
         alone, elsewhere = _alone(bench, wanted)
+        elsewhere += [*_unfinished(bench, wanted), *_pairs(bench, wanted)]
         return Proof(
             assignment.name,
             bench.isolation,
@@ -176,9 +190,47 @@ def _diagnosed(bench: Bench, wanted: Wanted) -> tuple[list[Told], list[str]]:
 
 
 def _alone(bench: Bench, wanted: Wanted) -> tuple[list[Alone], list[str]]:
-    mistakes = [one for one in bench.grader.mistakes if wanted.question in ("", one.question)]
-    chosen = sample(mistakes, wanted.alone, bench.assignment.name)
-    return grade_alone(bench, chosen) if chosen else ([], [])
+    """Known mistakes as submissions that are right otherwise; and alternates, whose only effect may be elsewhere."""
+    chosen = _sample_of(bench.grader.mistakes, wanted, wanted.alone, bench)
+    alone, problems = grade_alone(bench, chosen) if chosen else ([], [])
+    alternates = _sample_of(bench.grader.key.known_answers("alternates.py"), wanted, wanted.alone, bench)
+    used = _used_questions(bench)
+    elsewhere = grade_alone(bench, [answer for answer in alternates if answer.question in used])[1]
+    return alone, [*problems, *elsewhere]
+
+
+def _unfinished(bench: Bench, wanted: Wanted) -> list[str]:
+    """What earlier questions that are not finished cost the questions that build on them."""
+    forms = [form for name in _used_questions(bench) for form in unfinished_forms(name)]
+    chosen = _sample_of(forms, wanted, wanted.unfinished, bench)
+    return grade_alone(bench, chosen)[1] if chosen else []
+
+
+def _pairs(bench: Bench, wanted: Wanted) -> list[str]:
+    """Where several known mistakes in one answer are priced wrongly."""
+    if wanted.pairs == 0:
+        return []
+    mistakes = [mistake for mistake in bench.grader.mistakes if wanted.question in ("", mistake.question)]
+    triples = 0 if wanted.pairs is None else wanted.pairs // 3
+    groups = [
+        group
+        for size, count in ((2, wanted.pairs), (3, triples))
+        for group in groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name)
+    ]
+    return price_problems(bench, groups) if groups else []
+
+
+def _used_questions(bench: Bench) -> list[str]:
+    """The questions that others build on."""
+    uses = {name: question.uses for name, question in bench.grader.questions.items()}
+    used = {other for name in uses for other in prerequisites(name, uses)}
+    return [name for name in uses if name in used]
+
+
+def _sample_of(answers: Sequence[_Answer], wanted: Wanted, count: int | None, bench: Bench) -> list[_Answer]:
+    """So many of the answers to the wanted questions, the same ones each time."""
+    asked_for = [answer for answer in answers if wanted.question in ("", answer.question)]
+    return sample(asked_for, count, bench.assignment.name)
 
 
 def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:
@@ -188,6 +240,7 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
     trials = [trial for trial in trials if wanted.question in ("", trial.question)]
     tried = list(Proctor(bench, {}).run(trials))
     problems = [problem for one in tried for problem in _wrong(bench, one)]
+    problems += untold_tolerances(bench.grader.release, [one for one in tried if one.trial.kind == "key"])
     if not problems and wanted.draws > 1:
         again = [
             dataclasses.replace(trial, draw=draw)
@@ -253,6 +306,8 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
             yield f"the untouched release passes {name}: {test.name} ({worth[test.name]:g} points)"
         if trial.kind == "alternate" and test.outcome != "passed":
             yield f"alternate {name} fails {test.name}: {test.message}"
+    if tried.carried:
+        yield f"{trial.kind} {name} gets back the points of {', '.join(tried.carried)}, and what it builds on is right"
     if trial.kind == "mistake" and not any(worth[test] > 0 for test in tried.failed):
         yield f"mistake {name} is not caught by any test"
 

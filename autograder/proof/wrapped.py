@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -19,15 +20,21 @@ from autograder.suite.calls import Call
 
 _WRAPPERS = '''
 
+import copy as _copy
 import functools as _functools
 import inspect as _inspect
 
+import numpy as _np
 import torch
 from torch.utils import _pytree
 
 
 def _tensors(value):
     return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _arrays(value):
+    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, _np.ndarray)]
 
 
 def _changing(function, name):
@@ -37,12 +44,20 @@ def _changing(function, name):
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
         result = function(*arguments, **keywords)
-        given = _tensors(signature.bind(*arguments, **keywords).arguments.get(name))
+        argument = signature.bind(*arguments, **keywords).arguments.get(name)
+        given = _tensors(argument)
         if {t.untyped_storage().data_ptr() for t in given} & {t.untyped_storage().data_ptr() for t in _tensors(result)}:
             result = _pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, result)
         for tensor in given:
             if 0 not in tensor.stride():
                 tensor.data.copy_(~tensor if tensor.dtype == torch.bool else tensor.data + 1)
+        if given:
+            return result
+        result = _copy.deepcopy(result) if isinstance(result, (_np.ndarray, list, tuple, dict, set)) else result
+        for array in _arrays(argument):
+            array[...] = ~array if array.dtype == bool else array + 1
+        if isinstance(argument, list) and not _arrays(argument):
+            argument.append(None)
         return result
 
     return answer
@@ -61,7 +76,7 @@ def _contiguous_only(function):
 
 
 def _handing_over(function, new):
-    """Every tensor or number of the result becomes another one."""
+    """Every tensor, array or number of the result becomes another one."""
 
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
@@ -74,6 +89,10 @@ def _of_tensors(new):
     return lambda leaf: new(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
+def _of_float_arrays(new):
+    return lambda leaf: new(leaf) if isinstance(leaf, _np.ndarray) and leaf.dtype == float else leaf
+
+
 def _of_floats(new):
     return _of_tensors(lambda tensor: new(tensor) if tensor.is_floating_point() else tensor)
 
@@ -83,10 +102,12 @@ def _filled(number):
         whole = number if number == number else 0
         if isinstance(leaf, torch.Tensor):
             return torch.full_like(leaf, number if leaf.is_floating_point() else whole)
-        if isinstance(leaf, str):
-            return ""
-        if isinstance(leaf, (bool, int, float)):
-            return type(leaf)(number if isinstance(leaf, float) else whole)
+        if isinstance(leaf, (_np.ndarray, _np.generic)):
+            return _np.full_like(leaf, number if leaf.dtype.kind in "fc" else whole)[()]
+        if isinstance(leaf, (str, bytes, set, frozenset)):
+            return type(leaf)()
+        if isinstance(leaf, (bool, int, float, complex)):
+            return type(leaf)(number if isinstance(leaf, (float, complex)) else whole)
         return whole if leaf is None else leaf
 
     return new
@@ -109,9 +130,11 @@ class Observed:
     Attributes:
         function: "softmax", or "KVCache.append".
         tensors: the parameters that are given tensors.
+        arrays: those that are given numpy arrays or lists, and no tensor.
         matrices: whether some tensor given has two axes or more.
         gradients: whether gradients could flow, from floating point numbers to such.
         floats, axes: whether some tensor of an answer has floating point numbers; has an axis.
+        float_arrays, array_axes: whether some numpy array of an answer has float64 numbers; has an axis.
     """
 
     function: str
@@ -120,6 +143,9 @@ class Observed:
     gradients: bool
     floats: bool
     axes: bool
+    arrays: tuple[str, ...] = ()
+    float_arrays: bool = False
+    array_axes: bool = False
 
 
 def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -> list[Observed]:
@@ -137,11 +163,14 @@ def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -
 
 def _observed(function: str, calls: Sequence[Call], parameters: Sequence[str]) -> Observed:
     given: dict[str, list[Tensor]] = {}
+    changeable: set[str] = set()
     for call in calls:
         for name, value in [*zip(parameters, call.arguments, strict=False), *call.keywords.items()]:
             given.setdefault(name, []).extend(_tensors(value))
+            changeable |= {name} if isinstance(value, list) or _arrays(value) else set()
     everything = [tensor for tensors in given.values() for tensor in tensors]
     answers = [tensor for call in calls for tensor in _tensors(call.result)]
+    arrays = [array for call in calls for array in _arrays(call.result)]
     floats = any(tensor.is_floating_point() for tensor in answers)
     return Observed(
         function,
@@ -150,11 +179,18 @@ def _observed(function: str, calls: Sequence[Call], parameters: Sequence[str]) -
         gradients=floats and any(tensor.is_floating_point() for tensor in everything),
         floats=floats,
         axes=any(tensor.dim() > 0 for tensor in answers),
+        arrays=tuple(name for name, tensors in given.items() if not tensors and name in changeable),
+        float_arrays=any(array.dtype == np.float64 for array in arrays),
+        array_axes=any(array.ndim > 0 for array in arrays),
     )
 
 
 def _tensors(value: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, np.ndarray)]
 
 
 def property_mutants(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
@@ -169,7 +205,7 @@ def property_mutants(question: str, source: str, observed: Iterable[Observed]) -
 
 
 def _properties(seen: Observed) -> Iterator[tuple[str, str]]:
-    for name in seen.tensors:
+    for name in (*seen.tensors, *seen.arrays):
         yield f"changes {name}", f"_changing({{}}, {name!r})"
     if seen.matrices:
         yield "takes contiguous tensors only", "_contiguous_only({})"
@@ -180,6 +216,10 @@ def _properties(seen: Observed) -> Iterator[tuple[str, str]]:
     if seen.floats:
         yield "returns double precision", "_handing_over({}, _of_floats(torch.Tensor.double))"
         yield "returns half precision", "_handing_over({}, _of_floats(torch.Tensor.half))"
+    if seen.array_axes:
+        yield "squeezes its arrays", "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)"
+    if seen.float_arrays:
+        yield "returns single precision", "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))"
 
 
 TRIVIAL = {

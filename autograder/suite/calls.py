@@ -103,6 +103,8 @@ class CallLog:
         asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
         about_arguments: whether the test is about arguments that stay as they are.
         distances: those between values that were compared, each as a multiple of what was allowed.
+        tolerance: the least that a comparison allowed, of those that allowed less than the default; None where none
+            did.
     """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
@@ -110,6 +112,12 @@ class CallLog:
     asked: bool = False
     about_arguments: bool = False
     distances: list[float] = field(default_factory=list)
+    tolerance: float | None = None
+
+    def note_tolerance(self, allowed: float | None) -> None:
+        """Add a comparison that allowed less than the default, or None for another."""
+        if allowed is not None:
+            self.tolerance = allowed if self.tolerance is None else min(self.tolerance, allowed)
 
     def note(self, call: Call) -> None:
         """Add a call that is about to be made."""

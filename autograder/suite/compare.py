@@ -18,7 +18,7 @@ from torch import Tensor
 
 from autograder.errors import StudentError
 from autograder.suite.calls import current_log, describe_last, last_call, may_be_none
-from autograder.suite.kinds import CUT_OFF, dtype_name, kind_of
+from autograder.suite.kinds import CUT_OFF, as_tensor, dtype_name, is_array, kind_of
 
 ATOL = 2e-6
 """An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by 5e-7."""
@@ -31,7 +31,7 @@ class WrongValue(AssertionError):
 
 def assert_close(
     actual: Any,
-    expected: Tensor | np.ndarray[Any, Any] | float,
+    expected: Any,
     *,
     atol: float = ATOL,
     rtol: float = RTOL,
@@ -42,7 +42,8 @@ def assert_close(
 
     Args:
         actual: what the student's code returned.
-        expected: a tensor (any shape), an array, or a float.
+        expected: a tensor or a numpy array (any shape), a number, or a list, tuple or dict of these. Texts and booleans
+            in it must be equal.
         atol, rtol: an element passes within `atol + rtol * |expected|`. Infinities and NaN must agree exactly.
         same_dtype: whether the dtype must agree too.
         what: which part of the answer this is ("the gradient of q", "weights"), where it is not the whole.
@@ -54,19 +55,27 @@ def assert_close(
     def subject() -> str:
         return f"{what} of {describe_last()}" if what else describe_last()
 
-    if isinstance(expected, (float, int)) and not isinstance(actual, Tensor):
+    if isinstance(expected, np.generic):  # what numpy's sums and means are; a student's arrive as numbers
+        expected = expected.item()
+    if isinstance(expected, (list, tuple, dict)):
+        if problem := _entries_problem(actual, expected):
+            raise AssertionError(f"{subject()} {problem}")
+        for key in expected if isinstance(expected, dict) else range(len(expected)):
+            part = f"entry {key!r}" + (f" of {what}" if what else "")
+            assert_close(actual[key], expected[key], atol=atol, rtol=rtol, same_dtype=same_dtype, what=part)
+        return
+    if isinstance(expected, (bool, str)) or expected is None:
+        assert_equal(actual, expected, what=what)
+        return
+    if isinstance(expected, (float, int)) and not is_array(actual):
         if isinstance(actual, bool) or not isinstance(actual, (float, int)):
             raise AssertionError(f"{subject()} should be a number, and is {kind_of(actual)}.")
         actual, expected = (torch.tensor(float(number), dtype=torch.float64) for number in (actual, expected))
     if isinstance(expected, (float, int)):
         expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
-    if isinstance(expected, np.ndarray):
-        expected = torch.from_numpy(expected)
-    if isinstance(actual, np.ndarray):
-        actual = torch.from_numpy(np.ascontiguousarray(actual))
-    if not isinstance(actual, Tensor):
-        shape = list(expected.shape)
-        raise AssertionError(f"{subject()} should be a tensor of shape {shape}, and is {kind_of(actual)}.")
+    if not is_array(actual):
+        raise AssertionError(f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}.")
+    actual, expected = as_tensor(actual), as_tensor(expected)
     if actual.shape != expected.shape:
         raise AssertionError(f"{subject()} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
     if same_dtype and actual.dtype != expected.dtype:
@@ -75,13 +84,25 @@ def assert_close(
         )
     mine, theirs = _wide(actual), _wide(expected)
     if atol > 0 and torch.equal(mine, theirs):  # as many right answers are: the rest would find nothing
+        current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
         current_log().distances += [0.0] if bool(theirs.isfinite().any()) else []
         return
     close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
     current_log().distances += _distance(mine, theirs, atol, rtol)
+    current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
     if not bool(close.all()):
         difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
         raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
+
+
+def _closer_than_default(expected: Tensor, atol: float, rtol: float) -> float | None:
+    """The least that is allowed where less is allowed than by default; None where that is nowhere so."""
+    if atol >= ATOL and rtol >= RTOL:
+        return None
+    sizes = expected[expected.isfinite()].abs()
+    allowed = atol + rtol * sizes
+    closer = allowed[allowed < ATOL + RTOL * sizes]
+    return closer.min().item() if closer.numel() else None
 
 
 def assert_same_gradients(
@@ -148,29 +169,30 @@ def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> Non
     For a test whose claim is not about values, as of operations or memory: who computes nothing spends nothing.
 
     Args:
-        actual: what the student's code returned.
+        actual: what the student's code returned, a tensor or an array.
         above: what the standard deviation of its numbers must exceed.
         what: which part of the answer this is.
 
     Raises:
         AssertionError: with a message for the student.
     """
-    if not isinstance(actual, Tensor) or not actual.is_floating_point():
-        raise AssertionError(f"{what} should be a tensor of floats, and is {kind_of(actual)}.")
-    deviation = float(actual.detach().double().std()) if actual.numel() > 1 else 0.0
+    numbers = as_tensor(actual) if is_array(actual) else None
+    if numbers is None or not numbers.is_floating_point():
+        raise AssertionError(f"{what} should be a tensor or an array of floats, and is {kind_of(actual)}.")
+    deviation = float(numbers.detach().double().std()) if numbers.numel() > 1 else 0.0
     if not above < deviation < math.inf:
         raise AssertionError(f"The numbers of {what} are all alike, or are no numbers.")
 
 
 def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
-    """Assert exact equality of numbers, strings, booleans, lists, tuples, dicts, or integer and boolean tensors.
+    """Assert exact equality: of numbers, strings, booleans, lists, tuples, dicts and sets, tensors and numpy arrays.
 
-    A tuple and a list with equal elements are equal; True is not 1.
+    A tuple and a list with equal elements are equal; True is not 1. Tensors and arrays have shape and dtype too.
 
     Raises:
         AssertionError: names the first difference, never the expected value.
     """
-    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
+    if is_array(expected) and is_array(actual):
         assert_close(actual, expected, atol=0, rtol=0, what=what)
     elif problem := _unequal(actual, expected, ""):
         subject = f"{what} of {describe_last()}" if what else describe_last()
@@ -257,7 +279,7 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
     if isinstance(left, SimpleNamespace):
         return same(vars(left), vars(right), tolerance)
     if isinstance(left, np.ndarray):
-        return same(torch.from_numpy(left), torch.from_numpy(right), tolerance)
+        return same(as_tensor(left), as_tensor(right), tolerance)
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(same(a, b, tolerance) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):
@@ -324,6 +346,20 @@ def _how_many(close: Tensor) -> str:
     return f"{wrong} of {close.numel()} elements differ." if close.numel() > 1 else ""
 
 
+def _entries_problem(actual: Any, expected: Any) -> str:
+    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence; "" where they can."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if missing := [key for key in expected if key not in actual]:
+            return f"has no key {missing[0]!r}."
+        extra = [key for key in actual if key not in expected]
+        return f"should have no key {extra[0]!r}." if extra else ""
+    if isinstance(expected, dict) or not isinstance(actual, (list, tuple)):
+        return f"should be {kind_of(expected)}, and is {kind_of(actual)}."
+    if len(actual) != len(expected):
+        return f"has {len(actual)} entries; it should have {len(expected)}."
+    return ""
+
+
 def _unequal(actual: Any, expected: Any, path: str) -> str:
     where = f" at {path}" if path else ""
     if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
@@ -339,8 +375,11 @@ def _unequal(actual: Any, expected: Any, path: str) -> str:
         if extra := [key for key in actual if key not in expected]:
             return f"there should be no key {extra[0]!r}{where}."
         return next((p for key in expected if (p := _unequal(actual[key], expected[key], f"{path}[{key!r}]"))), "")
-    if isinstance(expected, Tensor) and isinstance(actual, Tensor):
-        return "" if same(actual, expected) else f"yours is another tensor{where}."
+    if isinstance(expected, np.generic):
+        expected = expected.item()
+    if is_array(expected) and is_array(actual):
+        noun = "tensor" if isinstance(expected, Tensor) else "numpy array"
+        return "" if same(as_tensor(actual), as_tensor(expected)) else f"yours is another {noun}{where}."
     if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
         mine = "None" if actual is None and may_be_none() else kind_of(actual)
         wanted = "None" if expected is None else kind_of(expected)
@@ -353,7 +392,8 @@ def _comparable(expected: Any) -> type | tuple[type, ...]:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    # the order of a set of texts is another in each process, and the same submission gives the same message
+    text = f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) and value else repr(value)
     return text if len(text) <= 80 else text[:77] + "…"
 
 

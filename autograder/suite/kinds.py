@@ -17,6 +17,21 @@ CUT_OFF = (
 """What a tensor is that should have a gradient and has none; the end of a sentence."""
 
 
+def is_array(value: Any) -> bool:
+    """Whether the value is a tensor or a numpy array."""
+    return isinstance(value, (Tensor, np.ndarray))
+
+
+def as_tensor(value: Tensor | np.ndarray[Any, Any]) -> Tensor:
+    """The numbers of a tensor or an array as a tensor of the same shape.
+
+    `ascontiguousarray` makes [1] of the shape [], and torch takes no negative strides: hence both steps.
+    """
+    if isinstance(value, Tensor):
+        return value
+    return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape))
+
+
 def kind_of(value: Any) -> str:
     """With an article: "a tensor of shape [2, 3]", "None (is a `return` missing?)", "an object of class Duck"."""
     if value is None:
@@ -43,8 +58,8 @@ def unlike(mine: Any, theirs: Any, place: str = "") -> str:
         place: which part of the answer this is ("[1]", "['loss']"); "" for the whole.
     """
     at = f"{place}: it " if place else ""
-    if isinstance(theirs, Tensor) and isinstance(mine, Tensor):
-        return _unlike_tensor(mine, theirs, at)
+    if is_array(theirs) and type(mine) is type(theirs):
+        return _unlike_tensor(as_tensor(mine), as_tensor(theirs), at)
     if isinstance(theirs, (list, tuple)) and isinstance(mine, (list, tuple)):
         if len(mine) != len(theirs):
             return f"{at}has {_entries(len(mine))}; it should have {len(theirs)}."

@@ -108,16 +108,19 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
     return answers
 
 
-def both(first: KnownAnswer, second: KnownAnswer, key: str) -> KnownAnswer | None:
-    """The answer that makes two mistakes at once; None where they are not both changes of `key`, the answer key's cell
-    of their question, or touch the same place."""
-    if not first.changes or not second.changes:
+def combined(answers: Sequence[KnownAnswer], key: str) -> KnownAnswer | None:
+    """The answer that makes several mistakes at once; None where they are not all changes of `key`, the answer key's
+    cell of their question, or two of them touch the same place."""
+    if not all(answer.changes for answer in answers):
         return None
+    changes = tuple(change for answer in answers for change in answer.changes)
     try:
-        cell = edited(key, [*first.changes, *second.changes])
+        cell = edited(key, changes)
     except EditError:
         return None
-    return KnownAnswer(first.question, f"{first.name} and {second.name}", f"{first.hint} {second.hint}", cell)
+    name = " and ".join(answer.name for answer in answers)
+    hint = " ".join(answer.hint for answer in answers)
+    return KnownAnswer(answers[0].question, name, hint, cell, changes=changes)
 
 
 def _changed(path: Path, part: _Part, entry: _Entry, key: Mapping[str, str]) -> str:

@@ -322,7 +322,7 @@ def causal_mask(n_q, n_k=None):
         boolean [n_q, n_k]; True where j <= i + n_k - n_q.
 
     Raises:
-        ValueError: a negative size.
+        ValueError: a negative size (the message names it).
     """
     ### BEGIN SOLUTION
     if n_k is None:
@@ -493,7 +493,7 @@ plt.show()
 
 # %% question="masked_softmax"
 def masked_softmax(scores, mask):
-    """Softmax over the allowed keys; forbidden keys get weight 0.
+    """Softmax over the allowed keys; forbidden keys get exactly 0.
 
     Args:
         scores: [..., N_q, N_k], floating point, of any size and sign; those of forbidden keys may be infinite or NaN.

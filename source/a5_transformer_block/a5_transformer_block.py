@@ -694,7 +694,7 @@ def rotary_positions(x, positions, theta=10000.0):
 
     Returns:
         The shape and dtype of x: each pair (a, b) becomes (a cos - b sin, a sin + b cos). The angles are made in
-        float32 or better; half precision is rotated in float32.
+        float32 or better; half precision is rotated in float32. All tokens at once: no Python loop over N.
 
     Raises:
         ValueError: d is odd, or the positions do not fit the N tokens (or the B sentences) of x.
@@ -1088,11 +1088,22 @@ plt.show()
 # how large can the largest $\hat h_j$ of a token be, when its mean is 0 and its variance 1? (You know tokens with
 # one feature that sticks out: trained transformers have them.)
 #
-# This is the definition that we grade with; it follows the notes, so there is no $\varepsilon$:
+# This is the definition that we grade with; it follows the notes, so there is no $\varepsilon$. The cell below has it
+# as a function, which your answer may call:
 #
 # $$\text{early} = \mathrm{round}\Bigl(\frac{x-\mu}{\mathrm{round}(\sigma)}\Bigr) \qquad
 #   \text{late} = \mathrm{round}\Bigl(\frac{x-\mu}{\sigma}\Bigr) \qquad
 #   \text{slip} = \max_j |\text{early}_j - \text{late}_j|\;/\;10^{-\text{decimals}}$$
+
+
+# %% given="slip"
+def slip(x, decimals):
+    """How many units of 10 ** -decimals the normalized token moves when sigma is rounded first."""
+    centred = x.double() - x.double().mean()
+    sigma = centred.pow(2).mean().sqrt().item()
+    early = (centred / round(sigma, decimals)).round(decimals=decimals)
+    late = (centred / sigma).round(decimals=decimals)
+    return round((early - late).abs().max().item() * 10**decimals)
 
 
 # %% question="rounding_counterexample"
@@ -1126,15 +1137,6 @@ def rounding_counterexample(decimals, units):
 
 
 # %% check="rounding_counterexample"
-def slip(x, decimals):
-    """How many units of 10 ** -decimals the normalized token moves when sigma is rounded first."""
-    centred = x.double() - x.double().mean()
-    sigma = centred.pow(2).mean().sqrt().item()
-    early = (centred / round(sigma, decimals)).round(decimals=decimals)
-    late = (centred / sigma).round(decimals=decimals)
-    return round((early - late).abs().max().item() * 10**decimals)
-
-
 expect(slip(torch.tensor([1.5, 3.0, 4.5]), 2), 1, hint="The notes' own token: 1.23 instead of 1.22.")
 for decimals, units in ((2, 1), (2, 5), (3, 7)):
     evidence = rounding_counterexample(decimals, units)

@@ -434,7 +434,8 @@ def decoder_lm(ids, params, config):
         config: num_heads, vocab_size and context_length are used.
 
     Returns:
-        logits [B, N, V] in the dtype of the weights; row i depends on ids 0 … i only.
+        logits [B, N, V] in the dtype of the weights; row i depends on ids 0 … i only. All positions at once: no Python
+        loop over N.
 
     Raises:
         ValueError: N is above context_length (both in the message), or an id is outside 0 … V - 1 (the id and V).

@@ -487,7 +487,7 @@ def decode_step(params, ids, cache, config, mask=None, last_only=False):
 
     Returns:
         logits [B, c, V], or [B, 1, V] with last_only, in the dtype of the params. The rows at padding may be
-        anything. Afterwards the cache is c tokens longer.
+        anything. Afterwards the cache is c tokens longer. The chunk goes through at once: no Python loop over tokens.
 
     Raises:
         ValueError: an id outside the vocabulary (the id and V in the message); a position beyond a learned table

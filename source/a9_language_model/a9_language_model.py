@@ -730,7 +730,8 @@ def clip_gradients(gradients, max_norm):
 
     Returns:
         (clipped, norm): new tensors in the shapes and dtypes of the gradients, all times min(1, c / norm); and the
-        norm before, a Python float. Squares of half precision are summed in float32.
+        norm before, a Python float. Squares of half precision are summed in float32. Nothing is added to the norm:
+        gradients of a millionth are bounded too.
 
     Raises:
         ValueError: max_norm is not above 0, or the norm is not finite.
@@ -1312,8 +1313,9 @@ def misleading_token(merges):
         merges: list of pairs of ids, as in bpe_decode.
 
     Returns:
-        float64 [256 + len(merges)], not negative, with sum 1: one token has at least 0.05 more than every other token,
-        and some byte is at least 0.05 likelier as the next byte than the first byte of that token.
+        float64 [256 + len(merges)], a tensor or a numpy array, not negative, with sum 1: one token has at least 0.05
+        more than every other token, and some byte is at least 0.05 likelier as the next byte than the first byte of
+        that token.
 
     Raises:
         ValueError: there is no such distribution: without merges, every token is a byte. 256 in the message.
@@ -1332,7 +1334,7 @@ def misleading_token(merges):
 
 # %% check="misleading_token"
 merges = [(108, 111), (256, 119), (32, 257)]  # lo, low, space low
-p = misleading_token(merges)
+p = torch.as_tensor(misleading_token(merges))
 expect([str(p.dtype), list(p.shape)], ["torch.float64", [259]], hint="A number for each of 256 bytes and three merges.")
 expect(p.sum().item(), 1.0, hint="It is a distribution.")
 first, second = p.topk(2).values.tolist()

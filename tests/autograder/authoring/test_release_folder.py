@@ -101,12 +101,13 @@ def test_the_table_of_cells_has_names_and_hashes_alone(course: Course, put: Put,
     put(target)
     table = json.loads((target / "tiny.cells.json").read_text())
     cells = table["cells"]
-    assert [cell["id"] for cell in cells] == ["given_imports", "double", "check_double_1", "check_double", "half",
-                                              "check_half", "demo_both", "written_why"]  # fmt: skip
+    assert [cell["id"] for cell in cells] == ["text_1", "given_imports", "double", "check_double_1", "check_double",
+                                              "half", "check_half", "demo_both", "written_why"]  # fmt: skip
     assert {key for cell in cells for key in cell} == {"id", "role", "name", "defines", "text", "first_line"}
     assert all(len(cell["text"]) == len(cell["first_line"]) == 16 for cell in cells)
     assert [cell["defines"] for cell in cells if cell["role"] == "question"] == [["double"], ["half"]]
     assert table["notebook_mb"] == course.limits.notebook_mb
+    assert table["only_in_checks"] == {"shown": "the demo both"}
 
 
 def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course: Course, put: Put, target: Path) -> None:

@@ -181,6 +181,70 @@ def test_what_is_missing_is_said(
     assert to_do(looked()) == [problem]
 
 
+BLANK = "Why is half(double(x)) the same as x?\n\n*Your answer here.*"
+NOT_YET = "written answer why: nothing is written yet in cell {} (Why is half(double(x)) the same as x?)"
+
+
+def own_text(source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": "own", "metadata": {}, "source": source}
+
+
+@pytest.mark.parametrize("place", [0, HALF, WHY])
+def test_an_answer_in_words_above_its_prompt_is_to_be_moved(
+    edit: Callable[..., None], looked: Callable[..., str], place: int
+) -> None:
+    def change(cells: Cells) -> None:
+        cells[WHY]["source"] = BLANK
+        cells.insert(place, own_text("It is the mean."))
+
+    edit(change)
+    where = f"cell {place + 1} (It is the mean.)"
+    assert to_do(looked()) == [
+        f"{NOT_YET.format(10)}; if your answer is {where}, move it there, or a person has to find it"
+    ]
+
+
+def test_an_answer_in_words_below_its_prompt_counts(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+    def change(cells: Cells) -> None:
+        cells[WHY]["source"] = BLANK
+        cells.append(own_text("It is the mean."))
+
+    edit(change)
+    assert to_do(looked()) == []
+
+
+def test_a_picture_is_an_answer(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+    picture = {"page.png": {"image/png": "iVBORw0KGgo="}}
+    edit(lambda cells: cells[WHY].update(source=BLANK, attachments=picture))
+    assert to_do(looked()) == []
+
+
+@pytest.mark.parametrize("answer", ["    return x / shown", "    return [shown for _ in range(x)]"])
+def test_a_name_that_only_a_demo_or_check_defines_is_to_be_defined(
+    edit: Callable[..., None], looked: Callable[..., str], answer: str
+) -> None:
+    edit(lambda cells: cells[HALF].update(source=f"def half(x):\n{answer}"))
+    assert to_do(looked()) == [
+        "cell 6 (def half(x):) needs shown, which only the demo both defines: checks and demos do not run in grading; "
+        "define it in a cell of your own"
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "await half(2)\nis_two = 2 is 2\nshown = 3\ndef half(x):\n    return x / shown",
+        "def half(shown):\n    return shown / 2",
+        "shown = 2\ndef half(x):\n    return x / shown",
+    ],
+)
+def test_a_name_of_ones_own_may_be_that_of_a_demos(
+    edit: Callable[..., None], looked: Callable[..., str], answer: str
+) -> None:
+    edit(lambda cells: cells[HALF].update(source=answer))
+    assert to_do(looked()) == []
+
+
 def test_an_answer_in_another_cell_is_to_be_moved(edit: Callable[..., None], looked: Callable[..., str]) -> None:
     def change(cells: Cells) -> None:
         cells.insert(HALF + 1, code("def half(x):\n    return x / 2"))

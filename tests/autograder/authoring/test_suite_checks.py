@@ -33,6 +33,11 @@ def test_a_suite_that_fits(tmp_path: Path) -> None:
         ({"uses": ("nothing",)}, "test_softmax.py: uses('nothing'), which is no question"),
         ({"forbidden": ("torch.softmx",)}, "test_softmax.py: forbid('torch.softmx'), which does not exist"),
         (
+            {"forbidden": ("sorted",)},
+            "test_softmax.py: forbid('sorted'): functions are named with their library, like 'numpy.sort'; for one of "
+            "Python's own look into `student.source('softmax')`",
+        ),
+        (
             {"test_softmax": "def test_x(student):\n    student.cost('soft_max', 1)\n"},
             "test_softmax.py: the tests call soft_max, and the cell of question 'softmax' defines softmax",
         ),

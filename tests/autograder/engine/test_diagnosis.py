@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -15,10 +16,11 @@ from autograder.errors import StudentError, StudentMissing
 from autograder.grading.agreement import agree, apart, departures
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
+from autograder.grading.pricing import loss
 from autograder.grading.sitting import TestRun
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collect import SuiteQuestion
-from autograder.suite.known import KnownAnswer, both
+from autograder.suite.known import KnownAnswer, combined
 
 RIGHT, INVERTED, SHIFTED = (torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5]))
 QUESTION = SuiteQuestion("f", (), (), ())
@@ -57,7 +59,7 @@ def runs_of(answers: Answers) -> dict[str, TestRun]:
     return {test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY}
 
 
-def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
+def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> Named:
     def ran(_: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
         runs = runs_of(mistakes[answer.name]) if answer else {test: run(test, KEY[test], passed=True) for test in KEY}
         return {test: runs[test] for test in tests}
@@ -67,9 +69,12 @@ def name(student: Answers, mistakes: dict[str, Answers]) -> Named:
         for mistake in mistakes
         if " and " not in mistake
     ]
+    runs = runs_of(student)
+    if refusing:
+        runs[refusing] = dataclasses.replace(runs[refusing], refusing=frozenset("f"))
     sitting: Any = SimpleNamespace(run=ran)
     kept: Any = NothingKept()
-    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs_of(student), POINTS)
+    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs, POINTS)
 
 
 MISTAKES: dict[str, Answers] = {
@@ -133,7 +138,9 @@ def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
     assert found.first is not None
     assert (found.first.mistake, [slip.mistake for slip in found.slips]) == ("inverted", ["unscaled"])
     assert found.first.tests == ("rows", "half", "cost")
-    assert found.keeps == 0
+    # rows, half and cost are 8 of 9 points, and each of the two keeps half of 9: together they cost 8, and not 4.5
+    assert [price.points for price in found.prices] == [4.5, 4.5]
+    assert loss(["rows", "half", "cost"], POINTS, found.prices) == 8.0
 
 
 def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
@@ -150,18 +157,42 @@ def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(m
 
 def test_two_changes_of_one_place_are_no_pair() -> None:
     inverted, unscaled, unturned = (KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items())
-    assert both(inverted, unturned, KEY_CELL) is None
-    made = both(inverted, unscaled, KEY_CELL)
+    assert combined([inverted, unturned], KEY_CELL) is None
+    made = combined([inverted, unscaled], KEY_CELL)
     assert made is not None
     assert (made.name, made.cell) == ("inverted and unscaled", "def f(x):\n    return left(kept(x))\n")
-    assert both(inverted, KnownAnswer("f", "own", "", ""), KEY_CELL) is None
+    assert combined([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
 
 
-def test_a_slip_keeps_its_share_only_where_it_explains_all_that_was_lost() -> None:
-    assert name(MISTAKES["inverted"], MISTAKES).keeps == 0.5
-    assert name({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES).keeps == 0
+def lost(student: Answers, mistakes: dict[str, Answers]) -> float:
+    """The points of nine that an answer loses which fails the tests it has an answer for."""
+    return loss(list(student), POINTS, name(student, mistakes).prices)
+
+
+def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself() -> None:
+    assert lost(MISTAKES["inverted"], MISTAKES) == 4.5
+    assert lost(MISTAKES["no_checks"], MISTAKES) == 1.0
+    assert lost({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES) == 5.5
     hung = Call("f", (), {}, fault=StudentMissing("f"))  # an answer there is none, so that there is nothing to compare
-    assert name({**MISTAKES["inverted"], "refused": hung}, MISTAKES).keeps == 0
+    assert lost({**MISTAKES["inverted"], "refused": hung}, MISTAKES) == 5.5
+
+
+def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_points_beside_errors() -> None:
+    """f refuses what it should, which counts once it answers rightly elsewhere. Wrong values are the slip's doing; a
+    function that raises everywhere has shown no answer."""
+    wrong = name(MISTAKES["inverted"], MISTAKES, refusing="refused")
+    assert loss(["rows", "half", "cost", "refused"], POINTS, wrong.prices) == 4.5
+    raises: Answers = dict.fromkeys(["rows", "half", "cost"], "TypeError")
+    errors = name(raises, {"breaks": {"half": "TypeError"}}, refusing="refused")
+    assert [slip.mistake for slip in errors.slips] == ["breaks"]
+    assert loss(["rows", "half", "cost", "refused"], POINTS, errors.prices) == 9.0
+
+
+def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> None:
+    """cost (2 of 9 points) alone shows it; what half precision and rows give is another's doing, and it fails both."""
+    other = torch.tensor([2.5, 1.25], dtype=torch.float64)
+    assert lost({"rows": INVERTED, "cost": other, "half": other.half()}, MISTAKES) == 4.5
+    assert lost({"rows": other, "cost": other, "half": other.half()}, MISTAKES) == 8.0
 
 
 def test_what_nobody_knows_has_no_name() -> None:

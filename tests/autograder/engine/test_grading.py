@@ -28,7 +28,8 @@ def half(x):
     ### END SOLUTION
 
 # %% check="half"
-assert half(torch.tensor(2.0)) == 1
+two = torch.tensor(2.0)
+assert half(two) == 1
 
 # %% question="quarter"
 def quarter(x):
@@ -157,11 +158,22 @@ def test_an_argument_that_a_prerequisite_changed_is_no_mistake_of_ones_own(halve
     assert question(result, "quarter").diagnosis is None
 
 
+def test_a_name_that_only_a_check_defines_is_said_to_be_one(halves: Callable[[str], Result]) -> None:
+    """In the notebook, where the check runs, this half is right."""
+    (eight, *_) = question(halves("def half(x):\n    return x / two\n"), "half").tests
+    assert "NameError: name 'two' is not defined" in eight.message
+    assert eight.message.endswith(
+        "Only the check of half defines two. Checks and demos do not run in grading: define two in your answer's cell, "
+        "or in a cell of your own."
+    )
+
+
 def test_a_mistake_of_ones_own_is_not_carried(grade: Grade) -> None:
     wrong = "def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"
     result = grade(softmax="def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n", attention=wrong)
-    assert question(result, "attention").score == 0.0
-    assert result.score == 1.0
+    attention = question(result, "attention")
+    assert (attention.carried, attention.score) == (0.0, 3.0)  # no_scale with a right softmax: half of its points
+    assert result.score == 4.0
 
 
 def test_a_mistake_beside_a_missing_check_is_still_named(grade: Grade) -> None:
@@ -183,9 +195,10 @@ def test_a_slip_keeps_a_share_of_its_question(grade: Grade) -> None:
     assert Result.from_json(result.to_json()) == result
 
 
-def test_a_slip_beside_another_fault_keeps_nothing(grade: Grade) -> None:
+def test_a_slip_beside_a_missing_check_costs_both_and_no_more(grade: Grade) -> None:
+    """no_scale costs 3 of 6; its refusal counts for nothing already, so that leaving the check out costs no more."""
     attention = question(grade(attention="def attention(q, k, v):\n    return softmax(q @ k.T) @ v\n"), "attention")
-    assert (attention.score, attention.kept) == (0.0, 0.0)
+    assert (attention.score, attention.kept) == (3.0, 3.0)
 
 
 COMPILED = """\

@@ -30,7 +30,7 @@ def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
     *_, answer, guide = _cells(tiny, "ada")
     assert (answer["metadata"]["nbgrader"]["grade_id"], answer["source"]) == ("written_why", "Why? Because.")
     assert guide["source"] == (
-        "**For graders: 4 points**\n\n**Marking guide**\n\n- 4 points: linear.\n\n"
+        "**For graders: 4 points**\n\n**Marking guide**\n\n- **#1** 4 points: linear.\n\n"
         "**Model answer**\n\nWhy? Since a sum is linear."
     )
     report = next(cell for cell in _cells(tiny, "ada") if cell["source"].startswith("assert half"))

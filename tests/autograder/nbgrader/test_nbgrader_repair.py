@@ -15,6 +15,8 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.release import read_release_cells
 from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
 from autograder.nbgrader.autograded import grade_id, made_whole, read_built
+from autograder.nbgrader.gradebook import entry_of
+from autograder.nbgrader.release import read_release
 from autograder.nbgrader.texts import as_literal, cell_report, question_comment, question_report
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
@@ -120,6 +122,23 @@ def test_the_answer_of_every_awkward_notebook_is_shown(folder: Path, name: str) 
 @pytest.mark.parametrize("name", BLANK)
 def test_what_nobody_answered_is_blank(folder: Path, name: str) -> None:
     assert [a.blank for a in read(folder, BLANK[name]).written] == [True]
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw", "code"])
+def test_an_answer_above_its_prompt_waits_for_a_person(folder: Path, kind: str) -> None:
+    """With no score it waits, on both roads to the gradebook; a notebook without words gets 0."""
+    release, result = read_release(folder / "release.ipynb"), result_for("ada")
+    cells = release_cells()
+    blank = entry_of(release, result, read(folder, json.dumps(notebook(cells)).encode()))
+    assert (blank.scores["written_why"], blank.comments["written_why"]) == (0.0, "No response.")
+    cells.insert(len(cells) - 1, cell(kind, "# It is the mean of both."))
+    submission = read(folder, json.dumps(notebook(cells)).encode())
+    entry = entry_of(release, result, submission)
+    assert "written_why" not in entry.scores
+    assert entry.comments["written_why"] == ""
+    assert "It is the mean of both." in entry.answers["written_why"]
+    made = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    assert "right above the prompt" in answer(made, "written_why")
 
 
 def test_what_a_student_reads() -> None:

@@ -92,11 +92,11 @@ def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: P
 
     folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
     files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert set(files) == {".github/workflows/grade.yml", "GRADING.md", "attention.ipynb", "figures/heads.svg"}
+    assert set(files) == {".github/workflows/classroom.yml", "GRADING.md", "attention.ipynb", "figures/heads.svg"}
     assert not [name for name, text in files.items() if SECRET in text]
-    workflow = yaml.safe_load(files[".github/workflows/grade.yml"])
+    workflow = yaml.safe_load(files[".github/workflows/classroom.yml"])
     assert workflow["permissions"] == {"contents": "read"}
-    job = workflow["jobs"]["grade"]
+    job = workflow["jobs"]["run-autograding-tests"]
     assert job["environment"] == "grading"
     checkouts = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]
     assert [with_["persist-credentials"] for with_ in checkouts] == [False, False]
@@ -104,7 +104,7 @@ def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: P
     grade = next(step["run"] for step in job["steps"] if step.get("name") == "Grade")
     assert "grade attention ../submission/attention.ipynb" in grade
     assert "--isolation strict" in grade
-    assert "ASSIGNMENT" not in files[".github/workflows/grade.yml"] + files["GRADING.md"]
+    assert "ASSIGNMENT" not in files[".github/workflows/classroom.yml"] + files["GRADING.md"]
 
 
 def _course_workflow(course: Course, tmp_path: Path) -> Any:

@@ -138,6 +138,40 @@ def test_the_policy_holds_without_escaping(page: Callable[[Texts], str], tmp_pat
     assert seen.ran == set()
 
 
+def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> None:
+    """At 390 px each has one line, but a word of 80 letters; and the page is no wider than the screen."""
+    made = replace(
+        result(lambda name: "x"), questions=result(lambda name: "scaled_dot_product_attention").questions[:1]
+    )
+    names = ("Maximiliane Oberhauser", "ada", "w" * 80)
+    marks = [
+        replace(
+            mark_of(replace(made, student=f"s{n}")), status="waits for a person", person=Person(name, name, "", "", {})
+        )
+        for n, name in enumerate(names)
+    ]
+    page = _POLICY.sub("", "".join(report_page("a", marks)))
+    measure = """
+        const page = f.contentDocument, marks = document.documentElement.dataset;
+        const lines = e => {
+            const range = page.createRange();
+            range.selectNodeContents(e);
+            return new Set([...range.getClientRects()].map(box => box.top)).size;
+        };
+        const counted = selector =>
+            [...page.querySelectorAll(selector)].map(e => lines(e) > 1 ? "n" : "1").join("");
+        marks["names_" + counted(".by-student td.who .soft bdi")] = 1;
+        marks["questions_" + counted("td > a > code")] = 1;
+        marks["heads_" + counted("thead th").replaceAll("1", "")] = 1;
+        marks["status_" + counted(".by-student td.status")] = 1;
+        marks["wider_" + (page.documentElement.scrollWidth > 390)] = 1;
+    """
+    frame = f'<iframe id="f" width="390" height="900" style="border:0" srcdoc="{escape(page)}"></iframe>'
+    script = f"<script>f.onload = () => {{{measure}}}</script>"
+    seen = in_a_browser(f"<!DOCTYPE html><html><title>x</title><body>{frame}{script}</body></html>", tmp_path)
+    assert seen.ran == {"names_11n", "questions_1", "heads_", "status_111", "wider_false"}
+
+
 def test_a_graded_submission_in_its_own_page(tmp_path: Path) -> None:
     """Messages, class names and source lines of a submission that was really graded."""
     from small_course import ANSWERS, write_course

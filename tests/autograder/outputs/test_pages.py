@@ -11,7 +11,7 @@ import pytest
 
 from autograder.intake.collected import Collected
 from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result
-from autograder.outputs.feedback import carried_note, feedback_page, feedback_path
+from autograder.outputs.feedback import carried_note, feedback_page, feedback_path, kept_note
 from autograder.outputs.late import Lateness
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import prose
@@ -256,7 +256,8 @@ def test_no_times_no_summary() -> None:
 
 
 def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:
-    """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said there."""
+    """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said there, and the page
+    says that each has its own price. A slip by itself is called the one slip."""
     softmax = dataclasses.replace(
         plain.questions[0],
         score=3.0,
@@ -265,7 +266,11 @@ def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Re
         slips=(Diagnosis("no_checks", "Which sizes cannot be right?", ("test_each_query_distributes_over_the_keys",)),),
     )
     text = words(feedback_page(dataclasses.replace(plain, questions=(softmax,))))
-    assert "You keep 3 of 6 points for this slip." in text
+    assert "You keep 3 of 6 points: a known slip costs what it costs by itself, and whatever else failed" in text
+    failed = tuple(test.name for test in softmax.tests if test.outcome != "passed")
+    assert softmax.diagnosis is not None
+    alone = dataclasses.replace(softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed))
+    assert kept_note(alone) == "You keep 3 of 6 points for this slip."
     assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
     statistics = question_statistics([dataclasses.replace(plain, questions=(softmax,))])[0]
     assert statistics.kept == 1

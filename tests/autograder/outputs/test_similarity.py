@@ -15,7 +15,8 @@ from autograder.intake.find import find_submissions
 from autograder.intake.fingerprints import fingerprints
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import load_release
-from autograder.model import Cell, Submission
+from autograder.intake.shingles import shingles
+from autograder.model import Answer, Cell, Submission
 from autograder.outputs.similarity import explained, similar_pairs, similarity_page
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,3 +118,61 @@ def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) 
     assert similar_pairs(readable, known) == []
     copies = [handed_in("student-101", OWN), handed_in("student-102", RENAMED)]
     assert [p.students for p in similar_pairs([*readable, *copies], known)] == [("student-101", "student-102")]
+
+
+# Answers in words
+
+PROMPT = "## 3. In your own words\n\nWhy does k-means stop after finitely many steps, whatever the points are?\n\n"
+ADA = (
+    "Every step of the algorithm can only lower the inertia or leave it alone, and since a given assignment of points "
+    "to centers fixes the inertia, no assignment comes back; there are only finitely many of them."
+)
+SHUFFLED = (
+    "there are only finitely many of them, I think. *Every* step of the algorithm can only lower the Inertia - or "
+    "leave it alone, and since a given assignment of points to centers fixes the inertia, nothing comes back"
+)
+OWN_WORDS = (
+    "The sum of squares never grows. There are finitely many ways to give N points to K centers, so it must end."
+)
+
+
+def wrote(student: str, text: str, *, blank: bool = False) -> Submission:
+    answer = Answer("written_why", PROMPT + text, blank)
+    return Submission(student, "small", Path("x"), "sha", (), (answer,))
+
+
+def written_pairs(*given: Submission, explaining: tuple[str, ...] = (PROMPT,)) -> list[tuple[str, str]]:
+    return [pair.students for pair in similar_pairs(given, explaining)]
+
+
+def test_an_answer_in_the_same_words_is_shown_whatever_their_order_and_markup() -> None:
+    given = wrote("ada", ADA), wrote("ben", SHUFFLED), wrote("cem", OWN_WORDS)
+    assert written_pairs(*given) == [("ada", "ben")]
+    page = similarity_page("small", 3, similar_pairs(given, (PROMPT,)))
+    assert "<code>written_why</code>" in page
+    assert "<mark>Every step" in page
+    assert "<mark>Why does" not in page
+
+
+def test_the_prompt_the_key_and_what_is_blank_explain_themselves() -> None:
+    assert written_pairs(wrote("ada", ""), wrote("ben", "")) == []
+    assert written_pairs(wrote("ada", ADA), wrote("ben", ADA), explaining=(PROMPT, f"The key: {ADA}")) == []
+    assert written_pairs(wrote("ada", ADA, blank=True), wrote("ben", ADA, blank=True)) == []
+    assert written_pairs(*(wrote(f"s{n}", ADA) for n in range(4))) == []  # what the whole class has, somebody told it
+
+
+def test_a_sentence_of_twelve_words_is_not_enough_and_one_of_thirteen_is() -> None:
+    """Twelve words have nine runs of four."""
+    words = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    assert written_pairs(wrote("ada", words), wrote("ben", words)) == [("ada", "ben")]
+    twelve = words.removesuffix(" thirteen")
+    assert written_pairs(wrote("ada", twelve), wrote("ben", twelve)) == []
+
+
+def test_runs_of_words_are_those_that_a_reader_sees() -> None:
+    """Case, an invisible space, a ligature and lines do not count; Chinese has a word in each character."""
+    plain = [run.value for run in shingles("the first difficult word")]
+    assert [run.value for run in shingles("The  \ufb01rst, **diffi\u200bcult**\nword!")] == plain
+    assert [(run.first, run.last) for run in shingles("a b\nc d e")] == [(0, 1), (0, 1)]
+    assert len(shingles("步骤不会增加")) == 3
+    assert shingles("too few words") == []

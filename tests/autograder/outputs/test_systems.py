@@ -15,7 +15,7 @@ import pytest
 from autograder.errors import IsolationUnavailable
 from autograder.model import Graded, Result
 from autograder.outputs import gradescope
-from autograder.outputs.github import escape, job_summary, points_output
+from autograder.outputs.github import classroom_notices, escape, job_summary, points_output
 from autograder.outputs.github import main as github_main
 from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.outputs.junit import junit_xml
@@ -112,6 +112,17 @@ def test_a_summary_has_a_largest_size(hostile: Result) -> None:
 def test_points_are_numbers(plain: Result, hostile: Result) -> None:
     assert points_output([plain]) == "points=11\nmax_points=20\n"
     assert points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
+
+
+def test_classroom_gets_the_notices_of_its_own_reporter(plain: Result) -> None:
+    """As classroom-resources/autograding-grading-reporter writes them (src/notify-classroom.js): `Points 11/20` under
+    the one title, and what JSON.stringify makes of totalPoints and maxPoints under the other; 20.0 is 20 there."""
+    half = replace(plain, score=8.5)
+    assert classroom_notices([half]).splitlines() == [
+        "::notice title=Autograding complete::Points 8.5/20",
+        '::notice title=Autograding report::{"totalPoints":8.5,"maxPoints":20}',
+    ]
+    assert "Points 0/20\n" in classroom_notices([], not_graded=20.0)
 
 
 def test_the_runner_gets_summary_and_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Result) -> None:

@@ -206,10 +206,68 @@ def test_only_arguments_that_ask_are_compared() -> None:
         ({"a": 1}, {"a": 1, "b": 2}, "the key 'b' is missing."),
         ({"a": 1, "z": 2}, {"a": 1}, "there should be no key 'z'."),
         ([("a", "b")], [("a", "c")], "yours is 'b' at [0][1], and that is not right."),
+        ([0, 1], np.array([0, 1]), "yours is a list, where a numpy array of shape [2] is expected."),
+        (np.array([0, 1]), [0, 1], "yours is a numpy array of shape [2], where a list is expected."),
+        ((np.array([0, 1]), 3), (np.array([0, 2]), 3), "yours is another numpy array at [0]."),
+        ({"a": np.ones(2)}, {"a": np.ones(2, dtype=int)}, "yours is another numpy array at ['a']."),
+        ({"b", "a"}, {"a"}, "yours is {'a', 'b'}, and that is not right."),
+        (set(), {"a"}, "yours is set(), and that is not right."),
     ],
 )
 def test_equality_names_the_first_difference_and_not_the_answer(actual: Any, expected: Any, end: str) -> None:
     assert said(assert_equal, actual, expected) == f"{CALL}: {end}"
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "end"),
+    [
+        (np.array([0, 1]), np.array([0, 2]), " differs from the expected value first at [1]: yours is 1"),
+        (np.array([0.0, 1.0]), np.array([0, 1]), " has dtype float64; it should be int64."),
+        (np.zeros((2, 1)), np.zeros(2), " has shape [2, 1]; it should be [2]."),
+    ],
+)
+def test_arrays_are_equal_in_shape_dtype_and_numbers(actual: Any, expected: Any, end: str) -> None:
+    assert said(assert_equal, actual, expected).startswith(CALL + end)
+
+
+def test_right_arrays_pass_however_they_lie_in_memory() -> None:
+    """`[::-1]` has a negative stride, a mean over an axis of a list is a numpy scalar, and [] is a shape."""
+    backwards = np.arange(3.0)[::-1]
+    for compare in (assert_equal, assert_close):
+        compare(np.array([2.0, 1.0, 0.0]), backwards)
+        compare(backwards, np.array([2.0, 1.0, 0.0]))
+        compare(np.array(2.5), np.array(2.5))
+        compare(1.5, np.array([1.0, 2.0]).mean())
+        compare(3, np.array([1, 2]).sum())
+    assert_equal({"a": [backwards, {1, 2}]}, {"a": (np.array([2.0, 1.0, 0.0]), {2, 1})})
+    assert call_twice(lambda: backwards) is backwards
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "message"),
+    [
+        (
+            [0.5, 0.25],
+            [0.5, 0.5],
+            f"entry 1 of {CALL} differs from the expected value first in its value: yours is 0.25",
+        ),
+        ([0.5], [0.5, 0.5], f"{CALL} has 1 entries; it should have 2."),
+        (0.5, [0.5], f"{CALL} should be a list, and is a float."),
+        ({"a": 1.0}, {"b": 1.0}, f"{CALL} has no key 'b'."),
+        ({"a": 1.0, "b": 1.0}, {"b": 1.0}, f"{CALL} should have no key 'a'."),
+        ((1.0, np.ones(2)), (1.0, np.ones(3)), f"entry 1 of {CALL} has shape [2]; it should be [3]."),
+        ([["a", 1.0]], [["b", 1.0]], f"entry 0 of entry 0 of {CALL}: yours is 'a', and that is not right."),
+        ([0, 1], np.array([0, 1]), f"{CALL} should be a numpy array of shape [2], and is a list."),
+    ],
+)
+def test_closeness_goes_through_lists_tuples_and_dicts(actual: Any, expected: Any, message: str) -> None:
+    assert said(assert_close, actual, expected).startswith(message)
+
+
+def test_close_entries_pass() -> None:
+    """0.1 + 0.2 is not 0.3 in binary fractions."""
+    assert_close([0.1 + 0.2, (1, "a", None)], [0.3, (1.0, "a", None)])
+    assert_close({"a": np.array([0.1 + 0.2]), "b": True}, {"a": np.array([0.3]), "b": True})
 
 
 def test_numbers_are_compared_with_all_their_digits() -> None:
@@ -224,12 +282,14 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
     ("answer", "said"),
     [
         (torch.tensor([1.0, 2.0]), ""),  # a standard deviation of the root of 1/2
+        (np.array([1.0, 2.0]), ""),
+        (np.array([1.0, 1.0]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, 1.001]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, float("nan")]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, float("inf")]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0]), "The numbers of the logits are all alike, or are no numbers."),
-        (torch.tensor([1, 2]), "the logits should be a tensor of floats"),
-        ([1.0, 2.0], "the logits should be a tensor of floats"),
+        (torch.tensor([1, 2]), "the logits should be a tensor or an array of floats"),
+        ([1.0, 2.0], "the logits should be a tensor or an array of floats"),
     ],
 )
 def test_numbers_that_vary_are_finite_floats(answer: Any, said: str) -> None:

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -174,6 +175,56 @@ def test_trivial_answers_have_the_form_of_an_answer_and_no_idea() -> None:
     assert run(answers["its first argument"], "scaled", ROW) is ROW
     with pytest.raises(ValueError, match=r"\b1 2 3 4 5\b"):
         run(answers["always ValueError"], "scaled", ROW)
+
+
+PLAIN = """
+import numpy as np
+
+def counted(words, weights):
+    return {"n": len(words), "total": np.int64(7), "mean": weights / 2, "words": {*words}, "first": words[0]}
+
+def backwards(words):
+    words = words + []
+    words.reverse()
+    return words
+"""
+
+
+def plain_seen() -> list[Observed]:
+    words, weights = ["b", "a"], np.array([[2.0, 4.0]])
+    calls = [
+        Call("counted", (words, weights), {}, result={"n": 2, "mean": weights / 2}),
+        Call("backwards", (words,), {}, result=["a", "b"]),
+    ]
+    return observe(calls, {"counted": ["words", "weights"], "backwards": ["words"]}.__getitem__)
+
+
+def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
+    mutants = {mutant.name: mutant.cell for mutant in property_mutants("counted", PLAIN, plain_seen())}
+    assert list(mutants) == [
+        "counted: changes words", "counted: changes weights", "counted: squeezes its arrays",
+        "counted: returns single precision", "backwards: changes words",
+    ]  # fmt: skip
+    words, weights = ["b", "a"], np.array([[2.0, 4.0]])
+    right = run(mutants["counted: changes weights"], "counted", words, weights)
+    assert right["mean"].tolist() == [[1.0, 2.0]]
+    assert weights.tolist() == [[3.0, 5.0]]
+    assert run(mutants["backwards: changes words"], "backwards", words) == ["a", "b"]
+    assert words == ["b", "a", None]
+    assert run(mutants["counted: squeezes its arrays"], "counted", ["b"], weights)["mean"].shape == (2,)
+    assert run(mutants["counted: returns single precision"], "counted", ["b"], weights)["mean"].dtype == np.float32
+
+
+def test_a_trivial_answer_is_no_right_answer_of_any_kind() -> None:
+    """Of arrays, numpy's numbers, sets and texts nothing is left: an answer in numpy alone does not score as zeros."""
+    answers = {answer.name: answer.cell for answer in trivial_answers("counted", PLAIN, plain_seen())}
+    zeros = run(answers["zeros"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
+    assert zeros["mean"].tolist() == [[0.0, 0.0]]
+    assert {**zeros, "mean": None} == {"n": 0, "total": 0, "mean": None, "words": set(), "first": ""}
+    ones = run(answers["ones"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
+    assert (ones["n"], ones["total"], ones["mean"].tolist()) == (1, 1, [[1.0, 1.0]])
+    assert np.isnan(run(answers["NaN"], "counted", ["b"], np.array([2.0]))["mean"]).all()
+    assert run(answers["zeros"], "backwards", ["b", "a"]) == ["", ""]
 
 
 def test_a_trivial_answer_changes_no_object() -> None:

@@ -85,7 +85,7 @@ def loaded(root: Path, text: str, **others: str) -> LoadedSuite:
     (assignment.suite.parent / "pytest.ini").write_text(HIDDEN_INI.read_text(encoding="utf-8"), encoding="utf-8")
     for name, content in {"test_question": text, **others}.items():
         (assignment.suite / f"{name}.py").write_text(content, encoding="utf-8")
-    return LoadedSuite(assignment, {"n": 1}, ["question"])
+    return LoadedSuite(assignment, {"n": 1}, {"question": ""})
 
 
 def test_what_pytest_has_no_say_in_is_called(tmp_path: Path) -> None:

@@ -369,6 +369,16 @@ def norm_entry_by_entry(z):
     return total**0.5
 
 
+@alternate("softmax_gradient_norm")
+def norm_of_a_row_told_by_its_axes(z):
+    if z.ndim != 1:
+        raise ValueError(f"z has {z.ndim} axes, and should have one")
+    if len(z) == 0:
+        raise ValueError("z is empty")
+    p = torch.softmax(z, dim=0)
+    return (p.diag() - p[:, None] * p[None, :]).norm().item()
+
+
 # ---------------------------------------------------------------------------------------------- compare_layers
 
 

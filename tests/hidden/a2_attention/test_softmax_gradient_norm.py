@@ -21,7 +21,7 @@ def test_equal_scores_have_a_norm_one_can_work_out(student):
 @points(1)
 def test_saturation_at_large_scores(student):
     """[1000, 0] lets nothing through (0, not NaN); 1000 more on every score changes nothing at all."""
-    assert_close(student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0, atol=1e-6)
+    assert_close(student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0)
     assert_close(student.softmax_gradient_norm(tensor([1000.0, 1000.0]).float()), 0.5, atol=1e-4)
     assert_close(student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()), 0.5, atol=1e-4)
 
@@ -37,6 +37,6 @@ def test_the_result_is_a_float(student):
 @points(1)
 def test_what_is_not_one_row_of_scores_is_refused(student):
     """z must be [N] with N of 1 or more; one score alone has nothing to choose, so its norm is 0."""
-    assert_refused(student.softmax_gradient_norm, randn(3, 5), sizes=(3, 5))
+    assert_refused(student.softmax_gradient_norm, randn(3, 5))
     assert_refused(student.softmax_gradient_norm, tensor(0.7))
-    assert_refused(student.softmax_gradient_norm, zeros(0), sizes=(0,))
+    assert_refused(student.softmax_gradient_norm, zeros(0))

@@ -159,6 +159,15 @@ def causal_counted_from_the_end(n_q, n_k=None):
     return torch.arange(n_k, 0, -1)[None, :] >= torch.arange(n_q, 0, -1)[:, None]
 
 
+@alternate("causal_mask")
+def causal_naming_the_negative_size_alone(n_q, n_k=None):
+    for size in (n_q, n_q if n_k is None else n_k):
+        if size < 0:
+            raise ValueError(f"{size} is negative")
+    columns = n_q if n_k is None else n_k
+    return torch.arange(columns) - columns <= torch.arange(n_q).unsqueeze(1) - n_q
+
+
 # --- padding_mask ------------------------------------------------------------------------------------------------
 
 

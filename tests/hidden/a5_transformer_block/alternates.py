@@ -385,6 +385,22 @@ def rotation_by_matrices(x, positions, theta=10000.0):
 
 
 @alternate("rotary_positions")
+def rotation_pair_by_pair(x, positions, theta=10000.0):
+    """A 2 × 2 matrix for each pair, as the formula has it."""
+    _refuse_rotary(x, positions)
+    d = x.shape[-1]
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    places = (positions[:, None] if positions.dim() == 2 else positions).to(wide.dtype)
+    turned = []
+    for i in range(d // 2):
+        angle = places * theta ** (-2 * i / d)
+        rows = [torch.stack([angle.cos(), -angle.sin()], -1), torch.stack([angle.sin(), angle.cos()], -1)]
+        rotation = torch.stack(rows, -2)  # [..., N, 2, 2]
+        turned.append((rotation @ wide[..., 2 * i : 2 * i + 2, None]).squeeze(-1))
+    return torch.cat(turned, -1).to(x.dtype)
+
+
+@alternate("rotary_positions")
 def rotation_into_a_fresh_tensor(x, positions, theta=10000.0):
     _refuse_rotary(x, positions)
     n, d = x.shape[-2:]

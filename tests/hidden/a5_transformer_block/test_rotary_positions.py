@@ -116,12 +116,12 @@ def test_gradients_turn_back(student, reference):
 
 @points(0.5)
 def test_operations_do_not_grow_with_the_tokens(student):
-    """Count torch operations with 3 and with 29 tokens, 2 and 9 pairs: a Python loop over them takes more."""
+    """Count torch operations with 3 and with 29 tokens, of 9 pairs: a Python loop over the tokens takes more."""
     x = randn(29, 18)
     y, cost = student.counted("rotary_positions", x, torch.arange(29))
     assert_close(y.norm(dim=-1), x.norm(dim=-1), what="the length of each row")
     assert (y - x).abs().max() > 1e-2, "Nothing was turned."
-    few = student.cost("rotary_positions", x[:3, :4], torch.arange(3)).operations
+    few = student.cost("rotary_positions", x[:3], torch.arange(3)).operations
     many = cost.operations
     assert many <= few, f"3 tokens take {few} torch operations and 29 take {many}: is there a Python loop?"
 

@@ -164,6 +164,19 @@ def writes_the_blocks_out(ids, params, config):
     return stream.matmul(params["unembed"])
 
 
+@alternate("decoder_lm")
+def reads_sentence_after_sentence(ids, params, config):
+    _refuse_texts(ids, config)
+    logits = []
+    for sentence in ids:
+        x = (params["embed"][sentence] + params["positions"][: len(sentence)])[None]  # [1, N, D]
+        for block in params["blocks"]:
+            x = pre_norm_block(x, block, config.num_heads, causal_mask(len(sentence)))
+        x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
+        logits.append(x[0] @ (params["unembed"] if "unembed" in params else params["embed"].mT))
+    return torch.stack(logits)
+
+
 # ── lm_loss ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

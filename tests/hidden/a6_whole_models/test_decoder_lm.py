@@ -64,7 +64,7 @@ def test_no_position_sees_a_later_token(student, reference):
     assert float((whole[:, 0] - whole[:, 1]).abs().max()) > 1e-3, "Two places say the same thing."
     for n in (1, 2):
         part = student.decoder_lm(ids[:, :n], params, settings)
-        assert_close(part, whole[:, :n].detach(), atol=1e-6, what=f"the first {n} of 3 places")
+        assert_close(part, whole[:, :n].detach(), what=f"the first {n} of 3 places")
 
 
 @points(1)
@@ -108,7 +108,7 @@ def test_sentences_do_not_meet(student, reference):
     ids = randint(0, 11, (5, 5))
     together = student.decoder_lm(ids, params, settings)
     alone = student.decoder_lm(ids[3:4], params, settings)
-    assert_close(alone, together[3:4].detach(), atol=1e-6, what="the fourth sentence alone")
+    assert_close(alone, together[3:4].detach(), what="the fourth sentence alone")
     assert float((together[0] - together[1]).detach().abs().max()) > 1e-3, "Two sentences get the same logits."
     assert student.decoder_lm(ids[:1, :1], params, settings).shape == (1, 1, 11), "One token gives [1, 1, V]."
 
@@ -137,10 +137,10 @@ def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
 
 @points(1)
 def test_operations_do_not_grow_with_the_tokens(student, reference):
-    """All places are computed at once: nine tokens in five sentences take as many torch operations as three in two."""
+    """All places are computed at once: nine tokens take as many torch operations as three, in as many sentences."""
     params, settings = _model(reference)
     costs = []
-    for ids in (randint(0, 11, (2, 3)), randint(0, 11, (5, 9))):
+    for ids in (randint(0, 11, (3, 3)), randint(0, 11, (3, 9))):
         logits, cost = student.counted("decoder_lm", ids, params, settings)
         assert logits.shape == (*ids.shape, 11), "decoder_lm returns [B, N, V]."
         assert_varies(logits, above=1e-3, what="the logits")

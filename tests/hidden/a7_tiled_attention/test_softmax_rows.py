@@ -84,7 +84,7 @@ def test_a_row_longer_than_a_thousand(student):
     _assert_close(student.launch("softmax_rows", x), x)
 
 
-def _assert_close(answer, x, atol=1e-6, rtol=1e-5):
+def _assert_close(answer, x, atol=2e-6, rtol=1e-5):
     result, launch = answer
     assert launch.loads, "No kernel loads anything: the work is not done in a kernel."
     assert not launch.computed, f"torch computes ({', '.join(launch.computed)}), and the softmax belongs in the kernel."

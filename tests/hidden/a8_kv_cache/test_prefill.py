@@ -47,14 +47,14 @@ def _model(reference, **changes):
 
 @points(0.5)
 def test_the_logits_of_every_position_come_back(student, reference):
-    """[B, N, V], equal to the model without a cache, to 1e-10. One row of one token, in float32, is [1, 1, V]."""
+    """[B, N, V], equal to the model without a cache. One row of one token, in float32, is [1, 1, V]."""
     params, sizes = _model(reference)
     single = reference.random_params(sizes, learned=True, dtype=torch.float32)
     answer = student.prefill(single, tensor([[3]]), _empty(student, sizes, 1, dtype=torch.float32), sizes)
     assert_close(answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4)
     prompt = randint(0, 13, (7, 3)).T
     answer = student.prefill(params, prompt, _empty(student, sizes, 3), sizes)
-    assert_close(answer, reference.decoder_lm(prompt, params, sizes), atol=1e-10, rtol=1e-10)
+    assert_close(answer, reference.decoder_lm(prompt, params, sizes))
 
 
 @points(1)

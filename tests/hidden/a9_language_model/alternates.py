@@ -189,6 +189,13 @@ def by_powers(x):
 
 
 @alternate("gelu")
+def with_ten_digits_of_the_root(x):
+    """As many codes have it, with the root of 2/π to ten digits: some 1e-11 off in float64."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return (0.5 * wide * (1.0 + torch.tanh(wide * 0.7978845608 * (1.0 + 0.044715 * wide * wide)))).to(x.dtype)
+
+
+@alternate("gelu")
 def in_float64(x):
     wide = x.double()
     c = math.sqrt(2.0 / math.pi)
@@ -426,6 +433,19 @@ def by_a_norm_of_norms(gradients, max_norm):
         raise ValueError(f"the gradients have the norm {norm}")
     divisor = max(1.0, norm / max_norm)
     return [g / divisor for g in gradients], norm
+
+
+@alternate("clip_gradients")
+def with_a_norm_in_float32(gradients, max_norm):
+    if max_norm <= 0:
+        raise ValueError(f"max_norm is {max_norm}")
+    total = torch.stack([g.float().norm() for g in gradients]).norm().item()
+    if not math.isfinite(total):
+        raise ValueError(f"norm: {total}")
+    coefficient = max_norm / total if total > max_norm else 1.0
+    return [
+        (g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient for g in gradients
+    ], total
 
 
 @alternate("clip_gradients")
@@ -785,6 +805,17 @@ def follows_the_left_parts(merges):
     p = torch.full((256 + len(merges),), 1e-6, dtype=torch.float64)
     p[-1], p[byte], p[255 - byte] = 0.28, 0.27, 0.39
     return p / p.sum()
+
+
+@alternate("misleading_token")
+def as_a_numpy_array(merges):
+    if not merges:
+        raise ValueError("256 bytes are 256 tokens: none shares its first byte")
+    shared = int(bpe_decode(torch.tensor([256]), merges)[0])
+    p = torch.zeros(256 + len(merges), dtype=torch.float64).numpy()
+    p[[256, shared]] = 0.3
+    p[(shared + 5) % 256] = 0.4
+    return p
 
 
 @alternate("misleading_token")

@@ -43,14 +43,14 @@ def test_small_gradients_are_left_alone(student):
 
 @points(1)
 def test_the_norm_is_the_one_before(student):
-    """A Python float, above and below the bound, and below 1. One matrix is transposed; float64 has all its digits."""
+    """A Python float, above and below the bound, and below 1. One matrix is transposed."""
     given = [randn(4, 3).T, randn(5), randn(2, 1, 2)]
     for size, bound in ((1.0, 0.1), (1.0, 100.0), (0.01, 0.001)):
         gradients = [size * g for g in given]
         expected = math.sqrt(sum(float(g.pow(2).sum()) for g in gradients))
         clipped, norm = _clip(student.clip_gradients, gradients, bound)
         assert isinstance(norm, float), f"The norm should be a Python float, and is {type(norm).__name__}."
-        assert_close(norm, expected, atol=1e-12, rtol=1e-12, what="the norm")
+        assert_close(norm, expected, what="the norm")
         for mine, own in zip(clipped, gradients, strict=True):
             assert_close(mine, own * min(1.0, bound / expected))
 
@@ -65,7 +65,8 @@ def test_gradients_of_zero_stay_zero(student):
     clipped, norm = _clip(lambda g, c: call_twice(student.clip_gradients, g, c), [tensor([6e4, 8e4])], 1e4)
     assert_close(clipped[0], tensor([6e3, 8e3]))
     clipped, _ = _clip(student.clip_gradients, [tensor([3e-6, 4e-6])], 1e-6)
-    assert_close(clipped[0], tensor([6e-7, 8e-7]), atol=1e-12)
+    assert isinstance(clipped[0], torch.Tensor), "the clipped gradients should be tensors."
+    assert_close(1e6 * clipped[0], tensor([0.6, 0.8]), what="a million times the gradient of shape [2]")
 
 
 @points(0.5)

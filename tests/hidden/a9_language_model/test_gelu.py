@@ -15,15 +15,15 @@ def _expected(x):
 
 @points(1.5)
 def test_it_is_the_approximation_of_gpt2(student):
-    """Eight digits, at places where the exact GELU differs in the fourth."""
-    assert_close(student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199]), atol=1e-8)
+    """Places where the exact GELU differs in the fourth digit."""
+    assert_close(student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199]))
 
 
 @points(1)
 def test_every_element_is_for_itself(student):
-    """[3, 1, 4] numbers between -6 and 6, transposed; shape and dtype stay, and float64 has all its digits."""
+    """[3, 1, 4] numbers between -6 and 6, transposed; shape and dtype stay."""
     x = 2.5 * randn(4, 1, 3).transpose(0, 2)
-    assert_close(call_twice(student.gelu, x), _expected(x), atol=1e-12, rtol=1e-12)
+    assert_close(call_twice(student.gelu, x), _expected(x))
     assert_close(student.gelu(x.float()), _expected(x).float(), atol=1e-5)
 
 
@@ -35,10 +35,10 @@ def test_gradients_flow(student):
 
 @points(1.5)
 def test_half_precision_is_computed_wide(student):
-    """In float16 the cube of 50 is infinite already. gelu(300) is 300, gelu(-300) is 0, and gelu(0.4) is exact to the
-    last digit that float16 has. In bfloat16 1 + tanh is nothing at -3, where gelu is not."""
+    """In float16 the cube of 50 is infinite already. gelu(300) is 300, gelu(-300) is 0, and between -3 and 3 an answer
+    is off by one unit in float16's last place at most. In bfloat16 1 + tanh is nothing at -3, where gelu is not."""
     x = torch.tensor([300.0, -300.0, 50.0, -45.0], dtype=torch.float16)
     assert_close(student.gelu(x), torch.tensor([300.0, 0.0, 50.0, 0.0], dtype=torch.float16))
     x = torch.linspace(-3, 3, 101, dtype=torch.float16)
-    assert_close(student.gelu(x), _expected(x.float()).half(), atol=0, rtol=0)
+    assert_close(student.gelu(x), _expected(x.float()).half(), rtol=1e-3)
     assert_close(student.gelu(x.bfloat16()), _expected(x.bfloat16().double()).bfloat16(), atol=1e-4, rtol=0.01)

@@ -1,5 +1,6 @@
 """misleading_token: a distribution in which the likeliest token does not begin with the likeliest byte."""
 
+import numpy as np
 import torch
 
 from autograder.suite import assert_refused, points, uses
@@ -12,14 +13,18 @@ VOCABULARIES = ([(255, 0)], [(0, 1)], [(1, 0)], *MERGES_OF_MERGES, *([(byte, 33)
 
 
 def _distribution(student, merges):
-    """The answer, in float64: one test asks for that, the others for what is in it."""
-    p = student.misleading_token(merges)
+    """The answer, a tensor or an array, in float64: one test asks for that, the others for what is in it."""
+    p = _as_tensor(student.misleading_token(merges))
     shaped = isinstance(p, torch.Tensor) and p.is_floating_point() and list(p.shape) == [256 + len(merges)]
     assert shaped, f"misleading_token should return a float64 tensor [{256 + len(merges)}]."
     p = p.double()
     assert bool((p >= 0).all()), "a probability is negative, or not a number."
-    assert abs(float(p.sum()) - 1) < 1e-6, f"the probabilities add up to {float(p.sum()):.3g}."
+    assert abs(float(p.sum()) - 1) < 2e-6, f"the probabilities add up to {float(p.sum()):.3g}."
     return p
+
+
+def _as_tensor(p):
+    return torch.from_numpy(p) if isinstance(p, np.ndarray) else p
 
 
 def _bytes(p, merges):
@@ -65,6 +70,6 @@ def test_it_works_for_every_vocabulary(student):
 def test_without_merges_there_is_none(student):
     """Every token is a byte: the likeliest token is the likeliest byte. With merges the answer is in float64."""
     _distribution(student, LOW)
-    p = student.misleading_token(LOW)
+    p = _as_tensor(student.misleading_token(LOW))
     assert p.dtype == torch.float64, f"misleading_token should return float64, and returns {p.dtype}."
     assert_refused(student.misleading_token, [], sizes=(256,))

@@ -1,0 +1,173 @@
+"""Text of a student's own in a notebook: lines of prose, comments and strings that stand nowhere in the release.
+
+An answer in words may stand in any cell: in a text cell, in a comment or a string of code, in what a cell printed, in
+a picture. Code is never parsed (see `text.py`): comments and strings are told by their first characters.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from autograder.intake.reading import NotebookCell
+from autograder.intake.release import Release
+from autograder.intake.text import squeezed
+
+LONG = 30
+"""Characters of a text that stands in the release by no chance."""
+_MOST_LINES = 20_000
+"""Lines of one cell that are looked for in the release: far more than an honest cell has."""
+_ROW = 4
+"""So many words, one after the other, are a sentence."""
+
+_START = re.compile(r"#|\"\"\"|'''|\"|'")
+_END = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ('"""', "'''")}
+_END |= {quote: re.compile(rf"\\.|{quote}|\n", re.DOTALL) for quote in ('"', "'")}
+_IS_FORMATTED = re.compile(r"(?<!\w)(?:f|rf|fr)$", re.IGNORECASE)
+_FIELD = re.compile(r"\{[^{}\n]*\}")
+_TWO_NAMES = re.compile(r"(?<![\w.])([^\W\d]\w*)[ \t]+(?=([^\W\d]\w*))")
+_SENTENCE_END = re.compile(r"(?<![\w.])[^\W\d]\w*[.!]\s*$")
+_KEYWORDS = frozenset(keyword.kwlist) | {"match", "case", "type", "print"}
+_FOREIGN_WORD = re.compile(r"[^\x00-\x7f]{4,}")
+_ASKS = re.compile(r"(?<![\w.])(?<!def )input[ \t]*\(")
+"""What is typed into a prompt of `input()` stands in no source."""
+_CONTENT = re.compile(r"[^\W_]|[^\x00-\x7f]")
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
+_OF_PYTHON = frozenset({"time", "timeit", "capture", "prun", "python", "python3", "px", "debug"})
+_LINE_MAGIC = re.compile(r"^[ \t]*[%!][^\n]*$", re.MULTILINE)
+_TOOL = re.compile(r"[ \t]*[%!]+[ \t]*(?:pip3?|conda|mamba|apt(?:-get)?|git|wget|curl|nvidia-smi|ls|pwd|cd|python3?)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnText:
+    """What a student wrote in one cell.
+
+    Attributes:
+        place: the cell's place in the notebook, from 0.
+        lines: the lines that stand nowhere in the release.
+        files: names of the pictures and other files that are attached to the cell.
+    """
+
+    place: int
+    lines: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+
+class StaffText:
+    """Text of the course's staff, against which a student's is held: the release, and the code of the answer key."""
+
+    def __init__(self, release: Release) -> None:
+        self._squeezed = "\n".join([release.squeezed, *map(squeezed, release.key_code)])
+        code = [cell.source for cell in release.cells if cell.kind == "code"]
+        in_code = [line for source in (*code, *release.key_code) for line in lines_in_words(source)]
+        self._lines = release.squeezed_lines | frozenset(map(squeezed, in_code))
+        self._texts = frozenset(cell.look.squeezed for cell in release.cells)
+        self._pictures = release.pictures
+
+    def has_cell(self, source: str) -> bool:
+        """Whether a cell of the release says the same, wherever its lines are broken."""
+        return squeezed(source) in self._texts
+
+    def has_picture(self, cell: NotebookCell, name: str) -> bool:
+        """Whether an attached picture is one of the release's."""
+        return self._pictures.issuperset(cell.attachments[name].values())
+
+    def has_line(self, line: str, *, as_part: bool) -> bool:
+        """Whether staff wrote this line; with `as_part`, whether it stands within any text of theirs.
+
+        In a cell of the student's own one word may be the answer, and "relu" stands in every release. In a question's
+        cell such strings are names of weights and dtypes.
+        """
+        text = squeezed(line)
+        return text in self._lines or ((as_part or len(text) >= LONG) and text in self._squeezed)
+
+
+@lru_cache(maxsize=8)
+def staff_text(release: Release) -> StaffText:
+    """The staff's text of an assignment, made once for a class."""
+    return StaffText(release)
+
+
+def own_text(place: int, cell: NotebookCell, staff: StaffText, *, is_released: bool) -> OwnText:
+    """What the student wrote in the cell.
+
+    Args:
+        is_released: it stands for a cell of the release, changed or not.
+    """
+    files = own_files(cell, staff)
+    if cell.of_the_tool or staff.has_cell(cell.source):
+        return OwnText(place, (), files)
+    lines = lines_in_words(cell.source) if cell.kind == "code" else cell.source.split("\n")
+    if not is_released:
+        lines = [*lines, *(line for line in cell.printed.split("\n") if has_words_in_a_row(line))]
+    as_part = is_released and cell.kind == "code"
+    different = dict.fromkeys(line.strip() for line in lines if squeezed(line))
+    if len(different) <= _MOST_LINES:
+        different = dict.fromkeys(line for line in different if not staff.has_line(line, as_part=as_part))
+    return OwnText(place, tuple(different), files)
+
+
+def own_files(cell: NotebookCell, staff: StaffText) -> tuple[str, ...]:
+    """Names of the pictures and other files that the student attached to the cell."""
+    return (*(name for name in cell.attachments if not staff.has_picture(cell, name)), *cell.other_files)
+
+
+def lines_in_words(source: str) -> list[str]:
+    """The lines of a code cell's comments and strings, and of what is no code at all."""
+    if (magic := _CELL_MAGIC.match(source)) is not None:
+        source = source[magic.end() :]
+        if magic[1] not in _OF_PYTHON:
+            return _with_content(source.split("\n"))
+    commands = [line[0] for line in _LINE_MAGIC.finditer(source) if not _TOOL.match(line[0])]
+    shell = [line for line in commands if line.lstrip().startswith("!") or has_words_in_a_row(line)]
+    pieces = list(_pieces(_LINE_MAGIC.sub("", source)))
+    words = [line for is_code, piece in pieces if not is_code for line in piece.split("\n")]
+    code = '""'.join(piece for is_code, piece in pieces if is_code)
+    return _with_content([*shell, *words, *(line for line in code.split("\n") if _is_no_code(line))])
+
+
+def _with_content(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if _CONTENT.search(line)]
+
+
+def _pieces(source: str) -> Iterator[tuple[bool, str]]:
+    """The code (True), comments and strings (False) of a cell, in their order and without their marks."""
+    position = 0
+    while (start := _START.search(source, position)) is not None:
+        before = source[position : start.start()]
+        yield True, before
+        if start[0] == "#":
+            end = source.find("\n", start.end())
+            position = len(source) if end < 0 else end
+            yield False, source[start.end() : position]
+            continue
+        ends = (match for match in _END[start[0]].finditer(source, start.end()) if match[0][0] != "\\")
+        last = next(ends, None)
+        text = source[start.end() : last.start() if last else len(source)]
+        yield False, _FIELD.sub("", text) if _IS_FORMATTED.search(before[-3:]) else text
+        position = last.end() if last else len(source)
+        if last is not None and last[0] == "\n":  # a string that is not closed ends with its line
+            position -= 1
+    yield True, source[position:]
+
+
+def _is_no_code(line: str) -> bool:
+    """Whether a line without its comments and strings is no Python: two names beside each other, or a name with a full
+    stop behind it, as in a sentence."""
+    pairs = ({match[1], match[2]} for match in _TWO_NAMES.finditer(line))
+    if any(not pair & _KEYWORDS for pair in pairs):
+        return True
+    return bool(_SENTENCE_END.search(line) or _FOREIGN_WORD.search(line) or _ASKS.search(line))
+
+
+def has_words_in_a_row(line: str) -> bool:
+    """Whether a line has a few words one after the other, as a sentence has."""
+    run = 0
+    for word in line.split():
+        run = run + 1 if word.strip("#\"'.,;:!?()").isalpha() else 0
+        if run == _ROW:
+            return True
+    return False

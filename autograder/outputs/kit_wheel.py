@@ -1,0 +1,81 @@
+"""The installed kit as a wheel, for machines that have no other way to get this version of it.
+
+A course is graded elsewhere by the kit that proved its suites here. So the wheel is made of the running package and of
+what pip knows of it, and is the one that the kit's own build gives: the same files under the same names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import autograder
+from autograder.errors import KitError
+from autograder.outputs.bundle import archive_entry, files_below
+from autograder.whole_files import write_whole
+
+DISTRIBUTION = "attention-kit"
+KIT_FOLDER = "kit"
+"""Folder of a course for the wheel; the workflows of `bundle_texts.py` install from it."""
+
+_WHEEL = "Wheel-Version: 1.0\nGenerator: attention-kit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def write_kit_wheel(folder: Path) -> Path:
+    """Put the wheel into a folder, in place of any other version of it, and return its path."""
+    name, content = kit_wheel()
+    for other in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
+        if other.name != name:
+            other.unlink()
+    write_whole(folder / name, content)
+    return folder / name
+
+
+def kit_wheel() -> tuple[str, bytes]:
+    """The wheel's file name and its bytes: the same bytes every time.
+
+    Raises:
+        KitError: the kit runs from a folder that pip does not know.
+    """
+    try:
+        kit = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError as error:
+        raise KitError(
+            f"{DISTRIBUTION} is not installed here: install it with pip, so that a wheel can be made"
+        ) from error
+    name = f"{DISTRIBUTION.replace('-', '_')}-{kit.version}"
+    contents = dict((*_package(), *_described(kit, f"{name}.dist-info")))
+    lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in sorted(contents.items())]
+    record = f"{name}.dist-info/RECORD"
+    contents[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in sorted(contents.items()):
+            archive.writestr(archive_entry(path, 0o644), content)
+    return f"{name}-py3-none-any.whl", packed.getvalue()
+
+
+def _package() -> Iterator[tuple[str, bytes]]:
+    """The files of the package, by their path in the wheel."""
+    package = Path(autograder.__file__).parent
+    for path in files_below(package):
+        yield f"autograder/{path.relative_to(package).as_posix()}", path.read_bytes()
+
+
+def _described(kit: metadata.Distribution, folder: str) -> Iterator[tuple[str, bytes]]:
+    """What pip reads: the requirements, the command `autograder`, the licences."""
+    yield f"{folder}/WHEEL", _WHEEL.encode()
+    for name in ("METADATA", "entry_points.txt"):
+        yield f"{folder}/{name}", (kit.read_text(name) or "").encode()
+    for path in kit.files or ():
+        if path.parent.name == "licenses":
+            yield f"{folder}/licenses/{path.name}", Path(str(path.locate())).read_bytes()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

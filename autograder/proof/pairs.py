@@ -1,0 +1,122 @@
+"""Two laws of prices, tried on known mistakes that stand in one answer: together they cost no more than their sum, and
+no less than the dearest of them.
+
+The second law in other words: mending one of two faults never lowers a score, and adding one never raises it. It holds
+as far as tests see both faults: two can undo each other, and then fewer tests fail than one alone would lose. A mistake
+that is not named where it stands alone, since it answers differently each time, has no price that could be asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.grading.bench import Bench
+from autograder.model import QuestionResult
+from autograder.proof.diagnosed import examine_each
+from autograder.sandbox.host import HostClient
+from autograder.suite.known import KnownAnswer, combined
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Two or three known mistakes in one answer.
+
+    Attributes:
+        answer: the answer key with the changes of all of them.
+    """
+
+    mistakes: tuple[KnownAnswer, ...]
+    answer: KnownAnswer
+
+    @property
+    def question(self) -> str:
+        """Whose answer it is."""
+        return self.answer.question
+
+    @property
+    def name(self) -> str:
+        """The names of all of them: `inverted and unscaled`."""
+        return self.answer.name
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What one answer lost of its question.
+
+    Attributes:
+        points: as it was graded.
+        by_tests: the points of the tests that it failed.
+        is_named: whether a known mistake was named.
+    """
+
+    points: float
+    by_tests: float
+    is_named: bool = True
+
+    @staticmethod
+    def of(question: QuestionResult) -> Lost:
+        """What a graded question lost."""
+        failed = sum(test.max_points for test in question.tests if test.outcome != "passed")
+        return Lost(question.max_score - question.score, failed, question.diagnosis is not None)
+
+
+def groups_of(
+    mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], size: int, count: int | None, seed: str
+) -> list[Group]:
+    """Random groups of `size` mistakes of one question: those that change different places of the answer key's cell.
+
+    Args:
+        cells: the answer key's cell of each question.
+        count: how many at most; None for all.
+    """
+    by_question: dict[str, list[KnownAnswer]] = {}
+    for mistake in mistakes:
+        if mistake.changes:
+            by_question.setdefault(mistake.question, []).append(mistake)
+    every = [group for members in by_question.values() for group in itertools.combinations(members, size)]
+    random.Random(seed).shuffle(every)
+    groups = (_group(members, cells) for members in every)
+    return list(itertools.islice((group for group in groups if group is not None), count))
+
+
+def _group(mistakes: tuple[KnownAnswer, ...], cells: Mapping[str, str]) -> Group | None:
+    answer = combined(mistakes, cells[mistakes[0].question])
+    return Group(mistakes, answer) if answer else None
+
+
+def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
+    """Where the price of several mistakes in one answer breaks a law. Only their question is graded."""
+    alone: dict[str, Lost] = {}  # in each grader's process: a mistake is in many groups
+
+    def lost(client: HostClient, answer: KnownAnswer) -> Lost:
+        grader = bench.grader
+        result, _ = grader.grade_submission(client, grader.key.with_answer(answer), [answer.question])
+        return Lost.of(result.questions[0])
+
+    def grade(client: HostClient, group: Group) -> Any:
+        for mistake in group.mistakes:
+            if mistake.name not in alone:
+                alone[mistake.name] = lost(client, mistake)
+        if not all(alone[mistake.name].is_named for mistake in group.mistakes):
+            return []
+        together = lost(client, group.answer)
+        return list(broken_laws(together, [alone[mistake.name] for mistake in group.mistakes]))
+
+    graded, problems = examine_each(bench, groups, grade)
+    return problems + [f"{group.question}/{group.name}: {law}" for group, broken in graded for law in broken]
+
+
+def broken_laws(together: Lost, alone: Sequence[Lost]) -> Iterator[str]:
+    """What is wrong with the price of several mistakes in one answer, beside the price of each by itself."""
+    most = sum(lost.points for lost in alone)
+    dearest = max(lost.points for lost in alone)
+    if together.points > most + _ROUNDING:
+        yield f"together they lose {together.points:g} points, and by themselves {most:g}"
+    if together.points < min(dearest, together.by_tests) - _ROUNDING:
+        yield f"together they lose {together.points:g} points, and one of them by itself {dearest:g}"
