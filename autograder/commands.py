@@ -109,7 +109,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         yield from _fill_gradebook(request, timing, tell)
         return
     if request.roster is not None:
-        _learn(course, assignment, request.roster, request.format)
+        _learn(course, assignment, request.roster, request.format, tell)
     marks = _marks(course, assignment, request.results, timing, tell)
     _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     content, said = _content(request, marks, timing)
@@ -125,7 +125,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
 
 
-def _learn(course: Course, assignment: Assignment, roster: Path, format_: str) -> None:
+def _learn(course: Course, assignment: Assignment, roster: Path, format_: str, tell: Tell) -> None:
     """Take ids and groups from the platform's own file, so that each member of a group has a mark."""
     platform = format_.removesuffix("-feedback")
     try:
@@ -134,6 +134,12 @@ def _learn(course: Course, assignment: Assignment, roster: Path, format_: str) -
         raise KitError(f"{roster}: {error}") from error
     rows = list((moodle_rows if platform == "moodle" else canvas_rows)(table).values())
     ledger = read_ledger(course)
+    for row in rows if platform == "canvas" else ():
+        if other := ledger.name_in_download(row):
+            tell(
+                f"the download calls {row} {other}: Canvas gives a group's work the group's name, and the id of who "
+                "handed it in; write a group's members into the column `group` of students.csv"
+            )
     ledger.learn_rows(platform, assignment.name, rows, ledger.students_with_notebooks(assignment.name), roster.name)
     ledger.save()
 

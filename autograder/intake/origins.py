@@ -18,13 +18,14 @@ first: no name that a student can choose makes the file somebody else's.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal, get_args
 
 from autograder.errors import KitError, UnreadableSubmission
-from autograder.handed_in import MAX_TIMESTAMP, read_handed_in
+from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
 from autograder.intake import attempts
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.intake.lists import Submitter, receipts, submissions_on_gradescope
@@ -195,6 +196,14 @@ def _gradescope(files: Sequence[Incoming], zone: str) -> FindOwner:
     lists = [f for f in lists if not any(_GRADESCOPE.fullmatch(part) for part in f.parts[:-1])]
     text = min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace") if lists else ""
     listed = submissions_on_gradescope(text, zone)
+    nameless = Counter(
+        person.name for entry in listed.values() for person in entry.people if not person.sid and not person.email
+    )
+    if twice := [name for name, count in nameless.items() if count > 1]:
+        raise KitError(
+            f"{shown(twice[0])} stands in several of Gradescope's submissions without student id or email, and may be "
+            "several people: add these to the roster there, and export again"
+        )
 
     def find_owner(file: Incoming) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1]):

@@ -214,6 +214,12 @@ class Ledger:
         """The student whom the platform knows by this id; None where nobody is known by it."""
         return self._holder_of([(platform, id_)], assignment)
 
+    def name_in_download(self, row: Identity) -> str:
+        """What a download calls whoever has the row's id, where that is another name than the row's; else ""."""
+        holder = self._holder_of(row.ids, "")
+        name = self._record(holder).name if holder is not None else ""
+        return "" if name_key(name) in name_keys(row.name) else name
+
     def lists(self, platform: str, id_: str) -> bool:
         """Whether the class list says that the platform knows somebody by this id."""
         return any(same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values())

@@ -243,6 +243,13 @@ def test_a_student_id_that_comes_later_is_no_second_person(download: Download) -
     assert download.there() == {"one@example.org": "c"}
 
 
+def test_namesakes_on_gradescope_without_ids_are_refused(download: Download) -> None:
+    john = ("John Doe", "", "")
+    files = {"submission_1/m1.ipynb": "a", "submission_2/m1.ipynb": "b"}
+    with pytest.raises(KitError, match="John Doe stands in several of Gradescope's submissions"):
+        download("gradescope", {"submission_metadata.yml": listed(1, john) + listed(2, john), **files})
+
+
 def test_a_group_on_gradescope_hands_in_once_and_may_part(download: Download) -> None:
     one, two = ("Person One", "1", "one@example.org"), ("Person Two", "2", "two@example.org")
     apart = listed(1, one) + listed(2, two)

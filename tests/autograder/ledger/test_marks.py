@@ -124,6 +124,19 @@ def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) ->
     ]
 
 
+def test_a_group_on_canvas_that_no_list_tells_of_is_said(course: Course, tmp_path: Path) -> None:
+    take_in(course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "doejane_103_9003_m1.ipynb": 5.0})
+    grade(course, "m1")
+    sheet = tmp_path / "gradebook.csv"
+    rows = ['"Roe, Rita",101,rroe,A,', '"Doe, Jane",103,jdoe,A,']
+    sheet.write_text("\n".join(["Student,ID,SIS Login ID,Section,m1 (4)", ",,,,", *rows]), encoding="utf-8")
+    request = ExportRequest(course, course.assignment("m1"), course.results, "canvas", roster=sheet)
+    said: list[str] = []
+    list(export_command(request, said.append))
+    (line,) = (line for line in said if "the group's name" in line)
+    assert line.startswith("the download calls Roe, Rita (canvas 101) red: ")
+
+
 def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_again(course: Course) -> None:
     students = course.root / "students.csv"
     students.write_text("id,name\ns1,John Doe\n", encoding="utf-8")
