@@ -173,7 +173,7 @@ class Ledger:
 
         The identity's number is the group's, or that of whoever handed in for it: the holder is not known by it.
         """
-        self._records.students.setdefault(holder, Record(holder, safe_folder(holder), identity.name))
+        self._records.students.setdefault(holder, Record(holder, self._new_folder(holder), identity.name))
         record = self._records.students[holder]
         for link in record.links:
             if id_key((link.platform, link.id)) in map(id_key, identity.ids):
@@ -386,12 +386,15 @@ class Ledger:
         return next(filter(None, holders), None)
 
     def _learn(self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str) -> None:
-        record = self._records.students.get(student) or Record(student, safe_folder(student))
+        record = self._records.students.get(student) or Record(student, self._new_folder(student))
         links = {link_key(link): link for link in record.links}
         for platform, id_ in identity.ids:
             link = Link(platform, id_, assignment if platform in PER_ASSIGNMENT else "")
             earlier = links.get(link_key(link))
-            sure = evidence != "name" or (earlier is not None and earlier.sure)
+            if earlier is not None and evidence in ("id", "name"):
+                sure = earlier.sure  # found again by the same id, which says nothing new
+            else:
+                sure = evidence != "name"
             links[link_key(link)] = dataclasses.replace(link, sure=sure)
             if earlier is None:
                 self._unlink(link)
@@ -401,6 +404,10 @@ class Ledger:
         self._records.students[student] = dataclasses.replace(
             record, name=identity.name or record.name, accounts=tuple(accounts.values()), links=tuple(links.values())
         )
+
+    def _new_folder(self, student: str) -> str:
+        """The folder of a student without a record: one made by hand, else one that every system takes."""
+        return folder if (folder := self.folder(student)) in self._folders else safe_folder(student)
 
     def _unlink(self, link: Link) -> None:
         """An id is one student's: take it from whoever had it."""

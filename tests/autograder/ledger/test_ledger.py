@@ -93,6 +93,17 @@ def test_a_link_by_name_of_an_earlier_version_does_not_settle_a_namesake(course:
         ledger.link_download("canvas", "m2", [Identity((("canvas", "102"),), (), "doejohn")], ["doejohn_102"], "b.zip")
 
 
+def test_collecting_again_makes_no_link_by_name_surer(course: Course) -> None:
+    john, other = (Identity((("canvas", id_),), (), "doejohn") for id_ in ("102", "103"))
+    ledger = class_list(course, "id,name\ns1,John Doe\n")
+    for _ in range(2):
+        assert ledger.link_download("canvas", "m1", [john], ["doejohn_102"], "a.zip") == ["s1"]
+        ledger.save()
+        ledger = read_ledger(course)
+    with pytest.raises(KitError, match=r"doejohn \(canvas 103\) and canvas 102 have one name"):
+        ledger.link_download("canvas", "m2", [other], ["doejohn_103"], "b.zip")
+
+
 def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
     john = Identity((("canvas", "102"),), (), "doejohn")
     ledger = class_list(course, "id,name\ns1,John Doe\n")
@@ -123,6 +134,17 @@ def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: s
     put(course, folder)
     ledger = read_ledger(course)
     assert ledger.students_with_notebooks("m1") == {folder}
+    assert ledger.submission(folder, "m1") == course.submitted / folder / "m1"
+
+
+@pytest.mark.parametrize("folder", ["a:b", "Zoe\u0308", "x" * 90])
+def test_what_a_worksheet_says_of_a_student_leaves_the_folder(course: Course, folder: str) -> None:
+    put(course, folder)
+    ledger = read_ledger(course)
+    ledger.learn_rows("moodle", "m1", [moodle("501", folder)], ledger.students_with_notebooks("m1"), "ws.csv")
+    ledger.save()
+    ledger = read_ledger(course)
+    assert ledger.ids(folder, "m1") == {"moodle": "501"}
     assert ledger.submission(folder, "m1") == course.submitted / folder / "m1"
 
 
