@@ -130,6 +130,7 @@ class _Collection:
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
             claims.setdefault(self._students[claim.owner.identity], []).append(claim)
+        self._ledger.save()  # before any folder is written: whose it is stands there
         self._put_aside_what_is_others()
         done = {"new": 0, "replaced": 0, "unchanged": 0}
         arrivals = {}

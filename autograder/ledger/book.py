@@ -22,6 +22,7 @@ from autograder.ledger.known import (
     links_in_force,
     present_ids,
     shared_names,
+    without_contradicted,
 )
 from autograder.ledger.matching import (
     Conflict,
@@ -341,6 +342,7 @@ class Ledger:
         """
         present = present_ids(identities)
         listed = [known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()]
+        listed = without_contradicted(listed, (*identities, *everybody))
         matches, conflicts = match_identities(identities, listed, everybody)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))

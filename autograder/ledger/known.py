@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from autograder.ledger.matching import Conflict, Id, Identity, Known, id_key, name_key, name_keys
 from autograder.ledger.records import PER_ASSIGNMENT, Link, Record
-from autograder.roster import Person
+from autograder.roster import Person, same
 
 _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
 
@@ -43,6 +44,8 @@ def known_student(
         if name_key(names_in_rows.get(id_in_name, "")) in name_keys(numbered[1]):
             ids[id_in_name] = True
     names = tuple(filter(None, ("" if record.namesake else record.name or record.student, *listed.names)))
+    if any(known_on == platform for known_on, _ in ids):
+        names = ()  # the platform's id is known, so no other row is theirs
     accounts = (record.student, *record.accounts, *listed.accounts)
     return Known(record.student, {**ids, **listed.ids}, accounts, names)
 
@@ -57,6 +60,24 @@ def known_listed(person: Person, record: Record, assignment: str, present: Colle
         if link.platform not in settled
     }
     return Known(person.id, {**learned, **listed.ids}, (*listed.accounts, *record.accounts), listed.names)
+
+
+def without_contradicted(people: Iterable[Known], identities: Iterable[Identity]) -> list[Known]:
+    """The people without ids that a name linked to them, where an account of theirs has another id on the platform."""
+    ids_of_accounts: dict[str, set[Id]] = {}
+    for identity in identities:
+        for account in identity.accounts:
+            ids_of_accounts.setdefault(same(account), set()).update(map(id_key, identity.ids))
+    checked = []
+    for person in people:
+        certain = set().union(*(ids_of_accounts.get(same(account), set()) for account in person.accounts))
+        on_platform = dict(certain)
+        ids = {
+            id_: sure for id_, sure in person.ids.items()
+            if sure or on_platform.get(id_[0], id_key(id_)[1]) == id_key(id_)[1]
+        }  # fmt: skip
+        checked.append(replace(person, ids=ids))
+    return checked
 
 
 def known_of_list(person: Person, present: Collection[Id]) -> Known:

@@ -139,6 +139,18 @@ def test_the_worksheets_emails_tell_namesakes_apart(download: Download) -> None:
     assert download.there() == {"John Doe_502": "a", "s2": "b"}
 
 
+def test_a_worksheet_corrects_what_a_name_had_linked(download: Download) -> None:
+    """Only 503 had handed in, and was taken for the one John Doe of the list, who is 502."""
+    download.class_list("id,name,email\ns2,John Doe,john@example.org\n")
+    only = {"John Doe_503_assignsubmission_file/m1.ipynb": "b"}
+    download("moodle", only)
+    assert download.there() == {"s2": "b"}
+    rows = '"Participant 502","John Doe",john@example.org\n"Participant 503","John Doe",other@example.org\n'
+    lines = download("moodle", only, f'Identifier,"Full name","Email address"\n{rows}')
+    assert download.there() == {"John Doe_503": "b"}
+    assert any(line.startswith("s2: what lay here was handed in by moodle 503, who is John Doe_503") for line in lines)
+
+
 def test_work_that_a_name_gave_to_the_wrong_student_is_put_aside(download: Download) -> None:
     download.class_list("id,name\ns1,John Doe\n")
     download("canvas", {"doejohn_102_9002_m1.ipynb": "of 102"})

@@ -224,6 +224,19 @@ def test_whose_own_work_is_here_is_in_no_group(course: Course) -> None:
     assert ledger.members("Person One_501", "m1") == ("Person One_501",)
 
 
+def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course) -> None:
+    """A name linked 503 to the one John Doe of the list, and the worksheet has that one's email at 502."""
+    ledger = class_list(course, "id,name,email\ns2,John Doe,john@example.org\n")
+    assert ledger.link_download("moodle", "m1", [moodle("503", "John Doe")], ["John Doe_503"], "a.zip") == ["s2"]
+    rows = [moodle("502", "John Doe", "john@example.org"), moodle("503", "John Doe", "other@example.org")]
+    matches, (conflict,) = ledger.match_rows("moodle", "m1", rows, ["s2"])
+    assert [match.key for match in matches] == [None, "s2"]
+    assert conflict.message == "John Doe (moodle 503) and John Doe (moodle 502) are both s2"
+    namesakes = [moodle("502", "John Doe"), moodle("503", "John Doe")]
+    matches, conflicts = ledger.match_rows("moodle", "m1", namesakes, ["s2"])
+    assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
+
+
 # Rows of platforms' own files
 
 
