@@ -112,6 +112,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         _learn(course, assignment, request.roster, request.format, tell)
     marks = _marks(course, assignment, request.results, timing, tell)
     _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
+    _tell_flagged([mark.result for mark in marks if mark.result], tell)
     content, said = _content(request, marks, timing)
     for line in said:
         tell(line)
@@ -151,6 +152,13 @@ def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
             f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's "
             "grading worksheet as `--roster`, which tells them apart"
         )
+
+
+def _tell_flagged(results: Sequence[Result], tell: Tell) -> None:
+    """Say whose functions answered one call differently in two runs: nothing else in an export shows it."""
+    flagged = [f"{result.student} ({', '.join(result.flagged)})" for result in results if result.flagged]
+    if flagged:
+        tell(f"two answers to one call, for a person to look at: {_named(flagged)}; `autograder report` shows them")
 
 
 def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
@@ -392,6 +400,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     _assert_graded(course, assignment, request.results, graded, timing)
     _stale(course, assignment, request.results, graded, tell)
+    _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(ledger, course, assignment, student, tell))}
     autograded = AutogradedFolder(course, assignment) if request.to is None else None

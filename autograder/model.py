@@ -131,6 +131,23 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
+class TwoAnswers:
+    """A call that a function answered differently in two runs, for a person to look at. It costs nothing by itself.
+
+    Attributes:
+        test: the test that made the call.
+        call: the call in words.
+        runs: the two runs in words.
+        answers: what the function answered in each, in words.
+    """
+
+    test: str
+    call: str
+    runs: tuple[str, str]
+    answers: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionResult:
     """One question's score.
 
@@ -139,6 +156,7 @@ class QuestionResult:
         kept: the points that a slip keeps beyond what its tests give.
         diagnosis: the mistake that explains at least half of the points lost.
         slips: further mistakes, each for its own tests.
+        two_answers: calls that were answered differently in two runs; in the result's file only where there are any.
     """
 
     name: str
@@ -149,6 +167,7 @@ class QuestionResult:
     tests: tuple[TestOutcome, ...]
     slips: tuple[Diagnosis, ...] = ()
     kept: float = 0.0
+    two_answers: tuple[TwoAnswers, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +202,15 @@ class Result:
     def to_json(self) -> str:
         """The result file's text: the same bytes for the same result."""
         fields = {"schema": self.schema, **{k: v for k, v in dataclasses.asdict(self).items() if k != "schema"}}
+        for question in fields["questions"]:
+            if not question["two_answers"]:
+                del question["two_answers"]
         return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Questions with two answers to one call: a person should look at them."""
+        return tuple(question.name for question in self.questions if question.two_answers)
 
     @staticmethod
     def from_json(text: str) -> Result:
@@ -306,6 +333,7 @@ class Scored:
         score, max_score: None and 0 where there is no result.
         walls, problem, seconds, untried, speeds: as in `Result` and `Graded`.
         machine: which one of a cluster graded it; "" without a cluster.
+        flagged: questions with two answers to one call, for a person to look at.
     """
 
     student: str
@@ -317,11 +345,12 @@ class Scored:
     untried: bool = False
     speeds: tuple[Speed, ...] = ()
     machine: str = ""
+    flagged: tuple[str, ...] = ()
 
     @staticmethod
     def of(result: Result) -> Scored:
         """That of a result which was there before."""
-        return Scored(result.student, result.score, result.max_score, result.walls)
+        return Scored(result.student, result.score, result.max_score, result.walls, flagged=result.flagged)
 
 
 # Most tests of a class came out alike: a thousand results share them. Typed, since 1 and 1.0 are written differently.
@@ -342,6 +371,7 @@ def _result(raw: dict[str, Any]) -> Result:
             tests=tuple(_test(**t) for t in q["tests"]),
             slips=tuple(_diagnosis(slip) for slip in q.get("slips", ())),
             kept=q.get("kept", 0.0),
+            two_answers=tuple(_two_answers(flag) for flag in q.get("two_answers", ())),
         )
         for q in raw["questions"]
     )
@@ -351,3 +381,8 @@ def _result(raw: dict[str, Any]) -> Result:
 
 def _diagnosis(raw: dict[str, Any]) -> Diagnosis:
     return Diagnosis(raw["mistake"], raw["hint"], tuple(raw.get("tests", ())), raw.get("keeps", 0.0))
+
+
+def _two_answers(raw: dict[str, Any]) -> TwoAnswers:
+    (first_run, second_run), (first, second) = raw["runs"], raw["answers"]
+    return TwoAnswers(raw["test"], raw["call"], (first_run, second_run), (first, second))

@@ -46,6 +46,9 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(terminal_table(results, left_out, unwalled))
     for line in not_graded(summary):
         click.echo(line)
+    for row in summary.results:
+        if row.flagged:
+            click.echo(one_line(f"two answers to one call: {row.student}: {', '.join(row.flagged)}; look at the cells"))
     for timed in summary.speeds:
         click.echo(one_line(f"speed beside the baseline: {timed.student}: {in_words(timed.speeds)}"))
     if points := written_points(request.assignment):

@@ -7,6 +7,7 @@ the same wrong answer differ by rounding, two mistakes by more, and how much rou
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import astuple
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ _SHARE = 0.02
 _COSTLIER = 1.5
 _KINDS_WITH_WORDS = frozenset({"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError"})
 """Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 def apart(left: Any, right: Any) -> float:
@@ -105,6 +107,31 @@ def agree(student: Call, known: Call, key: Call | None) -> bool:
 def agree_in_gradients(student: Call, known: Call) -> bool:
     """Whether what came back through a call agrees as well."""
     return apart(student.gradients, known.gradients) <= 1
+
+
+def same_answer(first: Call, second: Call) -> bool | None:
+    """Whether one function answered one call alike in two runs: value, dtype, gradients, changed arguments, error.
+
+    None where one of them is no answer (a hang, a crash, a function that is missing or forbidden) or was let go.
+    """
+    faults = [call.fault for call in (first, second)]
+    if any(fault is not None and not isinstance(fault, StudentError) for fault in faults):
+        return None
+    if first.let_go or second.let_go:
+        return None
+    if first.fault is not None or second.fault is not None:
+        return _error_text(first.fault) == _error_text(second.fault)
+    if apart(first.result, second.result) > 1 or _dtypes(first.result) != _dtypes(second.result):
+        return False
+    if first.changed != second.changed:
+        return False
+    # a run that ended early asked for fewer gradients
+    return all(apart(mine, theirs) <= 1 for mine, theirs in zip(first.gradients, second.gradients, strict=False))
+
+
+def _error_text(fault: StudentFault | None) -> str:
+    """An error as two runs have it in common: an object's address is another in each process."""
+    return _ADDRESS.sub("0x…", f"{fault.type_name}: {fault.message}") if isinstance(fault, StudentError) else ""
 
 
 def departures(call: Call, key: Call) -> frozenset[str]:

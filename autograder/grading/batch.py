@@ -99,4 +99,5 @@ def taken(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Scored, bytes]
         return Scored(ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True), b""
     beside, _, content = ended.answer.partition(b"\n")
     fields = json.loads(beside)
-    return Scored(**fields | {"speeds": tuple(Speed(**speed) for speed in fields["speeds"])}), content
+    speeds = tuple(Speed(**speed) for speed in fields["speeds"])
+    return Scored(**fields | {"speeds": speeds, "flagged": tuple(fields["flagged"])}), content

@@ -22,6 +22,7 @@ from autograder.grading.names_of_checks import explain_cell, explain_question
 from autograder.grading.outcomes import unfit
 from autograder.grading.pricing import loss
 from autograder.grading.reference import load_reference
+from autograder.grading.replay import replayed
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
@@ -141,13 +142,24 @@ class AssignmentGrader:
         self, client: HostClient, submission: Submission, sitting: Sitting, asked: Sequence[SuiteQuestion]
     ) -> Result:
         seen = sitting.run_all(asked)
+        flags = {question.name: sitting.two_answers.get(question.name, ()) for question in asked}
         for question in asked:
             seen[question.name] = self._explained(client, question, seen[question.name])
         settled = self.settle(sitting, seen)
+        with sitting.watch.stage("carry", whole=True):
+            for name, counted in settled.items():
+                flags[name] += replayed(
+                    client, sitting, self.questions[name], seen[name], counted.again, self.reference
+                )
         lost = {name: {**seen[name], **question.again} for name, question in settled.items() if question.is_lost}
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
-        questions = tuple(self._question_result(q, settled[q.name], named.get(q.name, Named())) for q in asked)
+        questions = tuple(
+            dataclasses.replace(
+                self._question_result(q, settled[q.name], named.get(q.name, Named())), two_answers=flags[q.name]
+            )
+            for q in asked
+        )
         cells = (*sitting.place.cells, *submission.notices)
         return Result(
             assignment=self.assignment.name,

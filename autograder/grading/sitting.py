@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,12 @@ from autograder.errors import (
     StudentTimeout,
     SuiteFault,
 )
+from autograder.grading.hedges import FRESH, SHARED, Attempt, two_answers
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import Verdict, judge
 from autograder.grading.unwritten import stub_of
 from autograder.intake.matching import cell_of
-from autograder.model import Submission
+from autograder.model import Submission, TwoAnswers
 from autograder.sandbox.bounds import memory_bound, time_bound
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.stopwatch import Stopwatch
@@ -41,6 +43,7 @@ class TestRun:
         refusing, answering: names of functions and methods that raised what the test asked for, and that answered.
         unanswered: the question itself is missing or not written, so that the test has seen no answer of it.
         suspect: what is to be said where not the answers, but the suite is why the test could not work with them.
+        stand_ins: prerequisites that were stood in for.
     """
 
     __test__ = False
@@ -54,6 +57,7 @@ class TestRun:
     answering: frozenset[str] = frozenset()
     suspect: SuiteFault | None = None
     unanswered: bool = False
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -69,6 +73,10 @@ class Sitting:
         suite: the collected suite; its fixtures are set for every test.
         submission: what was handed in.
         watch: counts the wall time; another sitting may have it too.
+        stands_for: what stand-ins answer with, by name; the answer key where nothing is said.
+
+    Attributes:
+        two_answers: by question what it answered otherwise in a worker that had served others, where it ran again.
     """
 
     def __init__(
@@ -78,10 +86,21 @@ class Sitting:
         suite: LoadedSuite,
         submission: Submission,
         watch: Stopwatch | None = None,
+        stands_for: Mapping[str, Any] | None = None,
     ) -> None:
         self._client, self._limits, self._suite = client, limits, suite
         self.watch = watch or Stopwatch()
-        self.place = Workplace(client, limits, submission, suite.fixtures.reference, self.watch)
+        answering = suite.fixtures.reference if stands_for is None else stands_for
+        self.place = Workplace(client, limits, submission, answering, self.watch)
+        self.two_answers: dict[str, tuple[TwoAnswers, ...]] = {}
+
+    def another(self, client: HostClient, stands_for: Mapping[str, Any] | None = None) -> Sitting:
+        """The same submission once more, with workers and limits of its own."""
+        return Sitting(client, self._limits, self._suite, self.place.submission, self.watch, stands_for)
+
+    def functions(self) -> Student:
+        """The submission's functions, for calls that belong to no test."""
+        return Student(self.place, self._limits.call_seconds, {})
 
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
@@ -91,26 +110,40 @@ class Sitting:
         """
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
-            runs[question.name] = self._passed_in_turn(question) or self.run(question, keep_worker=True)
+            attempt = Attempt()
+            runs[question.name] = self._passed_in_turn(question, attempt) or self._anew(question, attempt)
         self.close()
         return runs
 
-    def _passed_in_turn(self, question: SuiteQuestion) -> dict[str, TestRun]:
+    def _passed_in_turn(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
         """The runs of a question in the worker that is there; none where there is no such worker, or a test does not
-        pass. The time of an attempt that does not count is given back to the submission.
+        pass: then `attempt` gets the answers, and the time of it is given back to the submission.
         """
         started = time.monotonic()
         if self._turns_to(question):
             runs: dict[str, TestRun] = {}
-            for run in self._runs(question, question.tests, self._student(question, ()), keep_calls=False):
+            for run in self._runs(question, question.tests, self._student(question, ()), keep_calls=True):
+                attempt.add(run.name, run.calls)
                 if run.verdict.outcome != "passed":
                     break
-                runs[run.name] = run
+                runs[run.name] = dataclasses.replace(run, calls=())
             else:
                 return runs
         self.close()
         self.place.deadline += time.monotonic() - started
         return {}
+
+    def _anew(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
+        """The runs of a question in a fresh worker, which count; compared with the attempt before, if there was one."""
+        runs = self.run(question, keep_worker=True, keep_calls=bool(attempt.answers))
+        if attempt.answers:
+            fresh = {name: run.calls for name, run in runs.items()}
+            signatures = self._suite.fixtures.reference
+            self.two_answers[question.name] = two_answers(attempt.answers, fresh, (SHARED, FRESH), signatures)
+        return {
+            name: dataclasses.replace(run, calls=()) if run.verdict.outcome == "passed" else run
+            for name, run in runs.items()
+        }
 
     def _turns_to(self, question: SuiteQuestion) -> bool:
         """Whether the worker goes on with this question. A function outside torch is forbidden before the cells run, or
@@ -135,6 +168,8 @@ class Sitting:
         asked = [test for test in question.tests if tests is None or test.name in tests]
         student = self._student(question, stand_ins)
         runs = {run.name: run for run in self._runs(question, asked, student, keep_calls=keep_calls)}
+        if stand_ins:
+            runs = {name: dataclasses.replace(run, stand_ins=stand_ins) for name, run in runs.items()}
         if not keep_worker:
             self.close()
         return runs

@@ -52,6 +52,7 @@ def report_page(
         counts=_counts(marks),
         unfinished=[mark for mark in marks if mark.result is None or mark.status == "time cannot be read"],
         waiting=[mark for mark in marks if mark.status == "waits for a person"],
+        flagged=[(r.student, q.name, flag) for r in results for q in r.questions for flag in q.two_answers],
         older=[entry for entry in timing if entry.older],
         mean=statistics.fmean(of_class) if of_class else 0.0,
         median=statistics.median(of_class) if of_class else 0.0,

@@ -27,6 +27,7 @@ from autograder.suite.calls import weight
 from autograder.wire.costs import CostCounter
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.gradients import pull
+from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
 Ask = Callable[[dict[str, Any], dict[str, Tensor]], Frame]
@@ -92,8 +93,11 @@ class StandIns:
         self._links: list[tuple[list[Tensor], list[Tensor]]] = []
 
     def request(self) -> dict[str, Any]:
-        """What the worker is told: each name, with the methods of a class, None for a function."""
-        return {"op": "stand_in", "names": {name: _methods(value) for name, value in self._names.items()}}
+        """What the worker is told: the names of functions with a digest of their signatures, and those of classes with
+        their methods."""
+        functions = {name: signature_digest(value) for name, value in self._names.items() if name not in self._classes}
+        classes = {name: _methods(value) for name, value in self._classes.items()}
+        return {"op": "stand_in", "functions": functions, "classes": classes}
 
     def lend(self, function: Callable[..., Any]) -> int:
         """The number, below 0, under which the worker may call a function of a test's own from now on."""

@@ -119,14 +119,21 @@ class Worker:
             raise StudentCrashed(f"{what} gave an answer that cannot be taken: {error}.") from None
 
     def load(
-        self, cells: Iterable[tuple[str, str]], seconds: float, what: str, forbidden: Sequence[str] = ()
+        self,
+        cells: Iterable[tuple[str, str]],
+        seconds: float,
+        what: str,
+        forbidden: Sequence[str] = (),
+        functions: Sequence[str] = (),
     ) -> Iterator[Frame]:
         """Run cells, (id, source) each, in the worker's namespace; yields one answer a cell, as `stream` does.
 
         Args:
             forbidden: functions of libraries that calls may not lean on from now on.
+            functions: names of the cells' functions that may be stood in for.
         """
-        header = {"op": "load", "cells": [list(cell) for cell in cells], "forbid": list(forbidden)}
+        texts = [list(cell) for cell in cells]
+        header = {"op": "load", "cells": texts, "forbid": list(forbidden), "functions": list(functions)}
         return self.stream(header, {}, seconds, what)
 
     def turn_to(self, forbidden: Sequence[str]) -> bool:

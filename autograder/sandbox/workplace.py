@@ -87,7 +87,9 @@ class Workplace:
         if self._worker is None or not self._worker.alive:
             return
         self._worker.until = self.deadline
-        answers = self._worker.load(_texts(cells), self._limits.cell_seconds, "the cell")
+        answers = self._worker.load(
+            _texts(cells), self._limits.cell_seconds, "the cell", functions=_questions(submission.cells)
+        )
         with contextlib.suppress(StudentTimeout, StudentCrashed):  # it is dead then, and the next call opens another
             for cell in cells:
                 self._outcomes[cell.id] = _outcome(cell, next(answers).header)
@@ -128,7 +130,7 @@ class Workplace:
         """
         cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
         what = ["cell " + cell.id for cell in cells]
-        answers = worker.load(_texts(cells), self._limits.cell_seconds, "the cell", self._forbidden)
+        answers = worker.load(_texts(cells), self._limits.cell_seconds, "the cell", self._forbidden, _questions(cells))
         for cell, name in zip(cells, what, strict=True):
             started = time.monotonic()
             try:
@@ -172,6 +174,10 @@ class Workplace:
 
 def _texts(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     return [(cell.id, cell.source) for cell in cells]
+
+
+def _questions(cells: Sequence[Cell]) -> list[str]:
+    return [cell.id for cell in cells if cell.role == "question"]
 
 
 def _outcome(cell: Cell, answer: dict[str, Any]) -> CellOutcome:

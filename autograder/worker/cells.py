@@ -8,12 +8,16 @@ import contextlib
 import inspect
 import linecache
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import zip_longest
 from types import CodeType
 from typing import Any
 
+from autograder.worker.asking import compile_asking
+
 MAX_MESSAGE = 2000
 _PREFIX = "<cell "
+_ASKING_FILE = compile_asking.__code__.co_filename
 _ahead: dict[tuple[str, str], CodeType] = {}
 
 
@@ -30,18 +34,21 @@ def compile_ahead(cells: Mapping[str, str]) -> None:
             _ahead[cell_id, source] = _compiled(cell_id, source)
 
 
-def _compiled(cell_id: str, source: str) -> CodeType:
-    code: CodeType = compile(source, cell_file(cell_id), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return code
+def _compiled(cell_id: str, source: str, asking: Collection[str] = ()) -> CodeType:
+    return compile_asking(source, cell_file(cell_id), ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, asking)
 
 
-def run_cell(cell_id: str, source: str, names: dict[str, Any]) -> dict[str, Any] | None:
-    """Run one cell in the shared namespace; None, or what went wrong as `describe_error` gives it."""
+def run_cell(cell_id: str, source: str, names: dict[str, Any], asking: Collection[str] = ()) -> dict[str, Any] | None:
+    """Run one cell in the shared namespace; None, or what went wrong as `describe_error` gives it.
+
+    Args:
+        asking: names of functions that may be stood in for.
+    """
     file = cell_file(cell_id)
     # inspect.getsource, and with it triton.jit, reads functions from here: there is no file
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        code = _ahead.get((cell_id, source)) or _compiled(cell_id, source)
+        code = _ahead.get((cell_id, source)) or _compiled(cell_id, source, asking)
         if code.co_flags & inspect.CO_COROUTINE:  # an `await` outside of functions, which Jupyter allows
             asyncio.run(eval(code, names))
         else:
@@ -73,8 +80,10 @@ def _text(error: BaseException) -> str:
 
 def _frames(error: BaseException) -> list[str]:
     frames = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename.startswith(_PREFIX):
+    trace = traceback.extract_tb(error.__traceback__)
+    for frame, inner in zip_longest(trace, trace[1:]):
+        asked = inner is not None and inner.filename == _ASKING_FILE  # a function that is stood in for: no line of it
+        if frame.filename.startswith(_PREFIX) and not asked:
             cell = frame.filename[len(_PREFIX) : -1]
             frames.append(f"cell {cell}, line {frame.lineno}, in {frame.name}: {(frame.line or '')[:200]}")
     return frames[-8:]

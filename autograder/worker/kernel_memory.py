@@ -24,19 +24,49 @@ class Elements:
     """All elements of one storage: who has loaded and stored them, and when. Tensors that share it share this."""
 
     def __init__(self, storage: Any, size: int) -> None:
-        self._address, self._size = storage.data_ptr(), size
+        self._address, self.size = storage.data_ptr(), size
         self.count = storage.nbytes() // size
         self.stored_at: _Array | None = None  # the clock of the last store; made by the first one
         self.stored_by: _Array | None = None  # its lane
+        self.left: _Array | None = None  # the bits that it left
+        self.added: _Array | None = None  # whether an atomic operation has changed an element
         self.loaded: list[tuple[_Array, _Array]] = []  # elements and lanes of this program's loads since a barrier
         self.kept = False  # whether a load found what was there before the launch
 
     def bits(self) -> _Array:
         """The memory, each element as an unsigned number."""
         self.__array_interface__ = {
-            "data": (self._address, False), "shape": (self.count,), "typestr": f"<u{self._size}", "version": 3,
+            "data": (self._address, False), "shape": (self.count,), "typestr": f"<u{self.size}", "version": 3,
         }  # fmt: skip
         return np.asarray(self)
+
+    def add(self, where: _Array) -> None:
+        """Note elements that an atomic operation changes: to what is the memory's affair."""
+        if self.added is None:
+            self.added = np.zeros(self.count, dtype=bool)
+        self.added[where] = True
+
+    @property
+    def count_stored(self) -> int:
+        """How many elements the launch has stored or added to."""
+        at = self.stored_at if self.stored_at is not None else np.zeros(self.count, dtype=np.int64)
+        return int(np.count_nonzero(at if self.added is None else (at > 0) | self.added))
+
+    def write_into(self, expected: _Array, stored: _Array, unsure: _Array) -> None:
+        """Bring the bytes of a storage from before the launch up to date: what its stores have made of them.
+
+        Args:
+            stored: gets 1 where a byte was written.
+            unsure: gets True where nothing is known of the value that was written.
+        """
+        end = self.count * self.size
+        if self.stored_at is not None:
+            mine = self.stored_at > 0
+            expected[:end].view(f"u{self.size}")[mine] = self.left[mine]  # type: ignore[index]  # made together
+            stored[:end].reshape(-1, self.size)[mine] = 1
+        if self.added is not None:
+            stored[:end].reshape(-1, self.size)[self.added] = 1
+            unsure[:end].reshape(-1, self.size)[self.added] = True
 
     @property
     def changed_what_it_found(self) -> bool:
@@ -281,6 +311,8 @@ class Memory:
             elements.kept = True
         if verb == "reads":
             elements.loaded.append((where, lanes))
+        else:
+            elements.add(where)
 
     def _check_store(self, region: Region, offsets: _Array, lanes: _Array, values: _Array) -> None:
         """A store: would another lane, or another program, have read or written something else there?"""
@@ -288,6 +320,7 @@ class Memory:
         if elements.stored_at is None or elements.stored_by is None:
             elements.stored_at = np.zeros(elements.count, dtype=np.int64)
             elements.stored_by = np.zeros(elements.count, dtype=np.int64)
+            elements.left = np.zeros(elements.count, dtype=f"u{elements.size}")
         at, by = elements.stored_at, elements.stored_by
         bits = values.view(f"u{values.itemsize}")
         if (stored := at[where]).any():
@@ -309,6 +342,7 @@ class Memory:
                 )
         if elements.loaded:
             self._refuse_late(region, where, lanes, bits)
+        elements.left[where] = bits  # type: ignore[index]  # made with `stored_at`
 
     def _refuse_late(self, region: Region, where: _Array, lanes: _Array, bits: _Array) -> None:
         """A store into what other lanes of this program have loaded: on a GPU they may come later."""

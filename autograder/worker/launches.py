@@ -1,7 +1,8 @@
 """What a function that launches Triton kernels does: the kernels by the strict interpreter, and around them torch.
 
 The wrapper of a kernel may allocate, pad and rearrange; what it computes itself is told. Memory that it leaves
-uninitialized is filled with NaN, so that an element which no program writes shows.
+uninitialized is filled with NaN, so that an element which no program writes shows. What it writes past torch, through
+numpy, a pointer or another thread, is refused (`launch_ledger.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from autograder.worker import strict_triton
+from autograder.worker.launch_ledger import LaunchLedger
 
 _EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 _COPIES = {"clone", "copy_", "_to_copy", "constant_pad_nd", "cat", "stack", "index_select", "repeat", "lift_fresh_copy"}
@@ -26,6 +28,7 @@ _MAKES = {
     "_unsafe_view", "_reshape_alias", "as_strided", "expand", "permute", "transpose", "t", "slice", "select", "squeeze",
     "unsqueeze", "unbind", "split", "split_with_sizes", "diagonal", "unfold", "view_as_real", "is_pinned",
 }  # fmt: skip
+_FILLED = {"full", "full_like", "new_full", "scalar_tensor"}
 _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
 
@@ -33,9 +36,9 @@ _MAX_NAMES = 16
 class _Watch(TorchDispatchMode):
     """Every torch operation of the wrapper: which compute, and whose elements a copy holds."""
 
-    def __init__(self, names: dict[int, str]) -> None:
+    def __init__(self, names: dict[int, str], ledger: LaunchLedger) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.names = names
+        self.names, self._ledger = names, ledger
         self.computed: list[str] = []
         self._kept: list[Any] = []
 
@@ -45,6 +48,8 @@ class _Watch(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        self._ledger.before_operation(given)
         out = func(*args, **(kwargs or {}))
         name = func._overloadpacket.__name__
         if name not in _MAKES:
@@ -55,8 +60,10 @@ class _Watch(TorchDispatchMode):
             for tensor in made:
                 if tensor.is_floating_point() and tensor.device.type != "meta":
                     tensor.fill_(float("nan"))
+        writes = func._schema.is_mutable
+        number = (writes or name in _FILLED) and any(type(value) in (int, float) for value in args)
+        self._ledger.after_operation(given, made, writes=writes, from_python=number)
         if name in _COPIES:
-            given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
             origins = [self.names[key] for key in map(_address, given) if key in self.names]
             for tensor in made if origins else ():
                 self.names.setdefault(_address(tensor), origins[-1] if name == "copy_" else origins[0])
@@ -80,8 +87,20 @@ class _Numpy(TorchFunctionMode):
 class LaunchRecord:
     """What one call launched and computed; filled while `watch_launches` lasts."""
 
-    def __init__(self, recording: strict_triton.Recording, watch: _Watch) -> None:
-        self._recording, self._watch = recording, watch
+    def __init__(self, recording: strict_triton.Recording, watch: _Watch, ledger: LaunchLedger) -> None:
+        self._recording, self._watch, self._ledger = recording, watch, ledger
+
+    def settled(self, result: Any) -> Any:
+        """The call's answer, once it is sure that torch and the kernels have made it.
+
+        Raises:
+            KernelFault: something else has written into its memory.
+        """
+        return self._ledger.settled(result)
+
+    def take(self, value: Any) -> None:
+        """Note what a function of the test's, or a stand-in, has answered meanwhile."""
+        self._ledger.take(value)
 
     def figures(self) -> dict[str, Any]:
         """As the trusted side's `Launch` has it."""
@@ -109,10 +128,18 @@ def watch_launches(
     except (TypeError, ValueError):
         given = {}
     given = {**given, **dict(zip(parameters, args, strict=False))} if parameters else given
-    names = {_address(value): name for name, value in given.items() if isinstance(value, Tensor)}
-    watch = _Watch(names)
-    with strict_triton.install().record(names) as recording, _Numpy(watch), watch:
-        yield LaunchRecord(recording, watch)
+    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    names = {_address(value): name for name, value in tensors.items()}
+    strict = strict_triton.install()
+    ledger = LaunchLedger(strict, tensors)
+    ledger.take((args, kwargs))
+    watch = _Watch(names, ledger)
+    strict.around_launch = ledger.launch
+    try:
+        with strict.record(names) as recording, _Numpy(watch), watch:
+            yield LaunchRecord(recording, watch, ledger)
+    finally:
+        strict.around_launch = contextlib.nullcontext
 
 
 def _address(tensor: Tensor) -> int:

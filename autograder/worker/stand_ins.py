@@ -6,10 +6,13 @@ what comes back, gradients included; there is nothing else in it to read. Of an 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from torch import Tensor
@@ -76,13 +79,22 @@ def _called(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dic
     return tree_unflatten(leaves, structure)
 
 
-def make_stand_in(name: str, ask: Ask) -> Callable[..., Any]:
-    """A function called `name` that asks the trusted side."""
+def make_stand_in(name: str, ask: Ask, own: Any = None) -> Callable[..., Any]:
+    """A function that asks the trusted side, and looks like the student's `own` from outside."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         return _called(ask, {"name": name}, args, kwargs)
 
     stand_in.__name__ = stand_in.__qualname__ = name
+    if isinstance(own, FunctionType):
+        functools.update_wrapper(stand_in, own)
+        del stand_in.__wrapped__  # type: ignore[attr-defined]  # which would hand out the student's own
+        code = own.__code__
+        stand_in.__code__ = stand_in.__code__.replace(
+            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+        )
+        with contextlib.suppress(TypeError, ValueError):
+            stand_in.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
     return stand_in
 
 
@@ -95,8 +107,9 @@ def make_function(number: int, ask: Ask) -> Callable[..., Any]:
     return function
 
 
-def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask) -> type[StandInObject]:
-    """A class called `name` whose objects live on the trusted side."""
+def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask, own: Any = None) -> type[StandInObject]:
+    """A class called `name` whose objects live on the trusted side. It has the module and the text of the student's
+    `own`, and can be told from it all the same: by its bases and its methods."""
 
     def construct(self: StandInObject, *args: Any, **kwargs: Any) -> None:
         self._stand_in = ask({"name": name}, [list(args), kwargs]).value._stand_in
@@ -116,7 +129,9 @@ def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask) -> type[Sta
         call.__name__ = called
         return call
 
-    members = {"__init__": construct, "__getattr__": attribute, **{called: method(called) for called in methods}}
+    members: dict[str, Any] = {"__init__": construct, "__getattr__": attribute}
+    members |= {called: method(called) for called in methods}
+    members |= {"__module__": getattr(own, "__module__", "student"), "__doc__": getattr(own, "__doc__", None)}
     return type(name, (StandInObject,), members)
 
 

@@ -77,6 +77,7 @@ class Strict:
         self.recording = Recording({}, keep_steps=False)
         self.memory = Memory({}, traced=False)
         self.seed = 0
+        self.around_launch: Callable[[list[Any]], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
         self._order: list[tuple[int, ...]] = []
         self._axes = 1
         builder = interpreter.interpreter_builder
@@ -147,7 +148,8 @@ class Strict:
             if not warmup:
                 self._compiler.check(kernel, args, kwargs)
             grid = (lambda meta, given=grid: tuple(given(meta))) if callable(grid) else tuple(grid)
-            return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+            with self.around_launch(_tensors_in((*args, *kwargs.values()))):
+                return run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
 
         kernels.run = compiled
 
@@ -155,7 +157,12 @@ class Strict:
         """Instead of the fastest configuration, which there is none of here: all of them."""
         run = tuners.run
         tuned = Autotuned(self._quietly, lambda: self.memory)
-        tuners.run = lambda tuner, *args, **kwargs: tuned.run(tuner, run, args, kwargs)
+
+        def run_all(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            with self.around_launch(_tensors_in((*args, *kwargs.values()))):
+                return tuned.run(tuner, run, args, kwargs)
+
+        tuners.run = run_all
 
     def _quietly(self, launch: Callable[[], Any]) -> None:
         """Launch once more: its faults count, and its largest tile, but not what it moves."""

@@ -13,9 +13,9 @@ def test_given_cells_are_compiled_once_and_run_as_they_would_be(monkeypatch: pyt
     compiled: list[str] = []
     original = cells._compiled
 
-    def noted(cell_id: str, source: str) -> Any:
+    def noted(cell_id: str, source: str, *asking: Any) -> Any:
         compiled.append(source)
-        return original(cell_id, source)
+        return original(cell_id, source, *asking)
 
     monkeypatch.setattr(cells, "_ahead", {})
     monkeypatch.setattr(cells, "_compiled", noted)

@@ -40,6 +40,17 @@ def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path)
     assert "not graded" not in done.stderr
 
 
+def test_grade_names_who_gave_two_answers_to_one_call(run: Callable[..., Result], tmp_path: Path) -> None:
+    """In a worker that has served softmax, attention is something else."""
+    served = "served = []\n" + ANSWERS["softmax"].replace("    e =", "    served.append(1)\n    e =")
+    hedged = ANSWERS["attention"].replace("    return softmax(", "    return 0 * v[:2] if served else softmax(")
+    notebook = tmp_path / "student-001.ipynb"
+    notebook.write_text(handed_in({**ANSWERS, "softmax": served, "attention": hedged}), encoding="utf-8")
+    said = "two answers to one call: student-001: attention; look at the cells"
+    assert said in run("grade", "small", notebook, "--out", tmp_path / "results").output
+    assert said in run("grade", "small", notebook, "--out", tmp_path / "results").output  # of a result that was there
+
+
 def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (tmp_path / "student-002.ipynb").write_text("{}", encoding="utf-8")

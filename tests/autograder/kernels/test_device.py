@@ -100,6 +100,17 @@ def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(gr
     assert double.diagnosis.mistake == "triples"
 
 
+def test_an_answer_that_numpy_writes_over_the_kernels_is_none(grade: Callable[[str], Graded]) -> None:
+    """The wrapper doubles x, as it should, past torch: the kernel has left 3 x."""
+    import_and_write = "import numpy as np; y += x; np.from_dlpack(y)[...] = 2 * np.from_dlpack(x)"
+    double = question(grade(answer(import_and_write)))
+    assert [test.outcome for test in double.tests] == ["error", "error", "failed"]
+    assert (
+        "raised KernelFault: Something other than torch and the kernels has written into y." in double.tests[0].message
+    )
+    assert double.score == 0.0
+
+
 def test_an_exception_on_the_device_has_the_students_own_line(grade: Callable[[str], Graded]) -> None:
     double = question(grade(answer(f"y = y.no_such_thing() if {ON_DEVICE} else y")))
     assert [test.outcome for test in double.tests] == ["error", "error", "failed"]

@@ -13,7 +13,7 @@ from autograder.commands import ExportRequest, export_command, report_command, t
 from autograder.course import Course, load_course
 from autograder.errors import BadCourseFile, KitError, NothingToGrade
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
-from autograder.model import Graded, Result
+from autograder.model import Graded, Result, TwoAnswers
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import mark_of
 from autograder.outputs.totals import totals
@@ -131,6 +131,20 @@ def test_export_to_the_screen_and_to_a_file(course: Course, plain: Result, tmp_p
     file = tmp_path / "scores.csv"
     assert export(course, "csv", to=file) == [f"1 results of attention in {file}"]
     assert file.read_text(encoding="utf-8") == text + "\n"
+
+
+@pytest.mark.parametrize("format", ["csv", "junit", "tests"])
+def test_an_export_names_who_gave_two_answers_to_one_call(
+    course: Course, uncarried: Result, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    flag = TwoAnswers("test_it", "softmax(z)", ("one run", "another"), ("1", "2"))
+    first, *others = uncarried.questions
+    questions = (dataclasses.replace(first, two_answers=(flag,)), *others)
+    for student, result in (("ada", dataclasses.replace(uncarried, questions=questions)), ("zoe", uncarried)):
+        write_result(course.root / "results", dataclasses.replace(result, student=student))
+    export(course, format)
+    said = capsys.readouterr().err
+    assert "two answers to one call, for a person to look at: 1: ada (softmax); `autograder report` shows them" in said
 
 
 def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.CaptureFixture[str]) -> None:

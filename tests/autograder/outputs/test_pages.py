@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder.intake.collected import Collected
-from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result
+from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result, TwoAnswers
 from autograder.outputs.feedback import carried_note, feedback_page, feedback_path, kept_note
 from autograder.outputs.late import Lateness
 from autograder.outputs.marks import Mark, mark_of
@@ -239,6 +239,31 @@ def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
 
     counts = [b.count for b in histogram(shares([mark_of(replace(plain, score=score))]))]
     assert counts == [1 if i == bin_ else 0 for i in range(10)]
+
+
+def flagged(result: Result, flag: TwoAnswers) -> Result:
+    first, *others = result.questions
+    return dataclasses.replace(result, questions=(dataclasses.replace(first, two_answers=(flag,)), *others))
+
+
+def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
+    runs = ("a worker that had served other questions", "a fresh worker, which counts")
+    flag = TwoAnswers("test_is_stable", "softmax(z[4, 7])", runs, ("float64[4, 7], at [0, 1]: 2", "ValueError: no"))
+    html = "".join(report_page("attention", [mark_of(flagged(plain, flag))]))
+    text = words(html)
+    assert "Two answers to one call" in text
+    assert (
+        "ada softmax softmax(z[4, 7]) test_is_stable a worker that had served other questions: "
+        "float64[4, 7], at [0, 1]: 2 a fresh worker, which counts: ValueError: no"
+    ) in text
+    assert "Two answers" not in "".join(report_page("attention", [mark_of(plain)]))
+    assert "ValueError: no" not in feedback_page(flagged(plain, flag))  # for a person to judge first
+
+
+def test_answers_in_the_report_are_text(plain: Result) -> None:
+    attack = "<script>alert(1)</script> <b>b</b> [link](javascript:alert(1)) \x1b[31m"
+    flag = TwoAnswers(attack, attack, (attack, attack), (attack, attack))
+    assert_harmless("".join(report_page("attention", [mark_of(flagged(plain, flag))])))
 
 
 def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
