@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from autograder.outputs.bundle import Target
 
 DEVICES = ("cpu", "cuda")
+ORIGINS = (
+    "canvas", "moodle", "gradescope", "github", "blackboard", "brightspace", "sakai", "edx", "ilias", "folder",
+)  # fmt: skip
 EXPORTS = (
     "csv",
     "tests",
@@ -193,15 +196,20 @@ def release(assignment: str, to: Path) -> None:
     "--from",
     "origin",
     required=True,
-    type=click.Choice(["canvas", "moodle", "gradescope", "github", "blackboard", "ilias", "folder"]),
+    type=click.Choice(ORIGINS),
 )
-def collect(assignment: str, source: Path, origin: Origin) -> None:
+@click.option(
+    "--roster",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="moodle: its grading worksheet. canvas: the gradebook it exports. They say who is who, and who is in a group.",
+)
+def collect(assignment: str, source: Path, origin: Origin, roster: Path | None) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
     with at_hand(course, beside, written=[Folder.SUBMITTED]):
-        for line in take_in(course, course.assignment(assignment), source, origin):
+        for line in take_in(course, course.assignment(assignment), source, origin, roster):
             click.echo(line)
 
 

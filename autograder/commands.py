@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
+from autograder.ledger import Ledger, read_ledger
+from autograder.ledger.rows import canvas_rows, moodle_rows
 from autograder.model import Graded, ManualGrades, Result, Submission
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
@@ -24,8 +26,9 @@ from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
-from autograder.outputs.totals import course_totals, totals_csv
+from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
+from autograder.tables import read_table
 from autograder.text import one_line
 from autograder.whole_files import write_whole
 
@@ -68,12 +71,12 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     rubrics = read_rubrics(assignment)
     pages = 0
     for mark in as_students_read(marks, rubrics):
-        if mark.result is not None:
-            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
-            _replace_feedback(course, results, assignment.name, mark.student, page)
+        if (result := mark.own_result) is not None:
+            page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
+            _replace_feedback(course, results, assignment.name, mark, page)
             pages += 1
         else:  # a page of an earlier version would show a score that no longer holds
-            _replace_feedback(course, results, assignment.name, mark.student, None)
+            _replace_feedback(course, results, assignment.name, mark, None)
     if pages:
         yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
@@ -82,11 +85,11 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     yield f"class report: {report.resolve().as_uri()}"
 
 
-def _replace_feedback(course: Course, results: Path, assignment: str, student: str, page: str | None) -> None:
+def _replace_feedback(course: Course, results: Path, assignment: str, mark: Mark, page: str | None) -> None:
     """Write a page, or remove it; another that was there is kept in the history."""
-    path = feedback_path(course.feedback, assignment, student)
+    path = feedback_path(course.feedback, assignment, mark.own_folder)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
-    keep_replaced(results, assignment, path, content, f"feedback/{path_name(student)}.html")
+    keep_replaced(results, assignment, path, content, f"feedback/{path_name(mark.student)}.html")
     if content is None:
         path.unlink(missing_ok=True)
     else:
@@ -105,17 +108,50 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.format == "gradebook":
         yield from _fill_gradebook(request, timing, tell)
         return
+    if request.roster is not None:
+        _learn(course, assignment, request.roster, request.format, tell)
     marks = _marks(course, assignment, request.results, timing, tell)
     _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     _tell_flagged([mark.result for mark in marks if mark.result], tell)
     content, said = _content(request, marks, timing)
     for line in said:
         tell(line)
+    if request.roster is None and request.format.startswith("moodle"):
+        for line in _perhaps_groups(marks):
+            tell(line)
     if request.to is None:
         yield from _lines(request.format, content)
     else:
         write_whole(request.to, content)
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
+
+
+def _learn(course: Course, assignment: Assignment, roster: Path, format_: str, tell: Tell) -> None:
+    """Take ids and groups from the platform's own file, so that each member of a group has a mark."""
+    platform = format_.removesuffix("-feedback")
+    try:
+        table, _ = read_table(roster.read_bytes())
+    except ValueError as error:
+        raise KitError(f"{roster}: {error}") from error
+    rows = list((moodle_rows if platform == "moodle" else canvas_rows)(table).values())
+    ledger = read_ledger(course)
+    for row in rows if platform == "canvas" else ():
+        if other := ledger.name_in_download(row):
+            tell(
+                f"the download calls {row} {other}: Canvas gives a group's work the group's name, and the id of who "
+                "handed it in; write a group's members into the column `group` of students.csv"
+            )
+    ledger.learn_rows(platform, assignment.name, rows, ledger.students_with_notebooks(assignment.name), roster.name)
+    ledger.save()
+
+
+def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
+    """Of whom Moodle's download does not tell whether they are a person."""
+    if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
+        yield (
+            f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's "
+            "grading worksheet as `--roster`, which tells them apart"
+        )
 
 
 def _tell_flagged(results: Sequence[Result], tell: Tell) -> None:
@@ -155,6 +191,11 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {_named(unknown)}")
+    if split := split_by_moodle(rows, list(by_assignment)):
+        tell(
+            f"Moodle numbers people anew in each assignment, so these may stand here once for each: {_named(split)}; "
+            "write students.csv with names or emails, or collect each assignment with its worksheet as `--roster`"
+        )
     table = totals_csv(rows, list(by_assignment))
     if to is None:
         yield table.removesuffix("\n")
@@ -170,7 +211,7 @@ def _content(
     format_, provisional = request.format, request.provisional
     if format_ == "junit":
         problems = [Graded(m.student, Path(), None, m.note or m.status) for m in marks if m.result is None]
-        return junit_xml([mark.result for mark in marks if mark.result], problems), []
+        return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
         return csv_of_tests(marks), []
     if format_.endswith("-feedback"):
@@ -224,12 +265,15 @@ def _named(students: Sequence[str]) -> str:
 
 def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed], tell: Tell) -> list[Mark]:
     """Everybody; says which results are older than they should be."""
-    graded = read_results(results, assignment.name, tell)
+    ledger = read_ledger(course)
+    graded = _results(ledger, results, assignment, tell)
+    timing = _present(ledger, timing)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {_named(older)}")
     _assert_graded(course, assignment, results, graded, timing)
-    hand = _by_hand(course, assignment)
-    late = class_lateness(course, assignment.name, [result.student for result in graded], _gradebooks_times(course))
+    hand = _by_hand(ledger, course, assignment)
+    students = {m for result in graded for m in (result.student, *ledger.members(result.student, assignment.name))}
+    late = class_lateness(course, assignment.name, sorted(students), _gradebooks_times(course))
     if late is None and course.late.policy != "none":
         tell(
             f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
@@ -241,7 +285,7 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
             f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed"
         )
     own = results.resolve() == course.results.resolve()
-    return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
+    return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own, ledger=ledger)
 
 
 def _assert_graded(
@@ -279,10 +323,33 @@ def _gradebooks_times(course: Course) -> dict[str, Deadline]:
     return due_in_gradebook(course)
 
 
-def _by_hand(course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
+def _by_hand(ledger: Ledger, course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
+    """What people gave, by student; nbgrader knows the student's folder."""
     from autograder.nbgrader.manual_grades import read_manual_grades
 
-    return read_manual_grades(course.db_url, assignment.name) if course.has_gradebook else None
+    if not course.has_gradebook:
+        return None
+    by_folder = read_manual_grades(course.db_url, assignment.name)
+    now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
+    earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
+    names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
+    return {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
+
+
+def _results(ledger: Ledger, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
+    """Every result, under what its student is called now."""
+    stored = read_results(results, assignment.name, tell)
+    names = {result.student for result in stored}
+    named_results = ((ledger.present_name(result.student), result) for result in stored)
+    current = [replace(r, student=name) for name, r in named_results if name == r.student or name not in names]
+    return sorted(current, key=lambda result: result.student)
+
+
+def _present(ledger: Ledger, timing: Sequence[Timed]) -> list[Timed]:
+    """The entries of the timing file, under what their students are called now."""
+    names = {entry.student for entry in timing}
+    named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
+    return [replace(entry, student=name) for name, entry in named_entries if name == entry.student or name not in names]
 
 
 def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
@@ -321,18 +388,21 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
 
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import tell_gradebook
+    from autograder.nbgrader.earlier_names import join_earlier_names
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
     from autograder.nbgrader.gradebook import fill_gradebook, shown_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
 
     course, assignment = request.course, request.assignment
-    graded = read_results(request.results, assignment.name, tell)
+    ledger = read_ledger(course)
+    graded = _results(ledger, request.results, assignment, tell)
+    timing = _present(ledger, timing)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     _assert_graded(course, assignment, request.results, graded, timing)
     _stale(course, assignment, request.results, graded, tell)
     _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
-    times = {student: when for student in students if (when := _handed_in(course, assignment, student, tell))}
+    times = {student: when for student in students if (when := _handed_in(ledger, course, assignment, student, tell))}
     autograded = AutogradedFolder(course, assignment) if request.to is None else None
     other: list[str] = []
 
@@ -347,9 +417,11 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     db_url = f"sqlite:///{request.to.absolute()}" if request.to else course.db_url
     file = request.to or (None if course.on_server.db_url else course.gradebook)
     with gradebook_file(file) if file else contextlib.nullcontext():
+        for line in join_earlier_names(course, ledger, db_url):
+            tell(line)
         fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
         everybody = class_marks(course, assignment, graded, timing)
-        people = {mark.student: mark.person for mark in everybody if mark.person}
+        people = {mark.own_folder: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)
     if other:
         tell(
@@ -363,8 +435,8 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
         yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 
-def _handed_in(course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
-    folder = course.submitted / path_name(student) / assignment.name
+def _handed_in(ledger: Ledger, course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
+    folder = ledger.submission(student, assignment.name)
     try:
         return submitted_at(folder, course.about.timezone)
     except ValueError as error:

@@ -37,3 +37,4 @@ class Folder(Enum):
 
 
 GRADEBOOK = "gradebook.db"
+LEDGER_FILE = "ledger.json"

@@ -4,7 +4,10 @@
 | --- | --- |
 | `id` | what the student is called here: the name of the folder in `submitted/`, where nothing else gave it one |
 | `name`, or `first_name` and `last_name`; `email`; `section` | shown in exports and the report, and used to find the person |
-| `canvas`, `moodle`, `gradescope`, `github`, `blackboard`, `ilias` | what the platform knows the person by |
+| `group` | the name of the group that hands in together, as the platform writes it |
+| `canvas`, `moodle`, `gradescope`, `github`, `blackboard`, `brightspace`, `sakai`, `edx`, `ilias` | what the platform knows the person by; Moodle's numbers, one for each assignment, with spaces between |
+
+Who is meant by a name or an id, the ledger decides.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -13,15 +16,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from autograder.errors import KitError
 from autograder.tables import read_table
 
 ROSTER_FILE = "students.csv"
-PLATFORMS = ("canvas", "moodle", "gradescope", "github", "blackboard", "ilias")
-_COLUMNS = ("id", "name", "first_name", "last_name", "email", "section", *PLATFORMS)
+PLATFORMS = ("canvas", "moodle", "gradescope", "github", "blackboard", "brightspace", "sakai", "edx", "ilias")
+_COLUMNS = ("id", "name", "first_name", "last_name", "email", "section", "group", *PLATFORMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class Person:
     email: str
     section: str
     ids: Mapping[str, str]
+    group: str = ""
+
+    def ids_on(self, platform: str) -> tuple[str, ...]:
+        """What the platform knows the person by. Moodle gives another number in each assignment."""
+        text = self.ids.get(platform, "")
+        return tuple(re.split(r"[\s,;]+", text)) if platform == "moodle" else (text,)
 
 
 @dataclass(frozen=True)
@@ -40,47 +48,6 @@ class Roster:
     """Everybody in the class."""
 
     people: tuple[Person, ...]
-
-    def find(self, names: Iterable[str], platform: str = "", platform_id: str = "") -> Person | None:
-        """The person whom the platform knows by that id; else whom one of the names calls, and nobody else."""
-        if person := self._by_platform.get((platform, same(platform_id))) if platform_id else None:
-            return person
-        for name in names:
-            if (
-                person := self._by_id.get(same(name))
-                or self._by_email.get(same(name))
-                or self._by_name.get(_words(name))
-            ):
-                return person
-        return None
-
-    @cached_property
-    def _by_platform(self) -> dict[tuple[str, str], Person]:
-        return {(platform, same(of)): person for person in self.people for platform, of in person.ids.items()}
-
-    @cached_property
-    def _by_id(self) -> dict[str, Person]:
-        return {same(person.id): person for person in self.people}
-
-    @cached_property
-    def _by_email(self) -> dict[str, Person]:
-        return {same(person.email): person for person in self.people if person.email}
-
-    @cached_property
-    def _by_name(self) -> dict[str, Person]:
-        """By the words of the name, in whatever order and however they are joined, where one person alone has them."""
-        found: dict[str, Person | None] = {}
-        for person in self.people:
-            words = _words(person.name).split()
-            for start in range(len(words)):
-                turned = [*words[start:], *words[:start]]
-                for form in {"".join(turned), " ".join(turned)}:
-                    found[form] = person if found.get(form, person) is person else None
-        return {form: person for form, person in found.items() if person is not None}
-
-
-def _words(name: str) -> str:
-    return " ".join(re.findall(r"\w+", same(name)))
 
 
 def same(text: str) -> str:
@@ -117,8 +84,12 @@ def _people(rows: list[list[str]]) -> Iterable[Person]:
         if not cells.get("id"):
             raise ValueError(f"row {number} has no id")
         ids = {platform: of for platform in PLATFORMS if (of := cells.get(platform, ""))}
-        for key in (("id", same(cells["id"])), *((platform, same(of)) for platform, of in ids.items())):
+        name = cells.get("name") or f"{cells.get('first_name', '')} {cells.get('last_name', '')}".strip()
+        person = Person(
+            cells["id"], name, cells.get("email", ""), cells.get("section", ""), ids, cells.get("group", "")
+        )
+        own = [(platform, same(of)) for platform in ids for of in person.ids_on(platform)]
+        for key in (("id", same(person.id)), *own):
             if (before := seen.setdefault(key, number)) != number:
                 raise ValueError(f"rows {before} and {number} have the same {key[0]}, {key[1]!r}")
-        name = cells.get("name") or f"{cells.get('first_name', '')} {cells.get('last_name', '')}".strip()
-        yield Person(cells["id"], name, cells.get("email", ""), cells.get("section", ""), ids)
+        yield person

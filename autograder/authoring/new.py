@@ -8,11 +8,19 @@ from pathlib import Path
 
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course
 from autograder.errors import KitError
-from autograder.folders import GRADEBOOK, Folder
+from autograder.folders import GRADEBOOK, LEDGER_FILE, Folder
 from autograder.whole_files import write_whole
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_NEVER_COMMITTED = (f"/{GRADEBOOK}", f"/{GRADEBOOK}-journal", "/*.csv", "/*.zip", "/.venv/", ".ipynb_checkpoints/")
+_NEVER_COMMITTED = (
+    f"/{GRADEBOOK}",
+    f"/{GRADEBOOK}-journal",
+    "/*.csv",
+    "/*.zip",
+    f"/{LEDGER_FILE}",
+    "/.venv/",
+    ".ipynb_checkpoints/",
+)
 """What lies in a course beside its folders: names, marks, answer keys."""
 
 

@@ -1,7 +1,6 @@
-"""What `collect` did, in `submitted/.collected/<assignment>.json`: who came from where, and what was left out.
+"""What `collect` did, in `submitted/.collected/<assignment>.json`: which file came from where, and what was left out.
 
-The report shows it, exports find people on their platform by it, and the next `collect` knows a person again whose name
-has changed.
+The report shows it, and feedback goes back to a platform by it. Who is who stands in the ledger.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.roster import Person, Roster
-
-FOLDER = ".collected"
+from autograder.ledger.records import COLLECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,7 @@ class Arrival:
         file: the file's path in the download, by which the platform takes feedback back.
         late: whether the platform marks it as late; None where it says nothing of that.
         unread: why the time that came with it could not be read, or "".
+        anonymous: whether the id is one of a submission that was graded anonymously.
     """
 
     origin: str
@@ -36,6 +34,12 @@ class Arrival:
     file: str
     late: bool | None = None
     unread: str = ""
+    anonymous: bool = False
+
+    @property
+    def platform(self) -> str:
+        """The platform as the ledger has it: Canvas's anonymous ids are ids of their own."""
+        return "canvas-anonymous" if self.anonymous else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Collected:
 
 def record_path(submitted: Path, assignment: str) -> Path:
     """Where the record lies: no student's folder begins with a dot."""
-    return submitted / FOLDER / f"{assignment}.json"
+    return submitted / COLLECTED / f"{assignment}.json"
 
 
 def read_collected(submitted: Path, assignment: str) -> Collected:
@@ -91,27 +95,3 @@ def read_collected(submitted: Path, assignment: str) -> Collected:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Collected()
-
-
-def person_called(roster: Roster | None, student: str, arrival: Arrival | None) -> Person | None:
-    """Who in the class list a student is, by the platform's id or by any of their names."""
-    if roster is None:
-        return None
-    if arrival is None:
-        return roster.find((student,))
-    return roster.find((student, arrival.name), arrival.origin, arrival.id)
-
-
-def known_people(submitted: Path, assignment: str, origin: str) -> dict[str, str]:
-    """Platform's id → student, of everybody who was ever collected from there.
-
-    Moodle numbers its participants anew in each assignment; elsewhere an id is the person's in all of them.
-    """
-    records = sorted((submitted / FOLDER).glob("*.json"))
-    names = [assignment] if origin == "moodle" else [path.stem for path in records if path.stem != assignment]
-    found = {}
-    for name in names if assignment in names else [*names, assignment]:
-        record = read_collected(submitted, name)
-        arrivals = [*((one.student, one.arrival) for one in record.not_taken.values()), *record.students.items()]
-        found.update({arrival.id: student for student, arrival in arrivals if arrival.origin == origin})
-    return found

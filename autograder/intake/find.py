@@ -9,8 +9,8 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade
 from autograder.handed_in import shown
-from autograder.intake.names import safe_student
-from autograder.intake.overlooked import overlooked
+from autograder.intake.overlooked import PREVIOUS, overlooked
+from autograder.ledger import Ledger, read_ledger
 from autograder.model import FoundSubmission
 
 SUFFIX = ".ipynb"
@@ -27,8 +27,9 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
     """
     found: dict[str, FoundSubmission] = {}
     asked = [Path(path) for path in paths] or [course.submitted]
+    ledger = read_ledger(course)
     for path in asked:
-        for submission in _found_in(course, assignment.name, path, given=bool(paths)):
+        for submission in _found_in(course, ledger, assignment.name, path, given=bool(paths)):
             other = found.setdefault(submission.student, submission)
             if other.path != submission.path:
                 raise KitError(
@@ -46,52 +47,52 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
     return [found[student] for student in sorted(found)]
 
 
-def _found_in(course: Course, assignment: str, path: Path, given: bool) -> Iterator[FoundSubmission]:
+def _found_in(course: Course, ledger: Ledger, assignment: str, path: Path, given: bool) -> Iterator[FoundSubmission]:
     path = path.absolute()
     if path.is_dir():
-        yield from _in_folder(course, assignment, path)
+        yield from _in_folder(course, ledger, assignment, path)
     elif path.exists():
         if path.suffix != SUFFIX:
             raise NothingToGrade(f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder")
-        yield _single(assignment, path)
+        yield _single(ledger, assignment, path)
     elif given:
         raise NothingToGrade(f"{shown(path)} does not exist: name a notebook or a folder of submissions")
 
 
-def _single(assignment: str, path: Path) -> FoundSubmission:
+def _single(ledger: Ledger, assignment: str, path: Path) -> FoundSubmission:
     """A notebook named on the command line; whoever names a link means what it points to."""
     folder = path.parent
     laid_out = folder.name == assignment and folder.parent.name != "" and (
         path.stem == assignment or (folder / f"{assignment}{SUFFIX}").exists() or len(_notebooks(folder)) == 1
     )  # fmt: skip
     student = folder.parent.name if laid_out else path.stem
-    return FoundSubmission(safe_student(student), path.resolve() if path.is_symlink() else path)
+    return FoundSubmission(ledger.student_in(student), path.resolve() if path.is_symlink() else path)
 
 
-def _in_folder(course: Course, assignment: str, folder: Path) -> Iterator[FoundSubmission]:
+def _in_folder(course: Course, ledger: Ledger, assignment: str, folder: Path) -> Iterator[FoundSubmission]:
     expected = f"{assignment}{SUFFIX}"
     in_submitted = folder.parent.parent == course.submitted.absolute()
     if folder.name == assignment and ((folder / expected).exists() or in_submitted):
-        yield _of_student(assignment, folder)
+        yield _of_student(ledger, assignment, folder)
         return
     own = folder / assignment
     if _is_folder(own) and _notebooks(own):
-        yield _of_student(assignment, own)
+        yield _of_student(ledger, assignment, own)
         return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = folder / entry.name
-        if _is_folder(path / assignment):
-            yield _of_student(assignment, path / assignment)
+        if _is_folder(path / assignment) and not _is_put_aside(path / assignment):
+            yield _of_student(ledger, assignment, path / assignment)
         elif entry.name.endswith(SUFFIX):  # a folder of that name too: reading it says so
-            yield FoundSubmission(safe_student(path.stem), path)
+            yield FoundSubmission(ledger.student_in(path.stem), path)
 
 
-def _of_student(assignment: str, folder: Path) -> FoundSubmission:
+def _of_student(ledger: Ledger, assignment: str, folder: Path) -> FoundSubmission:
     """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else the newest."""
     expected = folder / f"{assignment}{SUFFIX}"
     there = [] if _is_link(folder) else _notebooks(folder)
     chosen = expected if expected in there or not there else max(there, key=lambda path: (_written(path), path.name))
-    return FoundSubmission(safe_student(folder.parent.name), chosen)
+    return FoundSubmission(ledger.student_in(folder.parent.name), chosen)
 
 
 def _notebooks(folder: Path) -> list[Path]:
@@ -105,6 +106,14 @@ def _notebooks(folder: Path) -> list[Path]:
 def _is_folder(path: Path) -> bool:
     """A link counts: it is found, and refused by name when it is read."""
     return os.path.isdir(path) or os.path.islink(path)  # noqa: PTH112, PTH114 - these never raise
+
+
+def _is_put_aside(folder: Path) -> bool:
+    """Whether there is nothing but what `collect` put aside: whose it was, somebody else's folder tells."""
+    try:
+        return not _is_link(folder) and [entry.name for entry in os.scandir(folder)] == [PREVIOUS]
+    except OSError:
+        return False
 
 
 def _is_link(folder: Path) -> bool:

@@ -13,16 +13,25 @@ from autograder.times import read_time
 
 
 @dataclass(frozen=True, slots=True)
+class Submitter:
+    """One person in Gradescope's list; the student id may be missing, and be there in a later export."""
+
+    sid: str = ""
+    email: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """One submission in Gradescope's list.
 
     Attributes:
-        people: for each of the group their names, what they are known by first: student id, else email, else name.
+        people: whoever handed it in: one, or a group.
         created: when it was handed in.
         unread: why that time cannot be read, or "".
     """
 
-    people: tuple[tuple[str, ...], ...]
+    people: tuple[Submitter, ...]
     created: datetime | None
     unread: str = ""
 
@@ -47,9 +56,9 @@ def submissions_on_gradescope(text: str, zone: str = "") -> dict[str, Listed]:
     folder, section, people, created = "", "", [dict[str, str]()], ""
 
     def close() -> None:
-        named = [tuple(name for key in ("sid", "email", "name") if (name := p.get(key, ""))) for p in people]
+        named = (Submitter(p.get("sid", ""), p.get("email", ""), p.get("name", "")) for p in people if any(p.values()))
         if folder:
-            entries[folder] = Listed(tuple(dict.fromkeys(filter(None, named))) or ((folder,),), *_read(created, zone))
+            entries[folder] = Listed(tuple(dict.fromkeys(named)), *_read(created, zone))
 
     for line in text.splitlines():
         if top := re.fullmatch(r"['\"]?(submission_\d+)['\"]?:\s*", line):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.handed_in import shown
-from autograder.intake.collected import FOLDER as COLLECTED
+from autograder.ledger.records import COLLECTED
 from autograder.model import FoundSubmission
 
 DEEPEST = 8
@@ -20,7 +20,8 @@ MOST_ENTRIES = 50_000
 
 _OF_TOOLS = re.compile(rf"\.ipynb_checkpoints|__MACOSX|__pycache__|\.git|{re.escape(COLLECTED)}|\.collecting-.*")
 _LIKE_A_NOTEBOOK = re.compile(r"\.ipynb", re.IGNORECASE)
-_PREVIOUS = "previous"  # what `collect` put aside
+PREVIOUS = "previous"
+"""The folder into which `collect` puts aside what it replaces."""
 
 
 def overlooked(
@@ -59,7 +60,7 @@ def _below(folder: Path, assignment: str, others: set[str], settled: set[Path], 
 
 
 def _is_searched(name: str, parent: Path, assignment: str, others: set[str]) -> bool:
-    return not (_OF_TOOLS.fullmatch(name) or name in others or (name == _PREVIOUS and parent.name == assignment))
+    return not (_OF_TOOLS.fullmatch(name) or name in others or (name == PREVIOUS and parent.name == assignment))
 
 
 def _why(path: Path, depth: int, assignment: str) -> str:

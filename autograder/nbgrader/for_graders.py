@@ -14,6 +14,7 @@ from autograder.errors import NothingToGrade, UnreadableSubmission
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import load_release
+from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
 from autograder.nbgrader.autograded import (
     made_whole,
@@ -24,7 +25,6 @@ from autograder.nbgrader.autograded import (
     show_result,
 )
 from autograder.nbgrader.feedback_return import RECEIPTS
-from autograder.results import path_name
 from autograder.whole_files import write_whole
 
 _SHIPPED = ("figures",)
@@ -66,7 +66,7 @@ class AutogradedFolder:
     """
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
-        self._course, self._assignment = course, assignment
+        self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
         self._release = read_built(assignment.release)
         self._guides = marking_guides(self._release, assignment.solution)
         self.written = 0
@@ -86,20 +86,21 @@ class AutogradedFolder:
     def _save(self, student: str, notebook: dict[str, Any]) -> None:
         show_guides(notebook, self._guides)
         name = self._assignment.name
-        folder = self._course.autograded / path_name(student) / name
+        own = self._ledger.folder(student)
+        folder = self._course.autograded / own / name
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         write_whole(folder / f"{name}.ipynb", text, to_disk=False)  # the next export writes it again
-        _copy_beside(self._course, self._assignment, student, folder)
+        _copy_beside(self._course, self._assignment, own, folder)
         self.written += 1
 
 
-def _copy_beside(course: Course, assignment: Assignment, student: str, folder: Path) -> None:
+def _copy_beside(course: Course, assignment: Assignment, own: str, folder: Path) -> None:
     """Figures of the release, and nbgrader's receipts: when a submission came, and whose its feedback is."""
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
             shutil.copytree(pictures, folder / name, dirs_exist_ok=True)
     for name in RECEIPTS:
-        receipt = course.submitted / path_name(student) / assignment.name / name
+        receipt = course.submitted / own / assignment.name / name
         if receipt.is_file() and not receipt.is_symlink():
             shutil.copyfile(receipt, folder / name)
         else:

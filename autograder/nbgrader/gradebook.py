@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -37,6 +37,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
+from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
 from autograder.nbgrader.answers import MANY, remember_answers
 from autograder.nbgrader.late import late_penalty
@@ -93,9 +94,14 @@ def fill_gradebook(
     """
     release = read_release(assignment.release)
     times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
-    entries = (entry_of(release, result, read, times.get(result.student)) for result, read in graded)
+    ledger = read_ledger(course)  # nbgrader's id of a student is the folder
+    entries = (
+        replace(entry_of(release, result, read, times.get(result.student)), student=ledger.folder(result.student))
+        for result, read in graded
+    )
     failed = (
-        Entry(student, problem=problem, timestamp=times.get(student)) for student, problem in (problems or {}).items()
+        Entry(ledger.folder(student), problem=problem, timestamp=times.get(student))
+        for student, problem in (problems or {}).items()
     )
     with open_gradebook(course, db_url) as gradebook:
         notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)

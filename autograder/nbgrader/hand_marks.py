@@ -7,7 +7,7 @@ score that a person gave, extra credit, the comment, and whether somebody has ye
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import BaseCell, Comment, Grade, SubmittedAssignment, SubmittedNotebook
@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
+from autograder.ledger import read_ledger
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.registry import COMMENTED, GRADED
 from autograder.nbgrader.release import ReleaseCell, read_release
@@ -67,18 +68,22 @@ def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMar
             f"nobody's {assignment.name} is in the gradebook: run `autograder export {assignment.name} "
             "--format gradebook` first"
         )
+    ledger = read_ledger(course)  # nbgrader knows students by their folders
+    students = {student: ledger.student_in(student) for student, _ in marks}
+    marks = {(students[s], question): replace(mark, student=students[s]) for (s, question), mark in marks.items()}
     order = {question_name(cell): number for number, cell in enumerate(cells.values())}
     return {key: marks[key] for key in sorted(marks, key=lambda key: (key[0], order[key[1]]))}
 
 
 def write_hand_marks(course: Course, assignment: Assignment, marks: Iterable[HandMark]) -> None:
     """Store what a person gave. Whoever has points does not wait any more."""
+    ledger = read_ledger(course)
     cells = {cell.grade_id: cell for cell in read_release(assignment.release).cells if cell.grade or cell.task}
     with open_gradebook(course) as gradebook:
         db = gradebook.db
         grades, comments = _row_ids(db, assignment.name, cells)
         for mark in marks:
-            key = (mark.student, mark.question)
+            key = (ledger.folder(mark.student), mark.question)
             values = {"manual_score": mark.points, "extra_credit": mark.extra_credit, "needs_manual_grade": mark.waits}
             db.execute(update(Grade).where(Grade.id == grades[key]).values(**values))
             db.execute(update(Comment).where(Comment.id == comments[key]).values(manual_comment=mark.comment or None))

@@ -14,7 +14,7 @@ from typing import Literal
 import autograder
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course, settings_of_nobody
 from autograder.errors import KitError
-from autograder.intake.origins import repository_prefix
+from autograder.intake.repositories import repository_prefix
 from autograder.outputs.bundle_texts import (
     GITHUB_COURSE_WORKFLOW,
     GITHUB_README,
@@ -166,5 +166,5 @@ def _github(assignment: Assignment, to: Path) -> Path:
 def _github_course(assignment: Assignment, to: Path) -> Path:
     text = GITHUB_COURSE_WORKFLOW.replace("ASSIGNMENT", assignment.name)
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
-    write_whole(path, text.replace("PREFIX-", repository_prefix(assignment.name)))
+    write_whole(path, text.replace("PREFIX-", repository_prefix(assignment.name).replace("_", "-")))
     return path

@@ -177,14 +177,19 @@ jobs:
             tr -d '\\r' < repositories.txt | { grep -Ev '^[[:space:]]*(#|$)' || true; }
           else
             gh repo list "$STUDENTS_OWNER" --limit 4000 --json name,nameWithOwner \\
-              --jq '.[] | select(.name | startswith("PREFIX-")) | .nameWithOwner'
+              --jq '.[] | select(.name | ascii_downcase | gsub("_"; "-") | startswith("PREFIX-")) | .nameWithOwner'
           fi > "$RUNNER_TEMP/repositories"
           mkdir -p "$RUNNER_TEMP/clones"
           while read -r repository; do
+            # Forks have equal names: each lies in a folder that is called like its owner.
+            place="${repository#*/}"
+            if [ "$(cut -d/ -f2 "$RUNNER_TEMP/repositories" | grep -Fixc -- "$place")" -gt 1 ]; then
+              place="$repository"
+            fi
             if ! [[ "$repository" =~ ^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$ ]]; then
               echo "::warning::repositories.txt: a line is not owner/name"
             elif ! git -c credential.helper= -c credential.helper='!gh auth git-credential' -c core.symlinks=false \\
-                clone --quiet --depth 1 "https://github.com/$repository" "$RUNNER_TEMP/clones/${repository#*/}"; then
+                clone --quiet --depth 1 "https://github.com/$repository" "$RUNNER_TEMP/clones/$place"; then
               echo "::warning::$repository cannot be cloned; it is not graded"
             fi
           done < "$RUNNER_TEMP/repositories"

@@ -61,7 +61,7 @@ def csv_of_students(
         if late:
             row += [points_cell(mark.late.minutes if mark.late else None), points_cell(mark.total if shows else None)]
         if bonus is not None:
-            row.append(points_cell(bonus.get(mark.student, 0.0) if mark.result else None))
+            row.append(points_cell(bonus.get(mark.holder, 0.0) if mark.result else None))
         rows.append([*row, mark.status, safe_cell(mark.note)])
     return write_table(rows)
 

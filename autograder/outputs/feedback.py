@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.ledger.folders import is_one_component
 from autograder.model import CellOutcome, CellState, Diagnosis, Outcome, QuestionResult, Result, TestOutcome
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.pages import render
@@ -85,9 +86,10 @@ def feedback_page(
     )
 
 
-def feedback_path(folder: Path, assignment: str, student: str) -> Path:
-    """Where nbgrader puts its own page: <folder>/<student>/<assignment>/<assignment>.html."""
-    return folder / path_name(student) / assignment / f"{assignment}.html"
+def feedback_path(folder: Path, assignment: str, students_folder: str) -> Path:
+    """Where nbgrader puts its own page: <folder>/<student's folder>/<assignment>/<assignment>.html."""
+    own = students_folder if is_one_component(students_folder) else path_name(students_folder)
+    return folder / own / assignment / f"{assignment}.html"
 
 
 def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:

@@ -78,7 +78,7 @@ def _into_canvas(
         _check_canvas_points(header[place], possible[place].strip(), full)
     title = header[place] if place is not None else column or assignment
     rows = [[*header[:width], title], [_POINTS, *[""] * (width - 1), points_cell(full)]]
-    by_name = _unmistakable((name, mark) for mark in marks for name in _called(mark))
+    by_name = _unmistakable((name, mark) for mark in marks if not mark.platform_id("canvas") for name in _called(mark))
     by_id = {id_: mark for mark in marks if (id_ := mark.platform_id("canvas") or mark.number)}
     found = set()
     for line in lines[1:]:
@@ -171,7 +171,7 @@ def _into_moodle(
     place, highest = header.index(column), header.index("Maximum grade") if "Maximum grade" in header else None
     full = max((mark.max_score for mark in marks), default=0.0)
     by_number = {number: mark for mark in marks if (number := numbers.get(mark.student))}
-    by_name = _unmistakable((name, mark) for mark in marks for name in _called(mark))
+    by_name = _unmistakable((n, mark) for mark in marks if not numbers.get(mark.student) for n in _called(mark))
     found = set()
     for row in rows[1:]:
         participant = re.search(r"(\d+)\s*$", row[0])

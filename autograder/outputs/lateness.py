@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from autograder.course import Course
-from autograder.intake.collected import person_called, read_collected
+from autograder.intake.collected import read_collected
+from autograder.ledger import read_ledger
 from autograder.outputs.late import Lateness, lateness, with_late_days
-from autograder.results import path_name
-from autograder.roster import read_roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,18 @@ def class_lateness(
     names = list(dates) if course.late.late_days else [assignment]
     until = names[: names.index(assignment) + 1]
     arrivals = {name: read_collected(course.submitted, name).students for name in until}
-    roster = read_roster(course.root)
+    ledger = read_ledger(course)
+    people = {name: ledger.people(students, name)[0] for name in until}
     found = {}
     for student in students:
         in_order = []
         for name in until:
-            arrival = arrivals[name].get(student)
-            person = person_called(roster, student, arrival)
+            arrival = arrivals[name].get(ledger.holder(student, name))
+            person = people[name].get(student)
             longer = dates[name].longer.get(student) or dates[name].longer.get(person.id if person else "")
             in_order.append(
                 lateness(
-                    course.submitted / path_name(student) / name,
+                    ledger.submission(student, name),
                     dates[name].due,
                     longer,
                     zone=course.about.timezone,

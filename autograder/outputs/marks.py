@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from autograder.course import Assignment, Course
-from autograder.intake.collected import Arrival, Collected, person_called, read_collected
+from autograder.intake.collected import Arrival, Collected, read_collected
 from autograder.intake.release import written_points
+from autograder.ledger import Ledger, read_ledger
 from autograder.model import ManualGrades, Result
 from autograder.outputs.late import Lateness, apply_late
 from autograder.points import shown, total
-from autograder.results import Timed, path_name
-from autograder.roster import Person, read_roster
+from autograder.results import Timed
+from autograder.roster import Person
 
 Status = Literal[
     "graded", "waits for a person", "time cannot be read", "handed in nothing", "no notebook", "not graded yet",
@@ -36,6 +37,12 @@ class Mark:
         student: what they are called here.
         person: who that is in the class list, where there is one.
         arrival: where the submission came from, where `collect` brought it.
+        folder: the student's folder in submitted/, autograded/ and feedback/; "" where it is called like the student.
+        group: where a group handed in together, the student in whose folder its work lies; else "".
+        called: the student's name, as a platform writes it.
+        ids: what each platform knows the student by; "" for a number that may be another's.
+        joined: one name for all that the person is called in different assignments.
+        in_own_file: whether a platform's own file had the person, with an email or a login.
         result: what the tests said, where there is a result that counts.
         status: how far the mark is; `note` says more, or why there is none.
         questions: points that count by question: the tests' own, or those that a person put in their place.
@@ -60,11 +67,39 @@ class Mark:
     max_score: float = 0.0
     late: Lateness | None = None
     total: float | None = None
+    folder: str = ""
+    group: str = ""
+    called: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    joined: str = ""
+    in_own_file: bool = False
 
     @property
     def name(self) -> str:
         """The person's own name, as far as anybody knows it."""
-        return (self.person and self.person.name) or (self.arrival.name if self.arrival else "") or self.student
+        told = self.arrival.name if self.arrival and not self.group else self.called
+        return (self.person and self.person.name) or told or self.called or self.student
+
+    @property
+    def may_be_a_group(self) -> bool:
+        """Whether nothing tells if Moodle's name and number are a participant's or a group's."""
+        from_moodle = self.arrival is not None and self.arrival.origin == "moodle"
+        return from_moodle and self.person is None and not self.group and not self.in_own_file
+
+    @property
+    def own_folder(self) -> str:
+        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of them."""
+        return self.folder or self.student
+
+    @property
+    def holder(self) -> str:
+        """In whose folder the submission lies: the student of the result, and of times."""
+        return self.group or self.student
+
+    @property
+    def own_result(self) -> Result | None:
+        """The result as this student reads it: of a group's, under their own name."""
+        return dataclasses.replace(self.result, student=self.student) if self.result and self.group else self.result
 
     def final(self, *, provisional: bool = False) -> float | None:
         """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
@@ -73,14 +108,18 @@ class Mark:
 
     def platform_id(self, platform: str) -> str:
         """What the platform knows the student by; "" where nobody knows."""
-        if self.arrival is not None and self.arrival.origin == platform:
-            return self.arrival.id
-        return self.person.ids.get(platform, "") if self.person else ""
+        if platform in self.ids:
+            return self.ids[platform]
+        arrival = self.arrival
+        if arrival is not None and arrival.origin == platform and not arrival.anonymous and not self.group:
+            return arrival.id
+        listed = self.person.ids_on(platform) if self.person else ()
+        return listed[0] if len(listed) == 1 else ""
 
     @property
     def number(self) -> str:
         """The number at the end of the name: Canvas's or Moodle's, where somebody put their files there by hand."""
-        numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None else None
+        numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None and not self.ids else None
         return numbered[2] if numbered else ""
 
 
@@ -102,6 +141,7 @@ def class_marks(
     by_hand: Mapping[str, ManualGrades] | None = None,
     late: Mapping[str, Lateness] | None = None,
     own_submissions: bool = True,
+    ledger: Ledger | None = None,
 ) -> list[Mark]:
     """Everybody: who has a result, who could not be graded, who handed in nothing that could be taken, or nothing.
 
@@ -110,51 +150,76 @@ def class_marks(
         late: by student, where lateness costs something.
         own_submissions: whether the results are those of `submitted/`, so that one without a submission there is of
             somebody who has withdrawn it.
+        ledger: the course's, where the caller has read it.
 
     Raises:
         KitError: the class list has a mistake.
     """
-    submitted = course.submitted
-    collected = read_collected(submitted, assignment.name)
+    ledger = ledger or read_ledger(course)
+    collected = read_collected(course.submitted, assignment.name)
     written = written_points(assignment)
-    there = {path.parts[-3] for path in submitted.glob(f"[!.]*/{assignment.name}/*.ipynb")}
-    gone = _without_submission(results, collected, there) if own_submissions else set()
+    there = ledger.students_with_notebooks(assignment.name)
+    gone = _without_submission(results, collected, there) if own_submissions else {}
+    gone |= _of_others(ledger, assignment.name, collected)
     marks = [
-        _withdrawn(result) if result.student in gone
+        _withdrawn(result, gone[result.student]) if result.student in gone
         else _graded(result, written, by_hand, (late or {}).get(result.student), course)
-        for result in results
+        for result in results if not ledger.is_group(result.student, assignment.name) or result.student in gone
     ]  # fmt: skip
-    known = {mark.student for mark in marks}
+    marks += [
+        dataclasses.replace(
+            _graded(result, written, by_hand, (late or {}).get(member), course), student=member, group=result.student
+        )
+        for result in results if result.student not in gone and ledger.is_group(result.student, assignment.name)
+        for member in ledger.members(result.student, assignment.name)
+    ]  # fmt: skip
+    known = {mark.holder for mark in marks}
     for entry in timing:
         if entry.problem and entry.student not in known:
-            missing = own_submissions and there and path_name(entry.student) not in there
+            missing = own_submissions and there and entry.student not in there
             marks.append(Mark(entry.student, "withdrawn" if missing else "could not be graded", entry.problem))
-    known = {mark.student for mark in marks}
+    known = {mark.holder for mark in marks}
     marks = [_also_sent(mark, collected) for mark in marks]
     for one in collected.not_taken.values():
         if one.student not in known:
             marks.append(Mark(one.student, "no notebook", one.reason, arrival=one.arrival))
     known |= collected.not_taken.keys()
     for student in collected.students.keys() - known:
-        here = path_name(student) in there
+        here = student in there
         note = "" if here else "what was collected is not in submitted/ any more"
         marks.append(Mark(student, "not graded yet" if here else "withdrawn", note))
-    return _with_people(course, marks, collected)
+    return _with_people(ledger, assignment.name, marks, collected)
 
 
-def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> set[str]:
+_Reason = tuple[str, str]
+"""Why a result does not count, and what to do."""
+
+
+def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> dict[str, _Reason]:
     """Those with a result whose submission is not there: removed since, where others lie there or it was collected."""
-    return {
-        result.student
-        for result in results
-        if path_name(result.student) not in there and (there or result.student in collected.students)
-    }
+    why = ("its submission is not in submitted/ any more", "put it there if they should")
+    gone = (r.student for r in results if r.student not in there and (there or r.student in collected.students))
+    return dict.fromkeys(gone, why)
 
 
-def _withdrawn(result: Result) -> Mark:
+def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[str, _Reason]:
+    """Students in whose folder work lies that came by an id which is somebody else's by now."""
+    reasons = {}
+    for student, arrival in collected.students.items():
+        actual = ledger.whose(arrival.platform, arrival.id, assignment)
+        if actual not in (None, student) and not ledger.is_group(student, assignment):
+            reasons[student] = (
+                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {actual}", "collect it again"
+            )  # fmt: skip
+    return reasons
+
+
+def _withdrawn(result: Result, reason: _Reason) -> Mark:
+    why, what_to_do = reason
     had = f"{shown(result.score)} of {shown(result.max_score)}"
-    note = f"its submission is not in submitted/ any more, so its {had} do not count: put it there if they should"
-    return Mark(result.student, "withdrawn", note, max_score=result.max_score)
+    return Mark(
+        result.student, "withdrawn", f"{why}, so its {had} do not count: {what_to_do}", max_score=result.max_score
+    )
 
 
 def _graded(
@@ -200,19 +265,66 @@ def _also_sent(mark: Mark, collected: Collected) -> Mark:
     return dataclasses.replace(mark, note=note)
 
 
-def _with_people(course: Course, marks: list[Mark], collected: Collected) -> list[Mark]:
-    """Who they are, and everybody of the class list of whom there is nothing."""
-    roster = read_roster(course.root)
+def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: Collected) -> list[Mark]:
+    """Who they are, each member of a group by themselves, and everybody of the class list of whom there is nothing."""
+    marks = _of_members(ledger, assignment, marks)
+    people, conflicts = ledger.people((mark.student for mark in marks), assignment)
+    doubts = {str(identity): conflict.message for conflict in conflicts for identity in conflict.identities}
+    joined = ledger.joined()
+    teams = any(arrival.origin == "moodle" and not arrival.id for arrival in collected.students.values())
     named, seen = [], set()
     for mark in marks:
-        arrival = mark.arrival or collected.students.get(mark.student)
-        person = person_called(roster, mark.student, arrival)
-        note = mark.note
+        arrival = mark.arrival or collected.students.get(mark.holder)
+        person, note = people.get(mark.student), mark.note
         if person is not None and person.id in seen:
             note = "; ".join(filter(None, (note, f"{person.id} stands here twice: join the folders in submitted/")))
-        named.append(dataclasses.replace(mark, person=person, arrival=arrival, note=note))
+        elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
+            note = "; ".join(filter(None, (note, f"not linked to the class list: {doubt}")))
+        ids = ledger.ids(mark.student, assignment)
+        if person is None and "moodle" in ids and (ledger.roster or teams) and not ledger.has_accounts(mark.student):
+            ids["moodle"] = ""  # it may be a group's number, which stands in the same place of a folder's name
+        folder = ledger.folder(mark.student)
+        named.append(
+            dataclasses.replace(
+                mark,
+                person=person,
+                arrival=arrival,
+                note=note,
+                ids=ids,
+                folder=folder,
+                called=ledger.name(mark.student),
+                joined=joined.get(mark.student, mark.student),
+                in_own_file=ledger.has_accounts(mark.student),
+            )
+        )
         seen |= {person.id} if person else set()
-    for person in roster.people if roster else ():
+    for person in ledger.roster.people if ledger.roster else ():
         if person.id not in seen:
-            named.append(Mark(person.id, "handed in nothing", person=person))
+            named.append(Mark(person.id, "handed in nothing", person=person, ids=ledger.ids(person.id, assignment)))
     return sorted(named, key=lambda mark: mark.student)
+
+
+def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[Mark]:
+    """A group's mark once for each member; it stands in place of what a member handed in alone before."""
+    graded = {mark.student for mark in marks if mark.group}
+    members = {
+        mark.student: ledger.members(mark.student, assignment)
+        for mark in marks if not mark.group and ledger.is_group(mark.student, assignment)
+    }  # fmt: skip
+    in_groups = graded.union(*members.values())
+    expanded: list[Mark] = []
+    for mark in marks:
+        if mark.group:
+            expanded.append(mark)
+        elif mark.student in members:
+            missing = (member for member in members[mark.student] if member not in graded)
+            expanded += [dataclasses.replace(mark, student=member, group=mark.student) for member in missing]
+        elif mark.student not in in_groups:
+            expanded.append(mark)
+    return [_said_of_group(mark) for mark in expanded]
+
+
+def _said_of_group(mark: Mark) -> Mark:
+    if mark.group in ("", mark.student):
+        return mark
+    return dataclasses.replace(mark, note="; ".join(filter(None, (f"handed in with {mark.group}", mark.note))))

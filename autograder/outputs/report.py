@@ -93,7 +93,7 @@ def write_report(
     path = folder / f"{assignment}.html"
     pages = {}
     for mark in marks:
-        page = feedback_path(feedback, assignment, mark.student)
+        page = feedback_path(feedback, assignment, mark.own_folder)
         if mark.result is not None and page.is_file():
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]

@@ -60,7 +60,7 @@ def totals(
     people: dict[str, dict[str, Mark]] = {}
     for name, marks in by_assignment.items():
         for mark in marks:
-            people.setdefault(same(mark.person.id if mark.person else mark.student), {})[name] = mark
+            people.setdefault(same(mark.person.id if mark.person else mark.joined or mark.student), {})[name] = mark
     names = tuple(by_assignment)
     return [_total(people[key], names, categories, weights, provisional) for key in sorted(people)]
 
@@ -151,3 +151,14 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
             ]
         )
     return write_table(table)
+
+
+def split_by_moodle(rows: Sequence[Total], names: Sequence[str]) -> list[str]:
+    """Students who may stand here once for each assignment: of Moodle, which numbers people anew in each, and known
+    by nothing else."""
+    return [
+        mark.student
+        for row in rows
+        for mark in list(row.marks.values())[:1]
+        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get("moodle")
+    ]

@@ -16,7 +16,7 @@ from typing import Any
 
 from autograder.course import Course
 from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
-from autograder.folders import GRADEBOOK
+from autograder.folders import GRADEBOOK, LEDGER_FILE
 from autograder.sandbox.host import HostProcess
 from autograder.sandbox.leftovers import hold, remove_abandoned
 from autograder.sandbox.reach import every_path
@@ -144,6 +144,7 @@ def _targets(course: Course) -> dict[str, Any]:
         course.solutions.glob("*/*.ipynb"),
         course.sources.glob("*/*"),
         course.root.glob(GRADEBOOK),
+        course.root.glob(LEDGER_FILE),
     )
     return {
         "folders": [path for folder in folders for path in every_path(folder)],

@@ -26,7 +26,7 @@ from autograder.course import Course
 from autograder.grading.batch import graded_bytes, taken
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended, Pool
-from autograder.intake.names import safe_student
+from autograder.ledger.folders import safe_folder
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.sandbox.host import HostClient
 
@@ -114,14 +114,14 @@ class Yard:
                 assert result is not None
                 alone[kind] = result
             done = {ended.job.student: _unpacked(ended, bench) for ended in Pool(bench, jobs, grade, until).run()}
-        names = {safe_student(attack.name): attack.name for attack in attacks}
+        names = {safe_folder(attack.name): attack.name for attack in attacks}
         beside = [
             (kind, done[s].result) for s in done if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
         ]
         return Batch({names[s]: graded for s, graded in done.items() if s in names}, alone, beside)
 
     def _hand_in(self, attack: Attack, folder: Path) -> FoundSubmission:
-        student = safe_student(attack.name)
+        student = safe_folder(attack.name)
         path = folder / student / "vault" / "vault.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         for name, text in attack.beside.items():

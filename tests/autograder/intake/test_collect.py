@@ -16,6 +16,7 @@ from autograder.errors import KitError, NothingToGrade
 from autograder.intake import archives
 from autograder.intake.collect import collect
 from autograder.intake.origins import Origin
+from autograder.ledger import read_ledger
 
 
 @pytest.fixture
@@ -123,9 +124,9 @@ def test_gradescope_gives_people_and_times(course: Course, assignment: Assignmen
     collect(course, assignment, write_zip(zipped, files), "gradescope")
     assert collected(course) == {
         "1001/m1/m1.ipynb": "a", "1001/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
-        "max@example.org/m1/m1.ipynb": "a", "max@example.org/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
         "1002/m1/m1.ipynb": "b", "1002/m1/timestamp.txt": "2026-03-02 08:00:00.000000 UTC",
     }  # fmt: skip
+    assert read_ledger(course).members("1001", "m1") == ("1001", "max@example.org")
 
 
 # Attempts

@@ -278,6 +278,7 @@ def test_the_record_says_what_was_done_and_who_is_not_there_any_more(download: D
     assert raw["absent"] == ["doe_1"]
     assert raw["students"]["doe_1"] == {
         "origin": "canvas", "id": "1", "name": "doe_1", "file": "doe_LATE_1_10_m1.ipynb", "late": True, "unread": "",
+        "anonymous": False,
     }  # fmt: skip
 
 

@@ -1,4 +1,6 @@
+import json
 import os
+import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -132,7 +134,13 @@ def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course: Cou
             assert subprocess.run(["bash", "-n"], input=step["run"], text=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("list_", [None, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"])
+FORKS = "uni/attention-ada\nfork/attention-ada\nuni/attention-ben\n"
+"""Two repositories of one name, which has to be two students."""
+
+
+@pytest.mark.parametrize(
+    "list_", [None, FORKS, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"]
+)
 def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_path: Path, list_: str | None) -> None:
     """With git itself, repositories on this disk, and a stand-in for GitHub's command line."""
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
@@ -140,11 +148,11 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_
     work, hub, runner, tools = (tmp_path / name for name in ("work", "hub", "runner", "tools"))
     for folder in (work, runner, tools):
         folder.mkdir()
-    for name in ("attention-ada", "attention-ben"):
-        git = ["git", "-C", str(hub / "uni" / name), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-        (hub / "uni" / name).mkdir(parents=True)
-        (hub / "uni" / name / "attention.ipynb").write_text("{}", encoding="utf-8")
-        (hub / "uni" / name / "key.txt").symlink_to("/etc/passwd")
+    for name in ("uni/attention-ada", "uni/attention-ben", "fork/attention-ada"):
+        git = ["git", "-C", str(hub / name), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        (hub / name).mkdir(parents=True)
+        (hub / name / "attention.ipynb").write_text("{}", encoding="utf-8")
+        (hub / name / "key.txt").symlink_to("/etc/passwd")
         for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "done"]):
             subprocess.run([*git, *command], check=True)
     listed = "uni/attention-ada\nuni/attention-ben\n"
@@ -164,18 +172,32 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_
         "GIT_CONFIG_VALUE_0": "https://github.com/",
     }
     done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, text=True, check=True)
-    cloned = sorted(path.name for path in (runner / "clones").iterdir())
+    clones = runner / "clones"
+    cloned = sorted(path.parent.relative_to(clones).as_posix() for path in clones.glob("**/attention.ipynb"))
     warnings = [line for line in done.stdout.splitlines() if line.startswith("::warning::")]
     if list_ is None:
         assert cloned == ["attention-ada", "attention-ben"]
         assert warnings == []
+    elif list_ == FORKS:
+        assert cloned == ["attention-ben", "fork/attention-ada", "uni/attention-ada"]
     else:
         assert cloned == ["attention-ada"]
         assert warnings == [
             "::warning::uni/attention-gone cannot be cloned; it is not graded",
             "::warning::repositories.txt: a line is not owner/name",
         ]
-    assert not (runner / "clones" / "attention-ada" / "key.txt").is_symlink()
+    assert not (clones / cloned[0] / "key.txt").is_symlink()
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_workflow_finds_repositories_with_underscores_in_their_names(course: Course, tmp_path: Path) -> None:
+    steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
+    script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
+    query = script.split("--jq '")[1].split("'")[0].replace("attention-", "k1-means-")
+    names = ["k1_means-jane_univ", "K1_Means-octocat", "k1-means-ann", "k2_means-bob", "k1_means"]
+    listed = json.dumps([{"name": name, "nameWithOwner": f"uni/{name}"} for name in names])
+    done = subprocess.run(["jq", "-r", query], input=listed, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"uni/{name}" for name in names[:3]]
 
 
 def test_a_course_that_is_not_built_says_what_to_run(course: Course, tmp_path: Path) -> None:
