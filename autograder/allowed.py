@@ -80,6 +80,32 @@ class ServersAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class WebAddress:
+    """The address of a learning platform, or "" for none. A token goes there: https alone, but on this machine."""
+
+    def allows(self, value: str) -> bool:
+        """Whether the value is empty, an address with https, or one of this machine, without a user or a query."""
+        place = r"[^\s/?#@]+(/[^\s?#@]*)?"
+        here = r"(127\.0\.0\.1|localhost)(:\d+)?(/[^\s?#@]*)?"
+        return not value or re.fullmatch(rf"https://{place}|http://{here}", value) is not None
+
+    def __str__(self) -> str:
+        return "that is the address of a platform, such as https://canvas.example.org, or is empty"
+
+
+@dataclass(frozen=True, slots=True)
+class CourseId:
+    """What a platform calls a course: a number or a word, or "" for none."""
+
+    def allows(self, value: str) -> bool:
+        """Whether the value is empty or can stand in an address."""
+        return re.fullmatch(r"[A-Za-z0-9:_.-]{0,100}", value) is not None
+
+    def __str__(self) -> str:
+        return "that is the course's number on the platform, or is empty"
+
+
+@dataclass(frozen=True, slots=True)
 class FolderAddress:
     """The address of a folder, as fsspec writes it, or "" for none."""
 

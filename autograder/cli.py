@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autograder import __version__
-from autograder.cli_base import Commands, CountOrAll, beside
-from autograder.course import find_course
+from autograder.cli_base import Commands, CountOrAll, beside, find_course
 from autograder.errors import KitError
 from autograder.folders import Folder
 from autograder.sandbox.tiers import ISOLATIONS
@@ -36,6 +35,7 @@ EXPORTS = (
     "tests",
     "canvas",
     "moodle",
+    "classroom",
     "gradebook",
     "junit",
     "canvas-feedback",
@@ -203,13 +203,22 @@ def release(assignment: str, to: Path) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="moodle: its grading worksheet. canvas: the gradebook it exports. They say who is who, and who is in a group.",
 )
-def collect(assignment: str, source: Path, origin: Origin, roster: Path | None) -> None:
+@click.option(
+    "--ask-times", is_flag=True, help="canvas: ask its interface when everybody handed in (see export --push)."
+)
+@click.option("--column", default="", help="With --ask-times: what the assignment is called there.")
+def collect(assignment: str, source: Path, origin: Origin, roster: Path | None, ask_times: bool, column: str) -> None:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.intake.collect import collect as take_in
 
     course = find_course()
+    asked = {}
+    if ask_times:
+        from autograder.outputs.push import hand_in_times
+
+        asked = hand_in_times(course, origin, column or assignment)
     with at_hand(course, beside, written=[Folder.SUBMITTED]):
-        for line in take_in(course, course.assignment(assignment), source, origin, roster):
+        for line in take_in(course, course.assignment(assignment), source, origin, roster, asked):
             click.echo(line)
 
 
@@ -368,6 +377,8 @@ def report(assignment: str, results: Path | None) -> None:
 )
 @click.option("--column", default="", help="canvas, moodle: what the column is called there.")
 @click.option("--provisional", is_flag=True, help="Export those who wait for a person's points with what they have.")
+@click.option("--push", is_flag=True, help="canvas, moodle, classroom: send the marks there; no file is written.")
+@click.option("--dry-run", is_flag=True, help="With --push: say who would get what, and send nothing.")
 def export(
     assignment: str,
     format_: str,
@@ -376,13 +387,19 @@ def export(
     roster: Path | None,
     column: str,
     provisional: bool,
+    push: bool,
+    dry_run: bool,
 ) -> None:
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
     from autograder.commands import ExportRequest, export_command
 
     course = find_course()
     folder = results or course.results
-    request = ExportRequest(course, course.assignment(assignment), folder, format_, to, roster, column, provisional)
+    if (format_ == "classroom" and not push) or (dry_run and not push):
+        raise KitError("classroom has no file, and --dry-run says what would be sent: add --push")
+    request = ExportRequest(
+        course, course.assignment(assignment), folder, format_, to, roster, column, provisional, push, dry_run
+    )
     with own_folders(course, beside, results=results, written=False):
         for line in export_command(request, beside):
             click.echo(line)

@@ -8,8 +8,24 @@ from typing import Any
 
 import click
 
+from autograder.course import Course
+from autograder.course import find_course as course_of_folder
 from autograder.errors import KitError
 from autograder.explain import explained
+
+
+def find_course() -> Course:
+    """The course that the current folder lies in; names that nobody has in its course.toml are said.
+
+    Raises:
+        KitError: there is no course, or its course.toml has a mistake.
+    """
+    from autograder.intake.unknown_names import unknown_names
+
+    course = course_of_folder()
+    for line in unknown_names(course):
+        beside(line)
+    return course
 
 
 def beside(line: str) -> None:

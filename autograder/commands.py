@@ -16,11 +16,12 @@ from autograder.ledger.rows import canvas_rows, moodle_rows
 from autograder.model import Graded, ManualGrades, Result, Submission
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
-from autograder.outputs.imports import Import, canvas_csv, moodle_csv
+from autograder.outputs.fill import Filled, PlatformFile, fill, read_platform_file
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.late import submitted_at
-from autograder.outputs.lateness import Deadline, class_lateness
+from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, submitted_at
+from autograder.outputs.lateness import InGradebook, class_lateness, conflicts
 from autograder.outputs.marks import Mark, class_marks
+from autograder.outputs.push import PUSHES, PushFormat, push_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
@@ -46,6 +47,8 @@ class ExportRequest:
         roster: the file of Canvas's or Moodle's that is to be filled in.
         column: what the platform calls the column.
         provisional: whether those who wait for a person's points are exported with what they have.
+        push: whether the marks are sent to the platform through its interface, and no file is written.
+        dry_run: with `push`: whether it is only said what would be sent.
     """
 
     course: Course
@@ -56,6 +59,8 @@ class ExportRequest:
     roster: Path | None = None
     column: str = ""
     provisional: bool = False
+    push: bool = False
+    dry_run: bool = False
 
 
 def report_command(course: Course, assignment: Assignment, results: Path, tell: Tell) -> Iterator[str]:
@@ -108,12 +113,22 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.format == "gradebook":
         yield from _fill_gradebook(request, timing, tell)
         return
+    push_to = _push_to(request) if request.push else None
+    file = _platform_file(request)
     if request.roster is not None:
         _learn(course, assignment, request.roster, request.format, tell)
-    marks = _marks(course, assignment, request.results, timing, tell)
+    marks = _marks(course, assignment, request.results, timing, tell, file)
     _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     _tell_flagged([mark.result for mark in marks if mark.result], tell)
-    content, said = _content(request, marks, timing)
+    if push_to is not None:
+        for line in _unfinished(marks, request.provisional):
+            tell(line)
+        yield from push_marks(
+            course, assignment.name, marks, push_to, column=request.column, provisional=request.provisional,
+            dry_run=request.dry_run,
+        )  # fmt: skip
+        return
+    content, said = _content(request, marks, timing, file)
     for line in said:
         tell(line)
     if request.roster is None and request.format.startswith("moodle"):
@@ -124,6 +139,20 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     else:
         write_whole(request.to, content)
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
+
+
+def _push_to(request: ExportRequest) -> PushFormat:
+    """The platform whose interface takes the marks.
+
+    Raises:
+        KitError: there is no interface for the format, or a file was named.
+    """
+    platform = next((name for name in PUSHES if name == request.format), None)
+    if platform is None:
+        raise KitError(f"--push goes with --format {', '.join(PUSHES)}, not with {request.format}")
+    if request.to is not None or request.roster is not None:
+        raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
+    return platform
 
 
 def _learn(course: Course, assignment: Assignment, roster: Path, format_: str, tell: Tell) -> None:
@@ -205,7 +234,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
 
 
 def _content(
-    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed]
+    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed], file: PlatformFile | None
 ) -> tuple[Iterable[str | bytes], list[str]]:
     """What the format is made of, in pieces, and what to say beside it."""
     format_, provisional = request.format, request.provisional
@@ -222,19 +251,28 @@ def _content(
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
         return [csv_of_students(marks, provisional=provisional, late=late, bonus=bonus)], said
-    made = _import(request, marks)
-    missing = [f"not known to {format_}, left out: {_named(made.missing)}"] if made.missing else []
-    return [made.text], [*said, *made.said, *missing]
+    made = _filled(request, marks, file)
+    return [made.text], [*said, *made.difference.lines(format_.capitalize())]
 
 
-def _import(request: ExportRequest, marks: Sequence[Mark]) -> Import:
-    roster = request.roster.read_bytes() if request.roster else None
-    column, provisional = request.column, request.provisional
+def _platform_file(request: ExportRequest) -> PlatformFile | None:
+    """The file of Canvas's or Moodle's that is to be filled in; None where none was named."""
+    if request.roster is None or request.format not in ("canvas", "moodle"):
+        return None
     try:
-        if request.format == "canvas":
-            return canvas_csv(marks, request.assignment.name, roster, column=column, provisional=provisional)
-        return moodle_csv(marks, roster, column=column, provisional=provisional)
+        data = request.roster.read_bytes()
+        return read_platform_file(request.format, data, request.assignment.name, request.column)
     except ValueError as error:
+        raise KitError(f"{request.roster}: {error}") from error
+
+
+def _filled(request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None) -> Filled:
+    try:
+        return fill(
+            request.course, request.assignment.name, marks, request.format, file, column=request.column,
+            provisional=request.provisional,
+        )  # fmt: skip
+    except (ValueError, KitError) as error:
         raise KitError(f"{request.roster or request.format}: {error}") from error
 
 
@@ -263,29 +301,63 @@ def _named(students: Sequence[str]) -> str:
     return f"{len(students)}: {shown}{more}"
 
 
-def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed], tell: Tell) -> list[Mark]:
-    """Everybody; says which results are older than they should be."""
+def _marks(
+    course: Course,
+    assignment: Assignment,
+    results: Path,
+    timing: list[Timed],
+    tell: Tell,
+    file: PlatformFile | None = None,
+) -> list[Mark]:
+    """Everybody; says which results are older than they should be, and of whom no hand-in time is known.
+
+    Args:
+        file: a platform's own file, which may say when people handed in.
+    """
     ledger = read_ledger(course)
     graded = _results(ledger, results, assignment, tell)
     timing = _present(ledger, timing)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {_named(older)}")
     _assert_graded(course, assignment, results, graded, timing)
-    hand = _by_hand(ledger, course, assignment)
-    students = {m for result in graded for m in (result.student, *ledger.members(result.student, assignment.name))}
-    late = class_lateness(course, assignment.name, sorted(students), _gradebooks_times(course))
+    hand = _by_hand(ledger, course, assignment, graded)
+    in_gradebook = _gradebooks_times(course)
+    for line in conflicts(course, assignment.name, in_gradebook):
+        tell(line)
+    students = sorted({m for result in graded for m in ledger.members(result.student, assignment.name)})
+    platform_times = file.hand_in_times(course, assignment.name, students, tell) if file else {}
+    if new := [student for student in platform_times if not _has_timestamp(ledger, assignment, student)]:
+        tell(
+            f"hand-in times of {len(new)} are this worksheet's: give it to `autograder collect` as `--roster` too, "
+            "so that pages and totals know them"
+        )
+    late = class_lateness(course, assignment.name, students, in_gradebook, platform_times)
     if late is None and course.late.policy != "none":
         tell(
             f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
             "course.toml, or into nbgrader's gradebook"
+        )
+    if unknown := [student for student, lateness in (late or {}).items() if lateness.note == UNKNOWN]:
+        tell(
+            f"no hand-in time is known, so nothing is taken off for lateness: {len(unknown)}: "
+            f"{', '.join(map(one_line, unknown))}; write a timestamp.txt, or collect again with a file that has times"
         )
     if old := [r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)]:
         tell(
             f"graded since gradebook.db was filled: {_named(old)}; fill it again with "
             f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed"
         )
+    if earlier := [r.student for r in graded if hand and r.student in hand and hand[r.student].earlier]:
+        tell(
+            f"points by hand are for an earlier answer and wait: {_named(earlier)}; fill the gradebook with "
+            f"`autograder export {assignment.name} --format gradebook`, and look at the new answers"
+        )
     own = results.resolve() == course.results.resolve()
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own, ledger=ledger)
+
+
+def _has_timestamp(ledger: Ledger, assignment: Assignment, student: str) -> bool:
+    return (ledger.submission(student, assignment.name) / TIMESTAMP_FILE).exists()
 
 
 def _assert_graded(
@@ -314,26 +386,34 @@ def _stale(
     return found
 
 
-def _gradebooks_times(course: Course) -> dict[str, Deadline]:
+def _gradebooks_times(course: Course) -> dict[str, InGradebook]:
     """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
     if course.late.policy == "none" or not course.has_gradebook:
         return {}
+    return _times_in(course, course.db_url)
+
+
+def _times_in(course: Course, db_url: str) -> dict[str, InGradebook]:
     from autograder.nbgrader.class_list import due_in_gradebook
 
-    return due_in_gradebook(course)
+    return due_in_gradebook(course, db_url)
 
 
-def _by_hand(ledger: Ledger, course: Course, assignment: Assignment) -> dict[str, ManualGrades] | None:
-    """What people gave, by student; nbgrader knows the student's folder."""
-    from autograder.nbgrader.manual_grades import read_manual_grades
-
+def _by_hand(
+    ledger: Ledger, course: Course, assignment: Assignment, results: Sequence[Result]
+) -> dict[str, ManualGrades] | None:
+    """What people gave, by student; nbgrader knows the student's folder. Points for an earlier answer wait."""
     if not course.has_gradebook:
         return None
+    from autograder.nbgrader.earlier_answers import with_earlier_answers
+    from autograder.nbgrader.manual_grades import read_manual_grades
+
     by_folder = read_manual_grades(course.db_url, assignment.name)
     now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
     earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
     names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
-    return {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
+    by_student = {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
+    return with_earlier_answers(course, assignment, results, by_student)
 
 
 def _results(ledger: Ledger, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
@@ -421,6 +501,8 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
             tell(line)
         fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
         everybody = class_marks(course, assignment, graded, timing)
+        for line in conflicts(course, assignment.name, _times_in(course, db_url)):
+            tell(line)
         people = {mark.own_folder: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)
     if other:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 from autograder.addresses import folder_on_this_disk, name_here, one_in_the_other, shown_address
-from autograder.allowed import Between, FolderAddress, OneLine, OneOf, ServersAddress, ZoneName
+from autograder.allowed import Between, CourseId, FolderAddress, OneLine, OneOf, ServersAddress, WebAddress, ZoneName
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.folders import GRADEBOOK, Folder
@@ -95,6 +95,14 @@ class Gradebook:
 
 
 @dataclass(frozen=True, slots=True)
+class Platform:
+    """A learning platform that `export --push` writes to, and what it calls the course. Tokens are in no file here."""
+
+    url: Annotated[str, WebAddress()] = ""
+    course: Annotated[str, CourseId()] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Folders:
     """Where folders live that are not the course's own on this disk."""
 
@@ -145,6 +153,9 @@ class Course:
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: Gradebook = field(default_factory=Gradebook)
     elsewhere: Folders = field(default_factory=Folders)
+    canvas: Platform = field(default_factory=Platform)
+    moodle: Platform = field(default_factory=Platform)
+    classroom: Platform = field(default_factory=Platform)
     due: DueTimes = field(default_factory=DueTimes)
     weights: Weights = field(default_factory=Weights)
 
@@ -248,8 +259,9 @@ class Course:
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
              "late": ("late", Late), "totals": ("totals", Totals),
              "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook),
-             "folders": ("elsewhere", Folders)}  # fmt: skip
-_OF_THE_INSTRUCTORS = ("gradebook", "folders")
+             "folders": ("elsewhere", Folders), "canvas": ("canvas", Platform), "moodle": ("moodle", Platform),
+             "classroom": ("classroom", Platform)}  # fmt: skip
+_OF_THE_INSTRUCTORS = ("gradebook", "folders", "canvas", "moodle", "classroom")
 """Sections that say where things live, perhaps with a password. They do not travel."""
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from autograder.roster import same
 from autograder.times import known_zone, read_time
 
 MOST_DAYS = 1000
@@ -23,9 +24,16 @@ class DueTimes:
     due: Mapping[str, datetime] = field(default_factory=dict)
     extensions: Mapping[str, Mapping[str, timedelta | datetime]] = field(default_factory=dict)
 
-    def extension(self, assignment: str, student: str) -> timedelta | datetime | None:
-        """A student's extension for an assignment: by how long, or until when; None for none."""
-        return self.extensions.get(assignment, {}).get(student)
+
+def extension_for(extensions: Mapping[str, timedelta | datetime], names: Iterable[str]) -> timedelta | datetime | None:
+    """The extension of the student who is called by these names, however they are spelled: the first one found."""
+    spelled = {same(name): longer for name, longer in extensions.items()}
+    return next((spelled[same(name)] for name in names if same(name) in spelled), None)
+
+
+def as_span(longer: timedelta | datetime, due: datetime) -> timedelta:
+    """How much longer a student has than the due time says."""
+    return max(longer - due, timedelta()) if isinstance(longer, datetime) else longer
 
 
 def due_times(due: object, extensions: object, zone: str) -> DueTimes:

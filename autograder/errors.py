@@ -78,6 +78,12 @@ class StorageUnavailable(KitError):
     """A folder of the course lives elsewhere and cannot be read or written there."""
 
 
+class PlatformUnavailable(KitError):
+    """A learning platform does not answer, does not let marks be written, or did not take all of them."""
+
+    exit_status = 1
+
+
 class HostFailed(KitError):
     """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never becomes the outcome
     of a test."""

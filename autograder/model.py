@@ -237,6 +237,8 @@ class ManualScore:
         extra_credit: points on top, which may be below 0.
         comment: the person's words as they wrote them (Markdown), or "No response." under a blank answer.
         waits: a person has yet to look, at it or again; `points` are what they gave before.
+        earlier: whether `points` were given for an earlier answer than the one that was graded; it waits then.
+        answer: hash of the answer that the gradebook was last filled with; "" where that is not known.
     """
 
     name: str
@@ -245,6 +247,8 @@ class ManualScore:
     extra_credit: float = 0.0
     comment: str = ""
     waits: bool = False
+    earlier: bool = False
+    answer: str = dataclasses.field(default="", compare=False)
 
     @property
     def counts(self) -> float:
@@ -260,17 +264,24 @@ class ManualGrades:
         written: every written answer, in the order of the gradebook's names.
         questions: only those that a person scored, gave extra credit or commented, or is to look at.
         automatic: what the gradebook has of the tests, by question.
+        submission: hash of the notebook that the gradebook was last filled from; "" where that is not known.
     """
 
     student: str
     written: tuple[ManualScore, ...]
     questions: tuple[ManualScore, ...] = ()
     automatic: Mapping[str, float] = dataclasses.field(default_factory=dict, compare=False)
+    submission: str = dataclasses.field(default="", compare=False)
 
     @property
     def waits(self) -> bool:
         """The mark is provisional: a person has yet to look at something."""
         return any(score.waits for score in (*self.written, *self.questions))
+
+    @property
+    def earlier(self) -> bool:
+        """Whether some of the points were given for an earlier answer."""
+        return any(score.earlier for score in (*self.written, *self.questions))
 
     def is_of(self, result: Result) -> bool:
         """Whether the gradebook was filled since the result was made, as far as its points tell."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import math
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -44,6 +45,15 @@ def _decoded(data: bytes) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")  # what a spreadsheet on Windows calls CSV
+
+
+def number_in(cell: str) -> float | None:
+    """A number as platforms write it in any language, with a point or a comma; None where the cell holds none."""
+    try:
+        number = float(cell.strip().replace(",", "."))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def write_table(rows: list[list[str]], separator: str = ",") -> str:

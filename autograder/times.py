@@ -52,6 +52,60 @@ def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
         raise ValueError(f"{text[:60]!r} is no time: {error}") from error
 
 
+def read_time_in(text: str, language: str, zone: str) -> datetime:
+    """A time as Moodle writes it in that language: a day, a month by name or number, a year, a clock; in UTC.
+
+    Args:
+        language: the two letters of it, by which the names of the months are known.
+        zone: the course's own zone: Moodle names none.
+
+    Raises:
+        ValueError: there is no time in the text, or no zone for it.
+    """
+    if language == "en":
+        return read_time(text, zone)
+    clock = re.search(r"(\d{1,2}):(\d\d)(?!\d)\s*(.*)$", text.strip())
+    words = text.strip()[: clock.start()] if clock else ""
+    month, rest = _month_in(words, language)
+    numbers = [int(number) for number in re.findall(r"\d+", rest)]
+    year = next((number for number in numbers if number > 999), 0)
+    others = [number for number in numbers if number != year]
+    if clock is None or not year or len(others) != (1 if month else 2):
+        raise ValueError(f"{text[:60]!r} is no time as Moodle writes one in the language {language!r}")
+    month, day = (month, others[0]) if month else (others[0], others[1])
+    half = _half_of_the_day(clock[3], language) if int(clock[1]) <= 12 else ""  # Ukrainian has both: 21:59 PM
+    return read_time(f"{year:04}-{month:02}-{day:02} {clock[1]}:{clock[2]} {half}".strip(), zone)
+
+
+def _month_in(words: str, language: str) -> tuple[int, str]:
+    """The month that is named in the words, 0 for none, and the words without it. A name may have an ending."""
+    from babel import Locale
+
+    months = Locale.parse(language).months
+    named = {
+        name.casefold(): int(number)
+        for form in ("format", "stand-alone")
+        for number, name in months[form]["wide"].items()
+    }
+    lower = words.casefold()
+    for name in sorted(named, key=len, reverse=True):
+        if re.search(r"[^\W\d_]", name) and (match := re.search(rf"(?<!\w){re.escape(name)}", lower)):
+            return named[name], lower[: match.start()] + lower[match.end() :]
+    return 0, lower
+
+
+def _half_of_the_day(text: str, language: str) -> str:
+    """ "am" or "pm", where the clock of that language says one; "" for a clock of 24 hours."""
+    from babel import Locale
+
+    said = re.sub(r"[\W_]", "", text).casefold()
+    periods = Locale.parse(language).day_periods["format"]
+    for half in ("am", "pm"):
+        if said and said in {half, *(re.sub(r"[\W_]", "", str(p.get(half, ""))).casefold() for p in periods.values())}:
+            return half
+    return ""
+
+
 def known_zone(name: str) -> tzinfo | None:
     """The zone of that name in the time zone database; None where there is none."""
     if name.upper() in ("Z", "UTC", "GMT"):

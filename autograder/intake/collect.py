@@ -10,7 +10,7 @@ import filecmp
 import itertools
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,8 @@ from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
 from autograder.intake.archives import RECEIPT, Incoming, LeftOut, Upload, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
+from autograder.intake.hand_in_times import FindTime, times_by_id, times_of_commits, times_of_worksheet, with_times
+from autograder.intake.moodle_worksheet import read_worksheet
 from autograder.intake.origins import EXPECTED, Origin, find_owners, looks_like
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import Owner
@@ -58,12 +60,18 @@ class _Claim:
 
 
 def collect(
-    course: Course, assignment: Assignment, source: Path, origin: Origin, roster: Path | None = None
+    course: Course,
+    assignment: Assignment,
+    source: Path,
+    origin: Origin,
+    roster: Path | None = None,
+    asked: Mapping[str, datetime] | None = None,
 ) -> list[str]:
     """Collect the submissions in `source`, an archive or a folder.
 
     Args:
         roster: Moodle's grading worksheet or Canvas's gradebook, which say more of people and of groups.
+        asked: when people handed in, by the platform's id, as its interface says.
 
     Returns:
         What was done, line by line: how many, then whatever was replaced, chosen or left out, and why. The record
@@ -78,7 +86,21 @@ def collect(
     rows = _rows(origin, roster) if roster else []
     with tempfile.TemporaryDirectory(prefix=".collecting-", dir=submitted) as scratch:
         upload = open_upload(source, Path(scratch), course.limits.notebook_mb << 20)
-        return _Collection(course, assignment, origin, upload, rows).put(source)
+        times = times_by_id(origin, asked) if asked else None
+        times = times or _times(origin, source, Path(scratch), roster, course.about.timezone)
+        return _Collection(course, assignment, origin, upload, rows, times).put(source)
+
+
+def _times(origin: Origin, source: Path, scratch: Path, roster: Path | None, zone: str) -> FindTime | None:
+    """Where hand-in times are found that the download's names do not tell; None for nowhere."""
+    if origin == "github":
+        return times_of_commits(source, scratch)
+    if origin != "moodle" or roster is None:
+        return None
+    try:
+        return times_of_worksheet(read_worksheet(*read_table(roster.read_bytes())), zone)
+    except ValueError:
+        return None  # a worksheet in a language that is not known here still says who is who
 
 
 def _rows(origin: Origin, roster: Path) -> list[Identity]:
@@ -97,7 +119,13 @@ class _Collection:
     """One download, on its way to `submitted/`."""
 
     def __init__(
-        self, course: Course, assignment: Assignment, origin: Origin, upload: Upload, rows: Sequence[Identity]
+        self,
+        course: Course,
+        assignment: Assignment,
+        origin: Origin,
+        upload: Upload,
+        rows: Sequence[Identity],
+        times: FindTime | None,
     ) -> None:
         self._submitted, self._assignment, self._origin = course.submitted, assignment.name, origin
         self._upload, self._ledger, self._rows = upload, read_ledger(course), rows
@@ -108,6 +136,8 @@ class _Collection:
             return (platform, id_) in row_ids or listed(platform, id_)
 
         self._owner_of = find_owners(origin, upload.files, assignment.name, knows, course.about.timezone)
+        if times is not None:
+            self._owner_of = with_times(self._owner_of, times)
         self._before = read_collected(self._submitted, assignment.name)
         self._said: list[str] = []
         self._students: dict[Identity, str] = {}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
+from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Student
 
 from autograder.course import Assignment, Course
+from autograder.due import as_span, extension_for
+from autograder.nbgrader.extensions import granted_extensions, write_extensions
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.late import refresh_all_penalties
-from autograder.outputs.lateness import Deadline
+from autograder.outputs.lateness import InGradebook
 from autograder.roster import Person
 
 
@@ -28,32 +31,35 @@ def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, 
             student.first_name, student.last_name = first or student.first_name, last or student.last_name
             student.email = person.email or student.email
             gradebook.db.add(student)
+        row = gradebook.find_assignment(assignment.name)
         if due := course.due.due.get(assignment.name):
-            row = gradebook.find_assignment(assignment.name)
             row.duedate = due.replace(tzinfo=None)
-            for submission in row.submissions:
-                listed = people.get(submission.student_id)
-                longer = course.due.extension(assignment.name, submission.student_id)
-                if longer is None and listed is not None:
-                    longer = course.due.extension(assignment.name, listed.id)
-                submission.extension = _as_span(longer, due)
+        if row.duedate is not None:
+            write_extensions(gradebook.db, row, _spans(course, row, people))
         gradebook.db.commit()
         refresh_all_penalties(gradebook, course.late)
 
 
-def _as_span(longer: timedelta | datetime | None, due: datetime) -> timedelta | None:
-    """nbgrader keeps how much longer somebody has."""
-    return max(longer - due, timedelta()) if isinstance(longer, datetime) else longer
+def _spans(course: Course, row: AssignmentRow, people: Mapping[str, Person]) -> dict[str, timedelta]:
+    """Student → how much longer course.toml gives them; nbgrader keeps no time until when."""
+    due = row.duedate.replace(tzinfo=UTC)
+    spans = {}
+    for submission in row.submissions:
+        listed = people.get(submission.student_id)
+        names = (submission.student_id, *([listed.id] if listed else []))
+        longer = extension_for(course.due.extensions.get(row.name, {}), names)
+        if longer is not None:
+            spans[submission.student_id] = as_span(longer, due)
+    return spans
 
 
-def due_in_gradebook(course: Course) -> dict[str, Deadline]:
-    """By assignment, when it is due and whose time is longer. nbgrader keeps times in UTC and without a zone."""
-    with open_gradebook(course) as gradebook:
+def due_in_gradebook(course: Course, db_url: str = "") -> dict[str, InGradebook]:
+    """By assignment, when it is due and who was given longer there. nbgrader keeps times in UTC and without a zone."""
+    with open_gradebook(course, db_url) as gradebook:
         return {
-            assignment.name: Deadline(
-                assignment.duedate.replace(tzinfo=UTC),
-                {one.student_id: one.extension for one in assignment.submissions if one.extension},
+            assignment.name: InGradebook(
+                assignment.duedate.replace(tzinfo=UTC) if assignment.duedate else None,
+                granted_extensions(gradebook.db, assignment),
             )
             for assignment in gradebook.assignments
-            if assignment.duedate is not None
         }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import itertools
-import json
 import os
 import shutil
 import sys
@@ -39,7 +38,8 @@ from sqlalchemy.orm import Session
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
-from autograder.nbgrader.answers import MANY, remember_answers
+from autograder.nbgrader.answers import MANY, remember_answers, remember_submissions
+from autograder.nbgrader.earlier_answers import answers_of
 from autograder.nbgrader.late import late_penalty
 from autograder.nbgrader.names import course_id
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
@@ -62,6 +62,7 @@ class Entry:
         comments: grade_id of a solution cell → automatic comment, where there is something to say.
         problem: why it could not be graded; every score becomes 0 and waits for a person.
         answers: grade_id → what was answered there, as text: a person looks again where it is another than before.
+        submission_sha256: hash of the notebook that `answers` are from; "" where there are none.
     """
 
     student: str
@@ -70,6 +71,7 @@ class Entry:
     problem: str = ""
     timestamp: datetime.datetime | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
+    submission_sha256: str = ""
 
 
 def fill_gradebook(
@@ -134,17 +136,8 @@ def entry_of(
             question = questions.get(cell.grade_id)
             comments[cell.grade_id] = question_comment(question) if question else ""
     answers = answers_of(submission) if submission else {}
-    return Entry(result.student, scores, comments, timestamp=timestamp, answers=answers)
-
-
-def answers_of(submission: Submission) -> dict[str, str]:
-    """grade_id → what was answered there: the text of a written answer, and the code of the question of a check."""
-    texts = {answer.id: answer.text for answer in submission.written}
-    for cell in submission.handed_in:
-        for kind in ("markdown", "raw"):
-            if cell.kind == kind and cell.id in texts and cell.attachments:
-                texts[cell.id] += json.dumps(cell.attachments, sort_keys=True)
-    return texts | {f"check_{cell.id}": cell.source for cell in submission.cells if cell.role == "question"}
+    sha256 = result.submission_sha256 if submission else ""
+    return Entry(result.student, scores, comments, "", timestamp, answers, sha256)
 
 
 def record_problem(course: Course, release: Path, assignment: str, student: str, problem: str, db_url: str) -> None:
@@ -211,6 +204,7 @@ def write_entries(db: Session, course: Course, notebook: Notebook, release: Rele
         if name in entry.answers
     }
     new_answers = remember_answers(db, told)
+    remember_submissions(db, {submitted[entry.student]: entry.submission_sha256 for entry in entries})
 
     new_grades, new_comments, notebooks = [], [], []
     for entry in entries:

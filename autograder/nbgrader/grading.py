@@ -20,7 +20,8 @@ from autograder.errors import UnreadableSubmission
 from autograder.model import FoundSubmission, Graded, Submission
 from autograder.nbgrader import graders
 from autograder.nbgrader.autograded import grade_id, marking_guides, read_built, show_guides, show_result
-from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, answers_of, entry_of, open_gradebook, write_entries
+from autograder.nbgrader.earlier_answers import answers_of
+from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, entry_of, open_gradebook, write_entries
 from autograder.nbgrader.registry import register_release
 from autograder.nbgrader.release import read_release
 from autograder.nbgrader.repair import handed_in, release_path, submitted_folder
@@ -96,7 +97,8 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
         for cell in notebook.cells:
             if is_grade(cell) and (score := self._score(cell)) is not None:
                 scores[grade_id(cell)] = score
-        return Entry(submission.student, scores, dict.fromkeys(blank, NO_RESPONSE), answers=answers_of(submission))
+        comments = dict.fromkeys(blank, NO_RESPONSE)
+        return Entry(submission.student, scores, comments, "", None, answers_of(submission), submission.sha256)
 
     def _score(self, cell: Any) -> float | None:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from autograder.course import Course, load_course
 from autograder.folders import Folder
+from autograder.intake.unknown_names import unknown_names
 from autograder.nbgrader.mirror import FOLDER, mirror
 from autograder.nbgrader.names import course_id
 
@@ -23,6 +24,8 @@ def configure(c: Any, root: Path) -> None:
     if shutil.which("alembic") is None:  # nbgrader runs it by name when it makes a database
         os.environ["PATH"] = os.environ.get("PATH", "") + os.pathsep + str(Path(sys.executable).parent)
     course = load_course(root)
+    for line in unknown_names(course):
+        print(line, file=sys.stderr)
     mirror(course)
     _folders(c, course)
     _steps(c)

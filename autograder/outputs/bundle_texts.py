@@ -189,7 +189,7 @@ jobs:
             if ! [[ "$repository" =~ ^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$ ]]; then
               echo "::warning::repositories.txt: a line is not owner/name"
             elif ! git -c credential.helper= -c credential.helper='!gh auth git-credential' -c core.symlinks=false \\
-                clone --quiet --depth 1 "https://github.com/$repository" "$RUNNER_TEMP/clones/$place"; then
+                clone --quiet "https://github.com/$repository" "$RUNNER_TEMP/clones/$place"; then
               echo "::warning::$repository cannot be cloned; it is not graded"
             fi
           done < "$RUNNER_TEMP/repositories"

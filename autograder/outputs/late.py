@@ -17,6 +17,8 @@ TIMESTAMP_FILE = "timestamp.txt"
 """nbgrader's note of when a submission arrived, beside the notebook."""
 
 MINUTES_A_DAY = 24 * 60
+UNKNOWN = "no hand-in time is known: nothing is taken off"
+"""What is said of a submission of which nobody knows when it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def lateness(
     marked: bool | None = None,
     unread: str = "",
     grace_minutes: int = 0,
+    platform_time: datetime | None = None,
 ) -> Lateness:
     """How late the submission in the folder is.
 
@@ -98,18 +101,22 @@ def lateness(
         marked: what the platform says that gave no time, against its own due time; None where it says nothing.
         unread: why the time that the platform gave could not be read, or "".
         grace_minutes: those of the late policy, which a mark is taken to be beyond.
+        platform_time: the hand-in time in the platform's own file, for a submission without a timestamp file.
     """
     own = extension if isinstance(extension, datetime) else due + (extension or timedelta())
     try:
         moment = submitted_at(folder, zone)
     except ValueError as error:
         return Lateness(None, f"when it was handed in is not known: {error}", unreadable=True)
+    moment = moment or platform_time
     if moment is not None:
         return Lateness(max(0.0, (moment - own).total_seconds() / 60))
     if unread:
         return Lateness(None, f"when it was handed in is not known: {unread}", unreadable=True)
+    if marked is None:
+        return Lateness(None, UNKNOWN)
     if not marked:
-        return Lateness(None if marked is None else 0.0)
+        return Lateness(0.0)
     if extension is not None:
         return Lateness(None, "marked as late by the platform, which may not know of the extension", unreadable=True)
     note = "marked as late by the platform, which does not say by how much: counted as one day begun"

@@ -251,7 +251,16 @@ def _waiting(given: ManualGrades) -> list[str]:
 
 def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> list[str]:
     notes = [f"waits: {', '.join(waiting)}"] if waiting else []
-    notes += [f"{one.name}: {shown(one.points)} by a person" for one in hand.questions if one.points is not None]
+    notes += [
+        f"{score.name}: {shown(score.points)} of {shown(score.max_points)} given for an earlier answer"
+        for score in (*hand.written, *hand.questions)
+        if score.earlier and score.points is not None
+    ]
+    notes += [
+        f"{score.name}: {shown(score.points)} by a person"
+        for score in hand.questions
+        if score.points is not None and not score.earlier
+    ]
     extra = total(score.extra_credit for score in (*hand.written, *hand.questions))
     notes += [f"{shown(extra)} of extra credit"] if extra else []
     notes += [late.note] if late and late.note else []

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ from autograder.course import Course, load_course, settings_of_nobody
 from autograder.errors import BadCourseFile, KitError
 from autograder.model import Graded, ManualGrades
 from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
-from autograder.nbgrader.gradebook import fill_gradebook
+from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
+from autograder.outputs.lateness import InGradebook
 from autograder.results import write_result
 from autograder.roster import Person
 
@@ -132,10 +134,17 @@ def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., Non
     def told() -> object:
         fill(tiny.course, 1.0)
         people = {"ada": Person("ada", "Ada Lovelace", "ada@example.org", "", {})}
-        tell_gradebook(tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url)
-        return due_in_gradebook(tiny.course)
+        for _ in range(2):
+            tell_gradebook(tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url)
+        with open_gradebook(tiny.course) as gradebook:
+            extensions = {row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")}
+            gradebook.grant_extension("tiny", "ada", days=3)
+        return extensions, due_in_gradebook(tiny.course)
 
     in_file = told()
+    due = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    extensions = {"ada": timedelta(days=2), "ben–ß": None, "cay": None}
+    assert in_file == (extensions, {"tiny": InGradebook(due, {"ada": timedelta(days=3)})})
     on_server()
     assert told() == in_file
 

@@ -72,7 +72,7 @@ def test_what_a_platform_marks_as_late_counts_where_it_gives_no_time(tmp_path: P
     assert apply_late(80.0, 100.0, marked.minutes, late) == 70.0  # one day begun, the least that it can be
     assert "counted as one day begun" in marked.note
     assert lateness(tmp_path, DUE, marked=False) == Lateness(0.0)
-    assert lateness(tmp_path, DUE) == Lateness(None)
+    assert lateness(tmp_path, DUE) == Lateness(None, "no hand-in time is known: nothing is taken off")
     assert lateness(tmp_path, DUE, timedelta(days=2), marked=True).unreadable
 
 

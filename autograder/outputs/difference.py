@@ -1,0 +1,96 @@
+"""What an export changes on a platform: marks given, marks kept, people skipped, each with the reason.
+
+Each platform's module compares the marks with what the platform itself says, in a file that it wrote or through its
+API, and makes a `Difference`. It is printed before anything is uploaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from autograder.outputs.export import points_cell
+from autograder.outputs.marks import Mark
+from autograder.text import one_line
+
+Outcome = Literal["gets", "keeps", "skipped"]
+SAME = 0.005
+"""Platforms show two decimals: marks that are nearer than half of the second are the same there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one person's mark on the platform.
+
+    Attributes:
+        person: the person as the platform calls them.
+        student: who that is here; "" for nobody.
+        outcome: whether the mark is given, what is there stays, or the platform will not take the mark.
+        mark_there: the mark on the platform, in the platform's writing; "" for none.
+        mark: the mark here; None for none.
+        reason: why the person keeps what they have or is skipped, or on what condition they get the mark.
+    """
+
+    person: str
+    student: str
+    outcome: Outcome
+    mark_there: str = ""
+    mark: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        had = self.mark_there or "none"
+        person, reason = one_line(self.person), f": {one_line(self.reason)}" if self.reason else ""
+        if self.outcome == "gets":
+            return f"{person} gets {points_cell(self.mark)} (had {had}){reason}"
+        if self.outcome == "skipped":
+            return f"{person} will be skipped and keeps {had} (here {points_cell(self.mark)}){reason}"
+        return f"{person} keeps {had}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Everybody whom the platform knows, and whom it does not know.
+
+    Attributes:
+        changes: a change for each person on the platform.
+        missing: students with a mark here whom the platform's file does not have.
+        notes: what else to know before the upload.
+    """
+
+    changes: tuple[Change, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def lines(self, platform: str) -> list[str]:
+        """The difference for people: how many of each kind, then a line for each person, then the notes."""
+        count = {outcome: [c for c in self.changes if c.outcome == outcome] for outcome in ("gets", "keeps", "skipped")}
+        counts = f"{len(count['gets'])} to get a mark, {len(count['keeps'])} to keep what is there"
+        first = f"{platform}: {counts}, {len(count['skipped'])} to be skipped there"
+        people = [f"  {change}" for kind in ("skipped", "gets", "keeps") for change in count[kind]]
+        unknown = [f"  {one_line(student)} has a mark and is not known there" for student in self.missing]
+        return [first, *people, *unknown, *self.notes] if self.changes or self.missing else list(self.notes)
+
+
+def points_to_give(marks: Iterable[Mark], *, provisional: bool) -> dict[str, float]:
+    """Student → the mark to export, of everybody who has one."""
+    return {mark.student: points for mark in marks if (points := mark.final(provisional=provisional)) is not None}
+
+
+def full_marks(marks: Iterable[Mark]) -> float:
+    """What the marks are out of; 0 where there are none."""
+    return max((mark.max_score for mark in marks), default=0.0)
+
+
+def missing_students(marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]) -> tuple[str, ...]:
+    """Students with a mark who are nobody on the platform."""
+    on_platform = {change.student for change in changes}
+    return tuple(mark.student for mark in marks if mark.student in points and mark.student not in on_platform)
+
+
+def without_a_mark(mark: Mark | None) -> str:
+    """Why somebody whom the platform knows gets no mark from here."""
+    if mark is None:
+        return "nobody here"
+    return "no mark here" if mark.status == "graded" else mark.status

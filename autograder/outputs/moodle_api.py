@@ -1,0 +1,156 @@
+"""Moodle's web services: an assignment's marks read and written.
+
+The functions, which the token's service must have, are those of moodle, `mod/assign/externallib.php`:
+`mod_assign_get_assignments`, `mod_assign_list_participants`, `mod_assign_get_grades`, `mod_assign_save_grades`; where
+there are comments as feedback `mod_assign_get_submission_status`, and with a marking workflow
+`mod_assign_get_user_flags`.
+
+`save_grades` takes a feedback comment that is not sent for one that was emptied
+(`mod/assign/feedback/comments/locallib.php`), so existing comments are read and sent back unchanged. Nor does Moodle
+report a mark that was not taken: `push.py` reads all marks again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpx
+
+from autograder.errors import PlatformUnavailable
+from autograder.ledger import Identity
+from autograder.outputs.standings import Standing, Standings
+from autograder.text import one_line
+
+_SECONDS = 60  # of one request
+_AT_ONCE = 50  # marks in one request
+_HTML = 1  # Moodle's number for the format of a text
+
+Parameters = list[tuple[str, str | int | float]]
+
+
+class MoodleInterface:
+    """One assignment of a course on Moodle."""
+
+    def __init__(self, url: str, course: str, title: str, token: str) -> None:
+        self._address = f"{url.rstrip('/')}/webservice/rest/server.php"
+        self._course, self._title, self._token = course, title, token
+        self._http = httpx.Client(timeout=_SECONDS, follow_redirects=False)
+
+    def read(self) -> Standings:
+        """The assignment, its participants, and their grades."""
+        assignment = self._assignment()
+        grades = {user: grade for user, grade in self._grades(assignment).items() if grade >= 0}
+        people = self._call(
+            "mod_assign_list_participants",
+            [("assignid", assignment["id"]), ("groupid", 0), ("filter", ""), ("includeenrolments", 0)],
+        )
+        standings = tuple(
+            Standing(str(person["id"]), _identity(person), grades.get(int(person["id"]))) for person in _list(people)
+        )
+        notes = []
+        if assignment.get("markingworkflow"):
+            notes.append("with Moodle's marking workflow students see a mark when its state is Released")
+        return Standings(str(assignment["name"]), float(assignment["grade"]), standings, notes=tuple(notes))
+
+    def give(self, marks: Mapping[str, float]) -> None:
+        """Write the marks, with the comments and workflow states that people have."""
+        assignment = self._assignment()
+        graded = self._grades(assignment).keys()
+        states = self._workflow_states(assignment)
+        comments = _has_comments(assignment)
+        ids = list(marks)
+        for start in range(0, len(ids), _AT_ONCE):
+            sent: Parameters = [("assignmentid", assignment["id"]), ("applytoall", 0)]
+            for number, user in enumerate(ids[start : start + _AT_ONCE]):
+                fields: Parameters = [
+                    ("userid", user), ("grade", marks[user]), ("attemptnumber", -1), ("addattempt", 0),
+                    ("workflowstate", states.get(int(user), "")),
+                ]  # fmt: skip
+                sent += [(f"grades[{number}][{name}]", value) for name, value in fields]
+                if comments:
+                    text = self._comment(assignment, user) if int(user) in graded else ""
+                    editor = f"grades[{number}][plugindata][assignfeedbackcomments_editor]"
+                    sent += [(f"{editor}[text]", text), (f"{editor}[format]", _HTML)]
+            self._call("mod_assign_save_grades", sent)
+
+    def _assignment(self) -> dict[str, Any]:
+        answer = self._call("mod_assign_get_assignments", [("courseids[0]", self._course)])
+        courses = _list(answer.get("courses") if isinstance(answer, dict) else None)
+        assignments = [assignment for course in courses for assignment in _list(course.get("assignments"))]
+        named = [a for a in assignments if self._title in (a["name"], str(a["cmid"]))]
+        if len(named) != 1:
+            names = ", ".join(f"{a['name']} ({a['cmid']})" for a in assignments) or "none that the token may see"
+            count = f"{len(named)} assignments" if named else "no assignment"
+            raise PlatformUnavailable(
+                f"Moodle has {count} {self._title!r} in course {self._course}; `--column` names one, or its number, "
+                f"of: {names}"
+            )
+        if float(named[0]["grade"]) <= 0:
+            raise PlatformUnavailable(f"{self._title!r} takes no points in Moodle: choose points as the grade type")
+        return dict(named[0])
+
+    def _grades(self, assignment: Mapping[str, Any]) -> dict[int, float]:
+        """User → grade; below 0 where there is a record and no grade."""
+        answer = self._call("mod_assign_get_grades", [("assignmentids[0]", assignment["id"])])
+        entries = _list(answer.get("assignments") if isinstance(answer, dict) else None)
+        rows = [row for entry in entries for row in _list(entry.get("grades"))]
+        return {int(row["userid"]): float(row["grade"] or -1) for row in rows}
+
+    def _workflow_states(self, assignment: Mapping[str, Any]) -> dict[int, str]:
+        if not assignment.get("markingworkflow"):
+            return {}
+        answer = self._call("mod_assign_get_user_flags", [("assignmentids[0]", assignment["id"])])
+        entries = _list(answer.get("assignments") if isinstance(answer, dict) else None)
+        rows = [row for entry in entries for row in _list(entry.get("userflags"))]
+        return {int(row["userid"]): str(row["workflowstate"]) for row in rows}
+
+    def _comment(self, assignment: Mapping[str, Any], user: str) -> str:
+        """The comment that somebody wrote as feedback for the user."""
+        status = self._call("mod_assign_get_submission_status", [("assignid", assignment["id"]), ("userid", user)])
+        feedback = status.get("feedback") if isinstance(status, dict) else None
+        plugins = _list(feedback.get("plugins") if isinstance(feedback, dict) else None)
+        fields = [field for plugin in plugins if plugin.get("type") == "comments"
+                  for field in _list(plugin.get("editorfields"))]  # fmt: skip
+        return next((str(field.get("text", "")) for field in fields), "")
+
+    def _call(self, function: str, parameters: Parameters) -> Any:
+        """One function's answer. The token travels in the body, where no log of addresses has it."""
+        data: dict[str, str] = {name: str(value) for name, value in parameters}
+        data |= {"wstoken": self._token, "wsfunction": function, "moodlewsrestformat": "json"}
+        try:
+            response = self._http.post(self._address, data=data)
+            response.raise_for_status()
+            answer = response.json() if response.content.strip() else None
+        except (httpx.HTTPError, ValueError) as error:
+            raise PlatformUnavailable(f"Moodle does not answer to {function} ({type(error).__name__})") from error
+        if isinstance(answer, dict) and "exception" in answer:
+            message = one_line(str(answer.get("message", "")))[:300]
+            raise PlatformUnavailable(
+                f"Moodle refuses {function}: {message} ({one_line(str(answer.get('errorcode', '')))})"
+            )
+        return answer
+
+
+def _identity(person: Mapping[str, Any]) -> Identity:
+    """Who a participant is. Where names are hidden Moodle calls people by their numbers in the assignment."""
+    name = str(person.get("fullname", ""))
+    hidden = re.fullmatch(r"\D*?(\d+)", name) if not person.get("email") else None
+    if hidden:
+        return Identity((("moodle", hidden[1]),))
+    accounts = (person.get(field) for field in ("email", "username", "idnumber"))
+    return Identity((), tuple(str(account) for account in accounts if account), name)
+
+
+def _has_comments(assignment: Mapping[str, Any]) -> bool:
+    return any(
+        (config.get("plugin"), config.get("subtype"), config.get("name")) == ("comments", "assignfeedback", "enabled")
+        and str(config.get("value")) == "1"
+        for config in _list(assignment.get("configs"))
+    )
+
+
+def _list(value: object) -> list[dict[str, Any]]:
+    """The records of an answer; none where it is something else."""
+    return [record for record in value if isinstance(record, dict)] if isinstance(value, Iterable) else []
