@@ -26,6 +26,7 @@ from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import stale
 from autograder.outputs.totals import course_totals, totals_csv
 from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
+from autograder.tables import table_bytes
 from autograder.text import one_line
 from autograder.whole_files import write_whole
 
@@ -187,9 +188,9 @@ def _content(
 
 
 def _import(request: ExportRequest, marks: Sequence[Mark]) -> Import:
-    roster = request.roster.read_bytes() if request.roster else None
     column, provisional = request.column, request.provisional
     try:
+        roster = table_bytes(request.roster) if request.roster else None
         if request.format == "canvas":
             return canvas_csv(marks, request.assignment.name, roster, column=column, provisional=provisional)
         return moodle_csv(marks, roster, column=column, provisional=provisional)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from autograder.errors import KitError
-from autograder.tables import read_table
+from autograder.tables import read_table, table_bytes
 
 ROSTER_FILE = "students.csv"
 PLATFORMS = ("canvas", "moodle", "gradescope", "github", "blackboard", "ilias")
@@ -99,7 +99,7 @@ def read_roster(root: Path) -> Roster | None:
     if not path.exists():
         return None
     try:
-        rows, _ = read_table(path.read_bytes())
+        rows, _ = read_table(table_bytes(path))
         return Roster(tuple(_people(rows)))
     except (OSError, ValueError) as error:
         raise KitError(f"{path}: {error}") from error
