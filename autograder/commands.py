@@ -23,9 +23,9 @@ from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.stale import stale
+from autograder.outputs.stale import misvalued, stale
 from autograder.outputs.totals import course_totals, totals_csv
-from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
+from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing, result_path
 from autograder.tables import table_bytes
 from autograder.text import one_line
 from autograder.whole_files import write_whole
@@ -62,7 +62,7 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     Raises:
         NothingToGrade: there is nobody to report on.
     """
-    timing = read_timing(results, assignment.name)
+    timing = read_timing(results, assignment.name, tell)
     marks = _marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
@@ -102,7 +102,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         KitError: the roster is not one, or a zip has nowhere to go.
     """
     course, assignment = request.course, request.assignment
-    timing = read_timing(request.results, assignment.name)
+    timing = read_timing(request.results, assignment.name, tell)
     if request.format == "gradebook":
         yield from _fill_gradebook(request, timing, tell)
         return
@@ -148,7 +148,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     """
     by_assignment = {}
     for assignment in course.assignments():
-        timing = read_timing(results, assignment.name)
+        timing = read_timing(results, assignment.name, tell)
         if (results / assignment.name).is_dir():
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
@@ -225,7 +225,7 @@ def _named(students: Sequence[str]) -> str:
 
 def _marks(course: Course, assignment: Assignment, results: Path, timing: list[Timed], tell: Tell) -> list[Mark]:
     """Everybody; says which results are older than they should be."""
-    graded = read_results(results, assignment.name, tell)
+    graded = _results(course, assignment, results, tell)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {_named(older)}")
     _assert_graded(course, assignment, results, graded, timing)
@@ -243,6 +243,16 @@ def _marks(course: Course, assignment: Assignment, results: Path, timing: list[T
         )
     own = results.resolve() == course.results.resolve()
     return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own)
+
+
+def _results(course: Course, assignment: Assignment, results: Path, tell: Tell) -> list[Result]:
+    """The results that add up; `tell` gets a line for each that does not."""
+    graded = read_results(results, assignment.name, tell)
+    wrong = misvalued(course, assignment, graded)
+    for student, problem in wrong.items():
+        path = result_path(results, assignment.name, student)
+        tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
+    return [result for result in graded if result.student not in wrong]
 
 
 def _assert_graded(
@@ -327,7 +337,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     from autograder.nbgrader.gradebook_file import gradebook_file
 
     course, assignment = request.course, request.assignment
-    graded = read_results(request.results, assignment.name, tell)
+    graded = _results(course, assignment, request.results, tell)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     _assert_graded(course, assignment, request.results, graded, timing)
     _stale(course, assignment, request.results, graded, tell)

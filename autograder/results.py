@@ -26,6 +26,8 @@ from autograder.course import Assignment, Course, Grading, Limits
 from autograder.errors import ResultsInUse
 from autograder.fingerprint import suite_sha256
 from autograder.model import Graded, Result, Scored, Speed
+from autograder.stored_json import read_stored, stored_text
+from autograder.sums import check_sums
 from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
 
@@ -37,6 +39,8 @@ _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _MOST_WRITES = 100
 """How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
+_LONGEST = 1e9
+"""Seconds: thirty years."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
@@ -52,6 +56,11 @@ class Timed:
     speeds: tuple[Speed, ...] = ()
     older: str = ""
     machine: str = ""
+
+    def is_sound(self) -> bool:
+        """Whether its times can be times."""
+        times = [*self.seconds.values(), *(s for speed in self.speeds for s in (speed.seconds, speed.baseline_seconds))]
+        return bool(self.student) and all(0 <= seconds <= _LONGEST for seconds in times)
 
     def to_dict(self) -> dict[str, object]:
         """Its entry in the timing file; what is not there is left out."""
@@ -168,7 +177,7 @@ def read_results(folder: Path, assignment: str, tell: Tell) -> list[Result]:
     for path in sorted((folder / assignment).glob("*.json")):
         try:
             results.append(_read(path, assignment))
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             tell(f"{path}: left out, {one_line(str(error))}; grade this submission again")
     return sorted(results, key=lambda result: result.student)
 
@@ -177,12 +186,13 @@ def read_result(folder: Path, assignment: str, student: str) -> Result | None:
     """The student's result; None where there is none, or its file is broken."""
     try:
         return _read(result_path(folder, assignment, student), assignment)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
 
 
 def _read(path: Path, assignment: str) -> Result:
-    result = Result.from_json(path.read_text(encoding="utf-8"))
+    result = Result.from_json(stored_text(path))
+    check_sums(result)
     if result.assignment != assignment or path.name != f"{path_name(result.student)}.json":
         raise ValueError(f"it holds the result of {result.student!r} in {result.assignment!r}")
     return result
@@ -214,11 +224,6 @@ def inputs_sha256(suite: str, assignment: Assignment, limits: Limits, grading: G
     ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _speed(raw: dict[str, object]) -> Speed:
-    seconds, baseline = float(str(raw["seconds"])), float(str(raw["baseline_seconds"]))
-    return Speed(str(raw["case"]), seconds, baseline, str(raw["problem"]))
 
 
 def timing_path(folder: Path, assignment: str) -> Path:
@@ -297,20 +302,36 @@ class TimingFile:
         return result_path(self._folder, self._assignment, student).exists()
 
 
-def read_timing(folder: Path, assignment: str) -> list[Timed]:
-    """What a `TimingFile` holds; nothing where there is no such file, or it is broken: times decide no score."""
+@dataclass(frozen=True, slots=True)
+class _StoredTimes:
+    """The content of a timing file."""
+
+    submissions: tuple[Timed, ...]
+
+
+def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Timed]:
+    """The entries of a timing file; none where there is no such file, or it is broken, of which `tell` gets a line."""
     try:
-        raw = json.loads(timing_path(folder, assignment).read_text(encoding="utf-8"))
-        return [
-            Timed(
-                str(e["student"]),
-                dict(e["seconds"]),
-                str(e["problem"]),
-                tuple(map(_speed, e.get("speeds", ()))),
-                str(e.get("older", "")),
-                str(e.get("machine", "")),
-            )
-            for e in raw["submissions"]
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return load_timing(folder, assignment)
+    except ValueError as error:
+        if tell is not None:
+            tell(f"{error}; times, and why some could not be graded, are not known until the next `autograder grade`")
         return []
+
+
+def load_timing(folder: Path, assignment: str) -> list[Timed]:
+    """The entries of a timing file; none where there is no such file.
+
+    Raises:
+        ValueError: it is broken; names it.
+    """
+    path = timing_path(folder, assignment)
+    try:
+        entries = read_stored(path, _StoredTimes).submissions
+        if odd := next((entry.student for entry in entries if not entry.is_sound()), None):
+            raise ValueError(f"the times of {odd!r} are no times")
+        return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: left out, {one_line(str(error))}") from error

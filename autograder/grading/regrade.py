@@ -79,7 +79,7 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     name = request.assignment.name
     students = {result.student for result in summary.results} | {problem.student for problem in summary.problems}
     untried = tuple(problem.student for problem in summary.problems if problem.untried)
-    problems = {entry.student: entry.problem for entry in read_timing(side, name) if entry.problem}
+    problems = {entry.student: entry.problem for entry in read_timing(side, name, watcher.warn) if entry.problem}
     before, after = (
         {result.student: result for result in read_results(folder, name, watcher.warn) if result.student in students}
         for folder in (request.results, side)

@@ -73,6 +73,7 @@ class Entry:
     is_folder: bool = False
 
     def open(self) -> IO[bytes]:
+        """Its content. Raises: any of `DAMAGED`."""
         stream = self.opener()
         if stream is None:
             raise ValueError("no regular file")

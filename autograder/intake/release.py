@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
 from autograder.points import total
+from autograder.stored_json import read_stored
 
 _ROLES = frozenset(get_args(Role)) - {"extra"}
 
@@ -149,20 +149,72 @@ def _role_of(cell: NotebookCell) -> str:
 
 def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
-    return total(points for role, points in _points(assignment) if role == "written")
+    return total(cell.points for cell in _graded_cells(assignment) if cell.role == "written")
 
 
 def tested_points(assignment: Assignment) -> float:
     """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total(points for role, points in _points(assignment) if role != "written")
+    return total(cell.points for cell in _graded_cells(assignment) if cell.role != "written")
 
 
-def _points(assignment: Assignment) -> list[tuple[str, float]]:
-    """(role, points) of each cell of the release; nothing where it is not built."""
+def points_of_questions(assignment: Assignment) -> dict[str, float]:
+    """Points of each question's tests, as the release states them; nothing where it is not built."""
+    return {cell.name: cell.points for cell in _graded_cells(assignment) if cell.role == "check" and cell.points}
+
+
+@dataclass(frozen=True, slots=True)
+class _GradedCell:
+    """A cell of the release that nbgrader gives points for."""
+
+    role: str
+    name: str
+    points: float
+
+
+def _graded_cells(assignment: Assignment) -> list[_GradedCell]:
+    """Nothing where the release is not built, or is not what a build writes."""
     try:
-        notebook = json.loads(assignment.release.read_text(encoding="utf-8"))
-        cells = [cell["metadata"] for cell in notebook["cells"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        notebook = read_stored(assignment.release, _StoredNotebook)
+    except (OSError, ValueError):
         return []
-    roles = (str(cell.get("attention_kit", {}).get("role", "")) for cell in cells)
-    return [(role, float(cell.get("nbgrader", {}).get("points", 0))) for role, cell in zip(roles, cells, strict=True)]
+    return [
+        _GradedCell(cell.metadata.attention_kit.role, cell.metadata.attention_kit.name, cell.metadata.nbgrader.points)
+        for cell in notebook.cells
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _KitTag:
+    """What the kit notes in a cell's metadata, as far as points go."""
+
+    role: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _NbgraderTag:
+    """What nbgrader notes in a cell's metadata, as far as points go."""
+
+    points: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _CellMetadata:
+    """A cell's metadata."""
+
+    attention_kit: _KitTag = _KitTag()
+    nbgrader: _NbgraderTag = _NbgraderTag()
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredCell:
+    """A cell of the release."""
+
+    metadata: _CellMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredNotebook:
+    """The release, as far as points go."""
+
+    cells: tuple[_StoredCell, ...]
