@@ -25,10 +25,10 @@ from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.stale import misvalued, stale
 from autograder.outputs.totals import course_totals, totals_csv
-from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing, result_path
+from autograder.results import Tell, Timed, path_name, read_results, read_timing, replaced, result_path
 from autograder.tables import table_bytes
 from autograder.text import one_line
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 _SHOWN = 20
 """How many students a line on the terminal names."""
@@ -67,31 +67,34 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
-    pages = 0
-    for mark in as_students_read(marks, rubrics):
-        if mark.result is not None:
-            page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
-            _replace_feedback(course, results, assignment.name, mark.student, page)
-            pages += 1
-        else:  # a page of an earlier version would show a score that no longer holds
-            _replace_feedback(course, results, assignment.name, mark.student, None)
-    if pages:
-        yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
     old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
-    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
+    with Together(course.kept, f"`autograder report {assignment.name}`") as files:
+        for mark in as_students_read(marks, rubrics):
+            page = None  # a page of an earlier version would show a score that no longer holds
+            if mark.result is not None:
+                page = feedback_page(mark.result, uses, speeds.get(mark.student, ""), mark)
+            _replace_feedback(files, course, results, assignment.name, mark.student, page)
+        report = write_report(files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
+    if pages := sum(mark.result is not None for mark in marks):
+        yield f"{pages} feedback pages in {course.feedback}"
     yield f"class report: {report.resolve().as_uri()}"
 
 
-def _replace_feedback(course: Course, results: Path, assignment: str, student: str, page: str | None) -> None:
+def _replace_feedback(
+    files: Together, course: Course, results: Path, assignment: str, student: str, page: str | None
+) -> None:
     """Write a page, or remove it; another that was there is kept in the history."""
     path = feedback_path(course.feedback, assignment, student)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
-    keep_replaced(results, assignment, path, content, f"feedback/{path_name(student)}.html")
-    if content is None:
-        path.unlink(missing_ok=True)
-    else:
-        write_whole(path, content, to_disk=False)  # the next report writes it again
+    if path.is_file() and path.read_bytes() == content:
+        return
+    if copy := replaced(results, assignment, path, content, f"feedback/{path_name(student)}.html"):
+        files.write(*copy)
+    if content is not None:
+        files.write(path, content, to_disk=False)  # the next report writes it again
+    elif path.exists():
+        files.remove(path)
 
 
 def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
@@ -115,7 +118,8 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.to is None:
         yield from _lines(request.format, content)
     else:
-        write_whole(request.to, content)
+        with Together(course.kept, f"`autograder export {assignment.name}`") as files:
+            files.write(request.to, content)
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
 
 
@@ -160,7 +164,8 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     if to is None:
         yield table.removesuffix("\n")
     else:
-        write_whole(to, table)
+        with Together(course.kept, "`autograder totals`") as files:
+            files.write(to, table)
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
 
 
@@ -344,7 +349,6 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(course, assignment, student, tell))}
-    autograded = AutogradedFolder(course, assignment) if request.to is None else None
     other: list[str] = []
 
     def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
@@ -355,10 +359,17 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
                 autograded.write(result, submission)
             yield result, submission
 
-    db_url = f"sqlite:///{request.to.absolute()}" if request.to else course.db_url
     file = request.to or (None if course.on_server.db_url else course.gradebook)
-    with gradebook_file(file) if file else contextlib.nullcontext():
-        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
+    with (
+        Together(course.kept, f"`autograder export {assignment.name} --format gradebook`") as files,
+        gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (written, version),
+    ):
+        autograded = AutogradedFolder(course, assignment, files) if request.to is None else None
+        if autograded is not None:
+            for student, problem in problems.items():
+                autograded.write_problem(student, problem)
+        db_url = f"sqlite:///{written.absolute()}" if written else course.db_url
+        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url, version=version)
         everybody = class_marks(course, assignment, graded, timing)
         people = {mark.student: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)
@@ -369,8 +380,6 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
         )
     yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
     if autograded is not None:
-        for student, problem in problems.items():
-            autograded.write_problem(student, problem)
         yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 

@@ -6,11 +6,13 @@ was collected before is moved aside, never lost. What was done is kept in a reco
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import itertools
+import shutil
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,14 +24,16 @@ from autograder.intake.archives import RECEIPT, Incoming, LeftOut, Upload, noteb
 from autograder.intake.collected import Arrival, Collected, NotTaken, known_people, read_collected, record_path
 from autograder.intake.names import safe_student
 from autograder.intake.origins import EXPECTED, Origin, Owner, whose
+from autograder.locks import only_one
 from autograder.roster import read_roster
 from autograder.times import read_time
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 __all__ = ["Origin", "collect"]
 
 TIMESTAMP = "timestamp.txt"
 PREVIOUS = "previous"
+_SCRATCH = ".collecting-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,20 @@ def collect(course: Course, assignment: Assignment, source: Path, origin: Origin
     """
     submitted = course.submitted
     submitted.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".collecting-", dir=submitted) as scratch:
-        upload = open_upload(source, Path(scratch), course.limits.notebook_mb << 20)
-        return _Collection(course, assignment, origin, upload).put(source)
+    with _only_collector(course) as scratch:
+        upload = open_upload(source, scratch, course.limits.notebook_mb << 20)
+        with Together(course.kept, f"`autograder collect {assignment.name}`") as files:
+            return _Collection(course, assignment, origin, upload).put(files, source)
+
+
+@contextlib.contextmanager
+def _only_collector(course: Course) -> Iterator[Path]:
+    """An empty folder to unpack into, while no other command collects; what one that was killed left is removed."""
+    with only_one(course.kept / "locks" / "collect", "collects into submitted/") as locked:
+        for abandoned in course.submitted.glob(f"{_SCRATCH}*") if locked else ():
+            shutil.rmtree(abandoned, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=course.submitted, ignore_cleanup_errors=True) as scratch:
+            yield Path(scratch)
 
 
 class _Collection:
@@ -74,7 +89,7 @@ class _Collection:
         self._said: list[str] = []
         self._renamed: set[str] = set()
 
-    def put(self, source: Path) -> list[str]:
+    def put(self, files: Together, source: Path) -> list[str]:
         """Sort, install, and write the record."""
         notebooks = [file for file in self._upload.files if notebook_stem(file.name) is not None]
         claims: dict[str, list[_Claim]] = {}
@@ -93,7 +108,7 @@ class _Collection:
         for student in sorted(claims):
             chosen = self._choose(claims[student], student)
             folder = self._submitted / student / self._assignment
-            if what := _install(folder, self._assignment, chosen, student, self._said):
+            if what := _install(files, folder, self._assignment, chosen, student, self._said):
                 done[what] += 1
                 arrivals[student] = _arrival(self._origin, chosen.file, chosen.owner)
         not_taken, left_out = self._left_out(claims)
@@ -105,7 +120,7 @@ class _Collection:
         if record.absent:
             lines.append(f"collected before and not in this download, kept: {', '.join(record.absent)}")
         record = Collected(record.students, record.not_taken, record.absent, record.source, tuple(lines))
-        write_whole(record_path(self._submitted, self._assignment), record.to_json())
+        files.write(record_path(self._submitted, self._assignment), record.to_json())
         return lines
 
     def _student(self, owner: Owner) -> str:
@@ -206,43 +221,41 @@ def _arrival(origin: Origin, file: Incoming, owner: Owner) -> Arrival:
     return Arrival(origin, owner.id, name, "/".join(file.parts), owner.late, owner.unread)
 
 
-def _install(folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:
+def _install(files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:
     """Move one notebook to its place; what lay there goes to `previous/`. Returns what was done."""
     if folder.is_symlink() or folder.parent.is_symlink():
         said.append(f"{student}: {shown(folder)} is a link; nothing was written there")
         return ""
     notebook = folder / f"{assignment}.ipynb"
     if notebook.is_file() and not notebook.is_symlink() and filecmp.cmp(notebook, claim.file.file, shallow=False):
-        _write_time(folder, claim.owner)
+        _write_time(files, folder, claim.owner)
         return "unchanged"
     there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
     older = _handed_in(folder)
     if older and claim.owner.handed_in and claim.owner.handed_in < older:
         said.append(f"{student}: what is collected already is newer; kept it")
         return "unchanged"
-    folder.mkdir(parents=True, exist_ok=True)
     if there:
-        aside = _aside(folder)
+        aside = _aside(files, folder)
         for path in sorted(there):
-            path.rename(aside / path.name)
+            files.move(path, aside / path.name)
         said.append(f"{student}: the earlier submission is kept in {PREVIOUS}/{aside.name}")
-    write_whole(notebook, claim.file.file.read_bytes())
-    _write_time(folder, claim.owner)
+    files.write(notebook, claim.file.file.read_bytes())
+    _write_time(files, folder, claim.owner)
     return "replaced" if there else "new"
 
 
-def _aside(folder: Path) -> Path:
+def _aside(files: Together, folder: Path) -> Path:
     """A new folder for the earlier submission, named by its time where that is known, else by number."""
     previous = folder / PREVIOUS
     if previous.is_symlink():
         raise KitError(f"{shown(previous)} is a link: remove it, it must be a folder")
-    previous.mkdir(exist_ok=True)
     moment = _handed_in(folder)
     stamp = moment.strftime("%Y-%m-%dT%H%M%SZ") if moment else ""
     numbered = (f"{stamp}-{number}" if stamp else str(number) for number in itertools.count(1))
     names = itertools.chain([stamp] if stamp else [], numbered)
     aside = next(previous / name for name in names if not (previous / name).exists())
-    aside.mkdir()
+    files.make(aside)
     return aside
 
 
@@ -255,7 +268,7 @@ def _handed_in(folder: Path) -> datetime | None:
         return None
 
 
-def _write_time(folder: Path, owner: Owner) -> None:
+def _write_time(files: Together, folder: Path, owner: Owner) -> None:
     """The hand-in time in nbgrader's form, always in UTC."""
     if owner.handed_in is not None:
-        write_whole(folder / TIMESTAMP, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))
+        files.write(folder / TIMESTAMP, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))

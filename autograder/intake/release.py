@@ -9,11 +9,11 @@ from typing import get_args
 
 from autograder.course import Assignment
 from autograder.errors import BadSource, UnreadableSubmission
+from autograder.intake.built import KitTag, load_built
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
 from autograder.points import total
-from autograder.stored_json import read_stored
 
 _ROLES = frozenset(get_args(Role)) - {"extra"}
 
@@ -149,72 +149,23 @@ def _role_of(cell: NotebookCell) -> str:
 
 def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
-    return total(cell.points for cell in _graded_cells(assignment) if cell.role == "written")
+    return total(points for tag, points in _points(assignment) if tag.role == "written")
 
 
 def tested_points(assignment: Assignment) -> float:
     """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total(cell.points for cell in _graded_cells(assignment) if cell.role != "written")
+    return total(points for tag, points in _points(assignment) if tag.role != "written")
 
 
 def points_of_questions(assignment: Assignment) -> dict[str, float]:
     """Points of each question's tests, as the release states them; nothing where it is not built."""
-    return {cell.name: cell.points for cell in _graded_cells(assignment) if cell.role == "check" and cell.points}
+    return {tag.name: points for tag, points in _points(assignment) if tag.role == "check" and points}
 
 
-@dataclass(frozen=True, slots=True)
-class _GradedCell:
-    """A cell of the release that nbgrader gives points for."""
-
-    role: str
-    name: str
-    points: float
-
-
-def _graded_cells(assignment: Assignment) -> list[_GradedCell]:
-    """Nothing where the release is not built, or is not what a build writes."""
+def _points(assignment: Assignment) -> list[tuple[KitTag, float]]:
+    """The tag and the points of each cell of the release; nothing where it is not built, or no built notebook."""
     try:
-        notebook = read_stored(assignment.release, _StoredNotebook)
+        notebook = load_built(assignment.release)
     except (OSError, ValueError):
         return []
-    return [
-        _GradedCell(cell.metadata.attention_kit.role, cell.metadata.attention_kit.name, cell.metadata.nbgrader.points)
-        for cell in notebook.cells
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _KitTag:
-    """What the kit notes in a cell's metadata, as far as points go."""
-
-    role: str = ""
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _NbgraderTag:
-    """What nbgrader notes in a cell's metadata, as far as points go."""
-
-    points: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _CellMetadata:
-    """A cell's metadata."""
-
-    attention_kit: _KitTag = _KitTag()
-    nbgrader: _NbgraderTag = _NbgraderTag()
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredCell:
-    """A cell of the release."""
-
-    metadata: _CellMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredNotebook:
-    """The release, as far as points go."""
-
-    cells: tuple[_StoredCell, ...]
+    return [(cell.metadata.attention_kit, cell.metadata.nbgrader.points) for cell in notebook.cells]
