@@ -228,13 +228,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=0, help="so many for each command and fault (0: all)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="commands whose name holds this")
+    parser.add_argument("--only", default="", help="commands whose names hold one of these, with commas between them")
     options = parser.parse_args()
     rng, rows = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="file-faults-") as folder:
         course = make_course(Path(folder) / "course")
         for command in COMMANDS:
-            if options.only not in command.name:
+            if not any(name in command.name for name in options.only.split(",")):
                 continue
             base = Path(folder) / "before"
             shutil.rmtree(base, ignore_errors=True)
