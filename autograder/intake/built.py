@@ -43,9 +43,9 @@ class CellMetadata:
 class BuiltCell:
     """A cell of a built notebook."""
 
-    cell_type: str
-    source: str | list[str]
     metadata: CellMetadata
+    cell_type: str = ""
+    source: str | list[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ def load_built(path: Path) -> BuiltNotebook:
 
 def read_built_json(path: Path) -> dict[str, Any]:
     """All of it, with whatever the kit does not read, each cell's source as one text. Raises: as `load_built`."""
-    load_built(path)
+    if not all(cell.cell_type for cell in load_built(path).cells):
+        raise ValueError("a cell has no cell_type")
     notebook: dict[str, Any] = json.loads(stored_text(path))
     for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])
+        cell["source"] = "".join(cell.get("source", ""))
     return notebook
