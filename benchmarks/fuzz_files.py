@@ -149,6 +149,8 @@ def _is_wrong(text: str, at: tuple[str | int, ...], literal: str) -> bool:
     if literal in ("NaN", "1e999") or len(literal) > 1000:
         return True
     other = json.loads(literal)
+    if other == value and type(other) is type(value):
+        return False
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return True  # every number of a result is part of a sum, or its schema
     if isinstance(value, str):
