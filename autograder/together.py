@@ -62,6 +62,7 @@ class Together:
         """
         self._kept, self._command = kept, command
         self._steps: list[_Step] = []
+        self._staged: set[Path] = set()
         self._journal: io.TextIOWrapper | None = None
         self._journal_path = kept / _JOURNALS / f"{os.getpid()}-{secrets.token_hex(8)}{_WRITTEN}"
         self._begun = False
@@ -81,6 +82,7 @@ class Together:
         self.make(path.parent)
         part = part_of(path, secrets.token_hex(8))
         self._note(_Step("replace", str(path), str(part)))
+        self._staged.add(path)
         return part
 
     def change_database(self, path: Path) -> int:
@@ -89,7 +91,7 @@ class Together:
         Returns:
             what the transaction has to write as `user_version`: whoever finds it there knows that it was committed.
         """
-        number = secrets.randbelow(1 << 31)
+        number = 1 + secrets.randbelow((1 << 31) - 1)  # 0 is what a database has of itself
         self._note(_Step("database", str(_whole(path)), str(number)))
         return number
 
@@ -103,7 +105,7 @@ class Together:
 
     def will_hold(self, path: Path) -> bool:
         """Whether a file will be there once everything is in place."""
-        return path.is_file() or any(step.do == "replace" and step.path == str(_whole(path)) for step in self._steps)
+        return path.is_file() or _whole(path) in self._staged
 
     def move(self, path: Path, to: Path) -> None:
         """Move a file or a folder to a name that is free."""
