@@ -15,11 +15,13 @@ import click
 
 from autograder import __version__
 from autograder.cli_base import Commands, CountOrAll, beside, find_course
+from autograder.course import Course
 from autograder.errors import KitError
 from autograder.folders import Folder
 from autograder.sandbox.tiers import ISOLATIONS
 from autograder.storage.at_hand import at_hand, own_folders
 from autograder.summaries import not_graded, tell_graded, tell_proofs
+from autograder.together import finish_unfinished
 
 if TYPE_CHECKING:
     from autograder.cluster.driver import Cluster
@@ -74,12 +76,21 @@ def main() -> None:
     """Attention Kit: build assignments, grade what students hand in, behind walls."""
 
 
+def _course() -> Course:
+    """The course of this folder, in which nothing is half done: what a command that was cut off had begun is finished
+    first, or undone."""
+    course = find_course()
+    finish_unfinished(course.kept, beside)
+    return course
+
+
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def init(folder: Path) -> None:
     """Make a new course without assignments in FOLDER."""
     from autograder.authoring.new import new_course
 
+    finish_unfinished(Course(folder).kept, beside)
     for line in new_course(folder):
         click.echo(line)
 
@@ -90,7 +101,7 @@ def new(name: str) -> None:
     """Write an assignment of one question, with its suite, that builds and is proven as it is."""
     from autograder.authoring.new import new_assignment
 
-    for line in new_assignment(find_course(), name):
+    for line in new_assignment(_course(), name):
         click.echo(line)
 
 
@@ -103,7 +114,7 @@ def build(names: tuple[str, ...], check: bool) -> None:
     """Make releases and answer keys from source/ (all assignments, or those named)."""
     from autograder.authoring.commands import build_command
 
-    for line in build_command(find_course(), names, check):
+    for line in build_command(_course(), names, check):
         click.echo(line)
 
 
@@ -167,7 +178,7 @@ def verify(
     from autograder.proof.verify import Wanted, verify_command
 
     wanted = Wanted(question, mutants, draws, workers, samples, alone, unfinished, pairs)
-    proofs = verify_command(find_course(), names, wanted)
+    proofs = verify_command(_course(), names, wanted)
     if report is not None:
         reports.write_report(report, proofs)
     if as_json:
@@ -185,7 +196,7 @@ def release(assignment: str, to: Path) -> None:
     """Put what students get into a folder or a .zip file."""
     from autograder.authoring.commands import release_command
 
-    for line in release_command(find_course(), assignment, to):
+    for line in release_command(_course(), assignment, to):
         click.echo(line)
 
 
@@ -211,7 +222,7 @@ def collect(assignment: str, source: Path, origin: Origin, roster: Path | None, 
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
     from autograder.intake.collect import collect as take_in
 
-    course = find_course()
+    course = _course()
     asked = {}
     if ask_times:
         from autograder.outputs.push import hand_in_times
@@ -228,7 +239,7 @@ def collect(assignment: str, source: Path, origin: Origin, roster: Path | None, 
 @click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
 def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
-    course = find_course()
+    course = _course()
     folder = to or course.submitted
     with at_hand(course, beside, written=() if to else [Folder.SUBMITTED]):
         if if_empty and any(folder.glob(f"*/{assignment}")):
@@ -267,7 +278,7 @@ def grade(
     from autograder.grading.run import grade_command
     from autograder.results import as_json_array
 
-    course = find_course()
+    course = _course()
     folder = out or course.results
     elsewhere = _on_cluster(cluster, workers, device) if cluster is not None else None
     request = GradeRequest(
@@ -318,7 +329,7 @@ def regrade(
     from autograder.grading.request import GradeRequest
     from autograder.text import one_line
 
-    course = find_course()
+    course = _course()
     folder = results or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
     with own_folders(course, beside, paths, results):
@@ -344,7 +355,7 @@ def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
     """Show which submissions share more than the assignment explains: for a person to look at, never a score."""
     from autograder.outputs.similarity import similarity_command
 
-    course = find_course()
+    course = _course()
     with own_folders(course, beside, paths):
         for line in similarity_command(course, course.assignment(assignment), paths, course.results):
             click.echo(line)
@@ -357,7 +368,7 @@ def report(assignment: str, results: Path | None) -> None:
     """Write a feedback page for each student, and the class report."""
     from autograder.commands import report_command
 
-    course = find_course()
+    course = _course()
     with own_folders(course, beside, results=results):
         for line in report_command(course, course.assignment(assignment), results or course.results, beside):
             click.echo(line)
@@ -393,7 +404,7 @@ def export(
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
     from autograder.commands import ExportRequest, export_command
 
-    course = find_course()
+    course = _course()
     folder = results or course.results
     if (format_ == "classroom" and not push) or (dry_run and not push):
         raise KitError("classroom has no file, and --dry-run says what would be sent: add --push")
@@ -419,7 +430,7 @@ def marks(assignment: str, to: Path | None, back: Path | None, question: str, ap
         raise click.UsageError("give --to FILE [--question NAME], or --from FILE [--apply]")
     from autograder.nbgrader.marks_csv import marks_command
 
-    course = find_course()
+    course = _course()
     for line in marks_command(course, course.assignment(assignment), to=to, back=back, question=question, apply=apply):
         click.echo(line)
 
@@ -432,7 +443,7 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     """The mark of the course: all assignments that have results, without the lowest, as CSV."""
     from autograder.commands import totals_command
 
-    course = find_course()
+    course = _course()
     with own_folders(course, beside, results=results, written=False):
         for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
             click.echo(line)
@@ -446,7 +457,7 @@ def bundle(assignment: str, target: Target, to: Path) -> None:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
     from autograder.authoring.commands import bundle_command
 
-    for line in bundle_command(find_course(), assignment, target, to):
+    for line in bundle_command(_course(), assignment, target, to):
         click.echo(line)
 
 
@@ -456,7 +467,7 @@ def doctor() -> None:
     from autograder.sandbox.doctor import doctor_command
 
     strict = False
-    for line, stands in doctor_command(find_course()):
+    for line, stands in doctor_command(_course()):
         strict |= stands
         click.echo(line)
     sys.exit(0 if strict else 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 import traceback
 from typing import Any
 
@@ -37,6 +39,9 @@ class Commands(click.Group):
     """The one place where an error ends a command: in one line, and never with a traceback unless one was asked for."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a name may hold what no encoding has, like half a surrogate pair
+                stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

@@ -26,12 +26,12 @@ from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.stale import stale
+from autograder.outputs.stale import misvalued, stale
 from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
-from autograder.results import Tell, Timed, keep_replaced, path_name, read_results, read_timing
-from autograder.tables import read_table
+from autograder.results import Tell, Timed, path_name, read_results, read_timing, replaced, result_path
+from autograder.tables import read_table, table_bytes
 from autograder.text import one_line
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 _SHOWN = 20
 """How many students a line on the terminal names."""
@@ -69,36 +69,39 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     Raises:
         NothingToGrade: there is nobody to report on.
     """
-    timing = read_timing(results, assignment.name)
+    timing = read_timing(results, assignment.name, tell)
     marks = _marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
-    pages = 0
-    for mark in as_students_read(marks, rubrics):
-        if (result := mark.own_result) is not None:
-            page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
-            _replace_feedback(course, results, assignment.name, mark, page)
-            pages += 1
-        else:  # a page of an earlier version would show a score that no longer holds
-            _replace_feedback(course, results, assignment.name, mark, None)
-    if pages:
-        yield f"{pages} feedback pages in {course.feedback}"
     collected = read_collected(course.submitted, assignment.name)
     old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
-    report = write_report(results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
+    with Together(course.kept, f"`autograder report {assignment.name}`") as files:
+        for mark in as_students_read(marks, rubrics):
+            page = None  # a page of an earlier version would show a score that no longer holds
+            if (result := mark.own_result) is not None:
+                page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
+            _replace_feedback(files, course, results, assignment.name, mark, page)
+        report = write_report(files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
+    if pages := sum(mark.own_result is not None for mark in marks):
+        yield f"{pages} feedback pages in {course.feedback}"
     yield f"class report: {report.resolve().as_uri()}"
 
 
-def _replace_feedback(course: Course, results: Path, assignment: str, mark: Mark, page: str | None) -> None:
+def _replace_feedback(
+    files: Together, course: Course, results: Path, assignment: str, mark: Mark, page: str | None
+) -> None:
     """Write a page, or remove it; another that was there is kept in the history."""
     path = feedback_path(course.feedback, assignment, mark.own_folder)
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
-    keep_replaced(results, assignment, path, content, f"feedback/{path_name(mark.student)}.html")
-    if content is None:
-        path.unlink(missing_ok=True)
-    else:
-        write_whole(path, content, to_disk=False)  # the next report writes it again
+    if path.is_file() and path.read_bytes() == content:
+        return
+    if copy := replaced(results, assignment, path, content, f"feedback/{path_name(mark.student)}.html"):
+        files.write(*copy)
+    if content is not None:
+        files.write(path, content, to_disk=False)  # the next report writes it again
+    elif path.exists():
+        files.remove(path)
 
 
 def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
@@ -109,7 +112,7 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         KitError: the roster is not one, or a zip has nowhere to go.
     """
     course, assignment = request.course, request.assignment
-    timing = read_timing(request.results, assignment.name)
+    timing = read_timing(request.results, assignment.name, tell)
     if request.format == "gradebook":
         yield from _fill_gradebook(request, timing, tell)
         return
@@ -137,7 +140,8 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.to is None:
         yield from _lines(request.format, content)
     else:
-        write_whole(request.to, content)
+        with Together(course.kept, f"`autograder export {assignment.name}`") as files:
+            files.write(request.to, content)
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
 
 
@@ -159,7 +163,7 @@ def _learn(course: Course, assignment: Assignment, roster: Path, format_: str, t
     """Take ids and groups from the platform's own file, so that each member of a group has a mark."""
     platform = format_.removesuffix("-feedback")
     try:
-        table, _ = read_table(roster.read_bytes())
+        table, _ = read_table(table_bytes(roster))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
     rows = list((moodle_rows if platform == "moodle" else canvas_rows)(table).values())
@@ -212,7 +216,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     """
     by_assignment = {}
     for assignment in course.assignments():
-        timing = read_timing(results, assignment.name)
+        timing = read_timing(results, assignment.name, tell)
         if (results / assignment.name).is_dir():
             by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
     if not by_assignment:
@@ -229,7 +233,8 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     if to is None:
         yield table.removesuffix("\n")
     else:
-        write_whole(to, table)
+        with Together(course.kept, "`autograder totals`") as files:
+            files.write(to, table)
         yield f"totals of {len(rows)} students over {len(by_assignment)} assignments in {to}"
 
 
@@ -260,7 +265,7 @@ def _platform_file(request: ExportRequest) -> PlatformFile | None:
     if request.roster is None or request.format not in ("canvas", "moodle"):
         return None
     try:
-        data = request.roster.read_bytes()
+        data = table_bytes(request.roster)
         return read_platform_file(request.format, data, request.assignment.name, request.column)
     except ValueError as error:
         raise KitError(f"{request.roster}: {error}") from error
@@ -315,7 +320,7 @@ def _marks(
         file: a platform's own file, which may say when people handed in.
     """
     ledger = read_ledger(course)
-    graded = _results(ledger, results, assignment, tell)
+    graded = _results(ledger, course, results, assignment, tell)
     timing = _present(ledger, timing)
     if older := [entry.student for entry in timing if entry.older]:
         tell(f"results from before, to be graded again: {_named(older)}")
@@ -416,9 +421,14 @@ def _by_hand(
     return with_earlier_answers(course, assignment, results, by_student)
 
 
-def _results(ledger: Ledger, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
-    """Every result, under what its student is called now."""
+def _results(ledger: Ledger, course: Course, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
+    """The results that add up, under what their students are called now; `tell` gets a line for each that does not."""
     stored = read_results(results, assignment.name, tell)
+    wrong = misvalued(course, assignment, stored)
+    for student, problem in wrong.items():
+        path = result_path(results, assignment.name, student)
+        tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
+    stored = [result for result in stored if result.student not in wrong]
     names = {result.student for result in stored}
     named_results = ((ledger.present_name(result.student), result) for result in stored)
     current = [replace(r, student=name) for name, r in named_results if name == r.student or name not in names]
@@ -475,7 +485,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
 
     course, assignment = request.course, request.assignment
     ledger = read_ledger(course)
-    graded = _results(ledger, request.results, assignment, tell)
+    graded = _results(ledger, course, request.results, assignment, tell)
     timing = _present(ledger, timing)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
     _assert_graded(course, assignment, request.results, graded, timing)
@@ -483,7 +493,6 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
     times = {student: when for student in students if (when := _handed_in(ledger, course, assignment, student, tell))}
-    autograded = AutogradedFolder(course, assignment) if request.to is None else None
     other: list[str] = []
 
     def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
@@ -494,12 +503,19 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
                 autograded.write(result, submission)
             yield result, submission
 
-    db_url = f"sqlite:///{request.to.absolute()}" if request.to else course.db_url
     file = request.to or (None if course.on_server.db_url else course.gradebook)
-    with gradebook_file(file) if file else contextlib.nullcontext():
+    with (
+        Together(course.kept, f"`autograder export {assignment.name} --format gradebook`") as files,
+        gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (written, version),
+    ):
+        autograded = AutogradedFolder(course, assignment, files) if request.to is None else None
+        if autograded is not None:
+            for student, problem in problems.items():
+                autograded.write_problem(student, problem)
+        db_url = f"sqlite:///{written.absolute()}" if written else course.db_url
         for line in join_earlier_names(course, ledger, db_url):
             tell(line)
-        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url)
+        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url, version=version)
         everybody = class_marks(course, assignment, graded, timing)
         for line in conflicts(course, assignment.name, _times_in(course, db_url)):
             tell(line)
@@ -512,8 +528,6 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
         )
     yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
     if autograded is not None:
-        for student, problem in problems.items():
-            autograded.write_problem(student, problem)
         yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
 
 

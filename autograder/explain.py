@@ -26,8 +26,8 @@ _WHAT_TO_DO = {
     errno.EFBIG: "it would be larger than this system or `ulimit -f` allows",
     errno.EMFILE: "too many files are open; raise `ulimit -n`, or use fewer --workers",
     errno.ENFILE: "this machine has too many files open; end other programs",
-    errno.EAGAIN: "this machine can start no more processes; end others, or use fewer --workers",
-    errno.ENOMEM: "this machine's memory is used up; use fewer --workers",
+    errno.EAGAIN: "this machine can start no more processes; end others, raise `ulimit -u`, or use fewer --workers",
+    errno.ENOMEM: "this machine's memory, or what `ulimit -v` allows of it, is used up; use fewer --workers",
     errno.EIO: "the disk or the connection to it failed",
 }
 

@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from autograder.errors import FaultOutcome
 from autograder.points import total
+from autograder.stored_json import decode_stored
 
 RESULT_SCHEMA = 1
 
@@ -219,10 +220,10 @@ class Result:
         Raises:
             ValueError: not a result of this schema.
         """
-        try:
-            return _result(json.loads(text))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a result file: {error!r}") from error
+        result = decode_stored(text, Result)
+        if result.schema != RESULT_SCHEMA:
+            raise ValueError(f"result schema {result.schema!r}, expected {RESULT_SCHEMA}")
+        return _with_shared_parts(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,36 +365,13 @@ class Scored:
         return Scored(result.student, result.score, result.max_score, result.walls, flagged=result.flagged)
 
 
-# Most tests of a class came out alike: a thousand results share them. Typed, since 1 and 1.0 are written differently.
-_test = functools.lru_cache(maxsize=1 << 12, typed=True)(TestOutcome)
-_cell = functools.lru_cache(maxsize=1 << 12, typed=True)(CellOutcome)
+# Most tests of a class came out alike: a thousand results share them.
+_shared_test = functools.lru_cache(maxsize=1 << 12)(lambda test: test)
+_shared_cell = functools.lru_cache(maxsize=1 << 12)(lambda cell: cell)
 
 
-def _result(raw: dict[str, Any]) -> Result:
-    if raw["schema"] != RESULT_SCHEMA:
-        raise ValueError(f"result schema {raw['schema']!r}, expected {RESULT_SCHEMA}")
+def _with_shared_parts(result: Result) -> Result:
     questions = tuple(
-        QuestionResult(
-            name=q["name"],
-            score=q["score"],
-            max_score=q["max_score"],
-            carried=q["carried"],
-            diagnosis=_diagnosis(q["diagnosis"]) if q["diagnosis"] else None,
-            tests=tuple(_test(**t) for t in q["tests"]),
-            slips=tuple(_diagnosis(slip) for slip in q.get("slips", ())),
-            kept=q.get("kept", 0.0),
-            two_answers=tuple(_two_answers(flag) for flag in q.get("two_answers", ())),
-        )
-        for q in raw["questions"]
+        dataclasses.replace(question, tests=tuple(map(_shared_test, question.tests))) for question in result.questions
     )
-    cells = tuple(_cell(**c) for c in raw["cells"])
-    return Result(**{**raw, "questions": questions, "cells": cells})
-
-
-def _diagnosis(raw: dict[str, Any]) -> Diagnosis:
-    return Diagnosis(raw["mistake"], raw["hint"], tuple(raw.get("tests", ())), raw.get("keeps", 0.0))
-
-
-def _two_answers(raw: dict[str, Any]) -> TwoAnswers:
-    (first_run, second_run), (first, second) = raw["runs"], raw["answers"]
-    return TwoAnswers(raw["test"], raw["call"], (first_run, second_run), (first, second))
+    return dataclasses.replace(result, questions=questions, cells=tuple(map(_shared_cell, result.cells)))

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import itertools
 import json
-import os
 import re
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.course import Assignment, Course, Grading, Limits
-from autograder.errors import ResultsInUse
 from autograder.fingerprint import suite_sha256
+from autograder.locks import only_one
 from autograder.model import Graded, Result, Scored, Speed
+from autograder.stored_json import read_stored, stored_text
+from autograder.sums import check_sums
 from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
 
@@ -37,6 +35,8 @@ _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _MOST_WRITES = 100
 """How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
+_LONGEST = 1e9
+"""Seconds: thirty years."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
@@ -52,6 +52,11 @@ class Timed:
     speeds: tuple[Speed, ...] = ()
     older: str = ""
     machine: str = ""
+
+    def is_sound(self) -> bool:
+        """Whether its times can be times."""
+        times = [*self.seconds.values(), *(s for speed in self.speeds for s in (speed.seconds, speed.baseline_seconds))]
+        return bool(self.student) and all(0 <= seconds <= _LONGEST for seconds in times)
 
     def to_dict(self) -> dict[str, object]:
         """Its entry in the timing file; what is not there is left out."""
@@ -94,7 +99,8 @@ def write_result(folder: Path, result: Result) -> Path:
 def store_result(folder: Path, assignment: str, student: str, content: bytes) -> Path:
     """As `write_result`, of what `result_bytes` has made of a result elsewhere."""
     path = result_path(folder, assignment, student)
-    keep_replaced(folder, assignment, path, content, path.name)
+    if kept := replaced(folder, assignment, path, content, path.name):
+        write_whole(*kept)
     write_whole(path, content)
     return path
 
@@ -107,24 +113,25 @@ def result_bytes(result: Result) -> bytes:
 def forget_result(folder: Path, assignment: str, student: str) -> None:
     """Move the student's result to the history: what was handed in now is no notebook, and keeps no old score."""
     path = result_path(folder, assignment, student)
-    keep_replaced(folder, assignment, path, None, path.name)
+    if kept := replaced(folder, assignment, path, None, path.name):
+        write_whole(*kept)
     path.unlink(missing_ok=True)
 
 
-def keep_replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> None:
-    """Copy a file into the history where it is about to be replaced by other content, or removed.
+def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> tuple[Path, bytes] | None:
+    """The copy for the history of a file that is about to be replaced by other content, or removed: where, and what.
 
     Args:
-        old: the file; nothing happens where it is not there.
+        old: the file; None is returned where it is not there.
         new: what takes its place; None where nothing does.
         name: the copy's name in the day's folder. Where that is taken, the folder is the next of that day.
     """
     if not old.is_file() or (content := old.read_bytes()) == new:
-        return
+        return None
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     days = itertools.chain([day], (f"{day}.{number}" for number in itertools.count(2)))
     paths = (results / HISTORY / assignment / each / name for each in days)
-    write_whole(next(path for path in paths if not path.exists()), content)
+    return next(path for path in paths if not path.exists()), content
 
 
 @contextlib.contextmanager
@@ -140,23 +147,9 @@ def only_writer(locks: Path, folder: Path, assignment: str) -> Iterator[None]:
         ResultsInUse: another run holds it; says which.
     """
     place = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    with contextlib.ExitStack() as stack:
-        try:
-            locks.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context((locks / f"{assignment}-{place}").open("a+", encoding="utf-8"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
-            file.flush()
-        except BlockingIOError:
-            file.seek(0)
-            raise ResultsInUse(
-                f"another run ({one_line(file.read()[:200]) or 'of which nothing is known'}) writes results of "
-                f"{assignment} into {folder}: wait until it has ended, or name another folder with --out"
-            ) from None
-        except OSError:
-            pass  # nothing can be locked there: a course that can only be read, or a file system without locks
-        else:
+    what, otherwise = f"writes results of {assignment} into {folder}", ", or name another folder with --out"
+    with only_one(locks / f"{assignment}-{place}", what, otherwise) as locked:
+        if locked:
             clear_parts(folder / assignment)
             clear_parts(folder, timing_path(folder, assignment).name)
         yield
@@ -168,7 +161,7 @@ def read_results(folder: Path, assignment: str, tell: Tell) -> list[Result]:
     for path in sorted((folder / assignment).glob("*.json")):
         try:
             results.append(_read(path, assignment))
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             tell(f"{path}: left out, {one_line(str(error))}; grade this submission again")
     return sorted(results, key=lambda result: result.student)
 
@@ -177,12 +170,13 @@ def read_result(folder: Path, assignment: str, student: str) -> Result | None:
     """The student's result; None where there is none, or its file is broken."""
     try:
         return _read(result_path(folder, assignment, student), assignment)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
 
 
 def _read(path: Path, assignment: str) -> Result:
-    result = Result.from_json(path.read_text(encoding="utf-8"))
+    result = Result.from_json(stored_text(path))
+    check_sums(result)
     if result.assignment != assignment or path.name != f"{path_name(result.student)}.json":
         raise ValueError(f"it holds the result of {result.student!r} in {result.assignment!r}")
     return result
@@ -214,11 +208,6 @@ def inputs_sha256(suite: str, assignment: Assignment, limits: Limits, grading: G
     ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _speed(raw: dict[str, object]) -> Speed:
-    seconds, baseline = float(str(raw["seconds"])), float(str(raw["baseline_seconds"]))
-    return Speed(str(raw["case"]), seconds, baseline, str(raw["problem"]))
 
 
 def timing_path(folder: Path, assignment: str) -> Path:
@@ -260,6 +249,13 @@ class TimingFile:
                 such until the next is noted: a run that is killed in between has neither lost the times nor taken the
                 older result for the new one.
         """
+        self.take_in(graded, settled=settled)
+        self._unwritten += len(graded)
+        if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
+            self._write(to_disk=not more)
+
+    def take_in(self, graded: Sequence[Graded | Scored], *, settled: bool = True) -> None:
+        """As `note`, without writing the file."""
         if self._unsettled:
             self._put(dataclasses.replace(self._entries[self._unsettled], older=""))
         self._unsettled = "" if settled else graded[-1].student
@@ -272,16 +268,16 @@ class TimingFile:
             older = known.older if known and not settled else ""
             machine = one.machine if isinstance(one, Scored) else ""
             self._put(Timed(one.student, seconds, one.problem, one.speeds, older, machine))
-        self._unwritten += len(graded)
-        if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
-            self._write(to_disk=not more)
 
     def _write(self, *, to_disk: bool) -> None:
         self._unwritten = 0
+        write_whole(timing_path(self._folder, self._assignment), self.text(), to_disk=to_disk)
+
+    def text(self) -> str:
+        """The file's content."""
         parts = ",\n".join(self._texts[student] for student in sorted(self._texts))
         listed = f"[\n{parts}\n ]" if parts else "[]"
-        text = f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'
-        write_whole(timing_path(self._folder, self._assignment), text, to_disk=to_disk)
+        return f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'
 
     def _keep(self, student: str, why_older: str) -> None:
         known = self._entries.get(student, Timed(student, {}))
@@ -297,20 +293,36 @@ class TimingFile:
         return result_path(self._folder, self._assignment, student).exists()
 
 
-def read_timing(folder: Path, assignment: str) -> list[Timed]:
-    """What a `TimingFile` holds; nothing where there is no such file, or it is broken: times decide no score."""
+@dataclass(frozen=True, slots=True)
+class _StoredTimes:
+    """The content of a timing file."""
+
+    submissions: tuple[Timed, ...]
+
+
+def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Timed]:
+    """The entries of a timing file; none where there is no such file, or it is broken, of which `tell` gets a line."""
     try:
-        raw = json.loads(timing_path(folder, assignment).read_text(encoding="utf-8"))
-        return [
-            Timed(
-                str(e["student"]),
-                dict(e["seconds"]),
-                str(e["problem"]),
-                tuple(map(_speed, e.get("speeds", ()))),
-                str(e.get("older", "")),
-                str(e.get("machine", "")),
-            )
-            for e in raw["submissions"]
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return load_timing(folder, assignment)
+    except ValueError as error:
+        if tell is not None:
+            tell(f"{error}; times, and why some could not be graded, are not known until the next `autograder grade`")
         return []
+
+
+def load_timing(folder: Path, assignment: str) -> list[Timed]:
+    """The entries of a timing file; none where there is no such file.
+
+    Raises:
+        ValueError: it is broken; names it.
+    """
+    path = timing_path(folder, assignment)
+    try:
+        entries = read_stored(path, _StoredTimes).submissions
+        if odd := next((entry.student for entry in entries if not entry.is_sound()), None):
+            raise ValueError(f"the times of {odd!r} are no times")
+        return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: left out, {one_line(str(error))}") from error

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.errors import KitError
-from autograder.tables import read_table
+from autograder.tables import read_table, table_bytes
 
 ROSTER_FILE = "students.csv"
 PLATFORMS = ("canvas", "moodle", "gradescope", "github", "blackboard", "brightspace", "sakai", "edx", "ilias")
@@ -66,7 +66,7 @@ def read_roster(root: Path) -> Roster | None:
     if not path.exists():
         return None
     try:
-        rows, _ = read_table(path.read_bytes())
+        rows, _ = read_table(table_bytes(path))
         return Roster(tuple(_people(rows)))
     except (OSError, ValueError) as error:
         raise KitError(f"{path}: {error}") from error

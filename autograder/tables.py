@@ -6,8 +6,24 @@ import codecs
 import csv
 import io
 import math
+from pathlib import Path
 
+MAX_TABLE = 16_000_000
+"""Bytes of a table: a gradebook of 2000 students with 200 columns has 4 MB."""
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def table_bytes(path: Path) -> bytes:
+    """The content of a file that should be a table.
+
+    Raises:
+        ValueError: it is far too large for one.
+    """
+    with path.open("rb") as file:
+        data = file.read(MAX_TABLE + 1)
+    if len(data) > MAX_TABLE:
+        raise ValueError(f"it is no table of a class: it is larger than {MAX_TABLE // 1_000_000} MB")
+    return data
 
 
 def read_table(data: bytes) -> tuple[list[list[str]], str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PART, _OF_NAME = ".part", 40
 """How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255 bytes."""
 
+Content = str | bytes | Iterable[str | bytes]
+"""Of a file: text is written in UTF-8; pieces are written as they come, so that a large file is never in memory."""
 
-def write_whole(path: Path, content: str | bytes | Iterable[str | bytes], *, to_disk: bool = True) -> None:
+
+def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
     """Write a file; where that fails, what was there before stays.
 
     Args:
@@ -24,22 +27,36 @@ def write_whole(path: Path, content: str | bytes | Iterable[str | bytes], *, to_
     Raises:
         OSError: it names `path`.
     """
-    pieces = [content] if isinstance(content, str | bytes) else content
+    part = part_of(path, secrets.token_hex(8))
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name), suffix=_PART)
         try:
-            with os.fdopen(handle, "wb") as file:
-                for piece in pieces:
-                    file.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
-                if to_disk:
-                    file.flush()
-                    os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            write_part(path, part, content, to_disk=to_disk)
+            part.replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise
+
+
+def part_of(path: Path, unique: str) -> Path:
+    """The name of a temporary file beside `path`, under which a new content of it is written."""
+    return path.with_name(f"{_prefix(path.name)}{unique}{_PART}")
+
+
+def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> None:
+    """Write the new content of `path` to its temporary file.
+
+    Raises:
+        OSError: it names `path`.
+    """
+    pieces = [content] if isinstance(content, str | bytes) else content
+    with naming(path), part.open("xb") as file:
+        for piece in pieces:
+            file.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
+        if to_disk:
+            file.flush()
+            os.fsync(file.fileno())
+        os.fchmod(file.fileno(), 0o644)
 
 
 def clear_parts(folder: Path, name: str = "") -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from autograder.authoring.check_names import names_of_checks_needed
 from autograder.authoring.source import SourceCell, SourceNotebook, expect_text, read_source
 from autograder.course import COURSE_FILE, Assignment, Course
 from autograder.errors import BadSource, BadSuite
-from autograder.whole_files import naming, write_whole
+from autograder.together import Together
 
 SHIPPED_FOLDERS = ("figures", "data")
 
@@ -130,24 +128,15 @@ def stale_files(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
 def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
     """Write what was built; returns the files written or removed, none where all was up to date.
 
-    New files are complete on the disk before any of them takes an old one's place.
+    All of them change together, or none.
     """
     changed = {path: new for path, new in expected_files(assignment, built).items() if _content(path) != new}
-    waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in changed}
-    try:
-        for path, new in changed.items():
-            with naming(path):
-                write_whole(waiting[path], new)
-        for path in changed:
-            with naming(path):
-                waiting[path].replace(path)
-    finally:
-        for temporary in waiting.values():
-            with contextlib.suppress(OSError):  # its folder may not be there
-                temporary.unlink()
     removed = stale_files(assignment, built)
-    for path in removed:
-        path.unlink()
+    with Together(Course(assignment.root).kept, f"`autograder build {assignment.name}`") as files:
+        for path, new in changed.items():
+            files.write(path, new)
+        for path in removed:
+            files.remove(path)
     _remove_empty_folders(assignment)
     return sorted([*changed, *removed])
 

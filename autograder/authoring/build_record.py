@@ -7,33 +7,44 @@ and nothing heavy to load for it.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import sys
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.fingerprint import files_sha256
+from autograder.stored_json import read_stored
 from autograder.whole_files import write_whole
 
 _KIT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("jupytext", "nbformat", "pytest")
 
 
+@dataclass(frozen=True, slots=True)
+class _LastBuild:
+    """The record: a hash of everything that a build reads and writes, and what was said of it."""
+
+    sha256: str
+    summary: str
+
+
 def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
     """What was said of the last build; None where it has to be made again."""
     try:
-        record = json.loads(_path(course, assignment).read_text(encoding="utf-8"))
-        return str(record["summary"]) if record["sha256"] == _sha256(assignment) else None
-    except (OSError, ValueError, LookupError, TypeError):
+        record = read_stored(_path(course, assignment), _LastBuild)
+        return record.summary if record.sha256 == _sha256(assignment) else None
+    except (OSError, ValueError):
         return None
 
 
 def remember_build(course: Course, assignment: Assignment, summary: str) -> None:
     """Keep it for the next time; where that cannot be written, the next time takes as long as this one."""
     with contextlib.suppress(OSError):
-        text = json.dumps({"sha256": _sha256(assignment), "summary": summary})
+        text = json.dumps(dataclasses.asdict(_LastBuild(_sha256(assignment), summary)))
         write_whole(_path(course, assignment), text, to_disk=False)
 
 

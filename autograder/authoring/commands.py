@@ -16,7 +16,6 @@ from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, StaleBuild
 from autograder.outputs.bundle import Target, bundle
 from autograder.outputs.kit_wheel import KIT_FOLDER, write_kit_wheel
-from autograder.whole_files import write_whole
 
 
 def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
@@ -53,13 +52,10 @@ def bundle_command(course: Course, name: str, target: Target, to: Path) -> list[
     At GitHub the kit is installed from a wheel in the course's own repository; students' ones get their programs.
     """
     assignment = course.assignment(name)
-    packed = bundle(course, assignment, target, to)
+    packed = bundle(course, assignment, target, to, programs(course, assignment) if target == "github" else {})
     if target == "gradescope":
         return [str(packed)]
-    if target == "github":
-        for program, content in programs(course, assignment).items():
-            write_whole(to / program, content)
-    wheel = write_kit_wheel(course.root / KIT_FOLDER)
+    wheel = write_kit_wheel(course, course.root / KIT_FOLDER)
     return [str(packed), f"{wheel}: commit it to the course's own repository, from which the workflow installs the kit"]
 
 

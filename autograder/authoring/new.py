@@ -9,7 +9,7 @@ from pathlib import Path
 from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course
 from autograder.errors import KitError
 from autograder.folders import GRADEBOOK, LEDGER_FILE, Folder
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _NEVER_COMMITTED = (
@@ -39,8 +39,7 @@ def new_course(root: Path) -> list[str]:
         root / ".gitignore": _ignored(),
         course.suites / "pytest.ini": _template("course/pytest.ini"),
     }
-    _write(texts)
-    course.sources.mkdir(exist_ok=True)
+    _write(course, "`autograder init`", texts, course.sources)
     return [
         f"a new course in {root}: settings in {COURSE_FILE}, suites in {suites}/hidden/",
         "next, in that folder: `autograder new my_topic`",
@@ -68,7 +67,7 @@ def new_assignment(course: Course, name: str) -> list[str]:
             raise KitError(f"{folder} is there already: take another name, or remove it")
     if not (settings := course.suites / "pytest.ini").exists():
         texts[settings] = _template("course/pytest.ini")
-    _write(texts)
+    _write(course, f"`autograder new {name}`", texts)
     return [
         *(f"wrote {path.relative_to(course.root)}" for path in texts),
         f"next: `autograder build {name}` and `autograder verify {name}`; the kit's docs/authoring.md has ten steps",
@@ -84,9 +83,12 @@ def _ignored() -> str:
     return "\n".join(("# working data: made by the tools, never committed", *working, *_NEVER_COMMITTED, ""))
 
 
-def _write(texts: Mapping[Path, str]) -> None:
+def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Path) -> None:
     for path in texts:
         if path.exists():
             raise KitError(f"{path} is there already, and nothing was written: take another folder, or move it away")
-    for path, text in texts.items():
-        write_whole(path, text)
+    with Together(course.kept, command) as files:
+        for path, text in texts.items():
+            files.write(path, text)
+        for folder in folders:
+            files.make(folder)

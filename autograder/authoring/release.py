@@ -6,9 +6,7 @@ import dataclasses
 import hashlib
 import io
 import json
-import os
 import re
-import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +19,8 @@ from autograder.authoring.source import imported_libraries
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
 from autograder.intake.release import load_release
-from autograder.whole_files import naming, write_whole
+from autograder.together import Together
+from autograder.whole_files import is_part
 
 README = "README.md"
 CHECK, MAKE_MY_COURSE = "check.py", "make_my_course.py"
@@ -49,9 +48,11 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     files[README] = _readme(course, assignment, _version(files), imported_libraries(built.release_bytes)).encode()
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
-        _write_zip(to, assignment.name, files)
+        packed = _zipped(assignment.name, files)
+        with Together(course.kept, f"`autograder release {assignment.name}`") as written:
+            written.write(to, packed)
     else:
-        _write_folder(to, files)
+        _write_folder(course, assignment, to, files)
     return sorted(files)
 
 
@@ -146,7 +147,8 @@ def _lying(to: Path, name: str) -> dict[str, bytes]:
     if to.suffix.lower() != ".zip":
         if not to.is_dir():
             raise KitError(f"{to} is a file: name a folder, or a file that ends in .zip")
-        return {path.relative_to(to).as_posix(): path.read_bytes() for path in to.rglob("*") if path.is_file()}
+        files = [path for path in to.rglob("*") if path.is_file()]
+        return {path.relative_to(to).as_posix(): path.read_bytes() for path in files if not is_part(path.name)}
     try:
         with zipfile.ZipFile(to) as archive:
             return {info.filename.removeprefix(f"{name}/"): archive.read(info) for info in archive.infolist()}
@@ -154,7 +156,7 @@ def _lying(to: Path, name: str) -> dict[str, bytes]:
         raise KitError(f"{to} is there and is not a release of {name}: {error}") from error
 
 
-def _write_zip(to: Path, name: str, files: Mapping[str, bytes]) -> None:
+def _zipped(name: str, files: Mapping[str, bytes]) -> bytes:
     """Members are stored, not compressed: compressors differ from machine to machine."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
@@ -163,22 +165,12 @@ def _write_zip(to: Path, name: str, files: Mapping[str, bytes]) -> None:
             info.create_system = 3  # Unix, wherever it is made
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
-    write_whole(to, packed.getvalue())
+    return packed.getvalue()
 
 
-def _write_folder(to: Path, files: Mapping[str, bytes]) -> None:
-    new = to.with_name(f".{to.name}.{os.getpid()}.new")
-    old = to.with_name(f".{to.name}.{os.getpid()}.old")
-    try:
-        with naming(to):
-            for member, content in files.items():
-                write_whole(new / member, content)
-            if to.exists():
-                to.rename(old)
-            new.rename(to)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if old.exists() and to.exists():
-            shutil.rmtree(old)
-        elif old.exists():
-            old.rename(to)
+def _write_folder(course: Course, assignment: Assignment, to: Path, files: Mapping[str, bytes]) -> None:
+    with Together(course.kept, f"`autograder release {assignment.name}`") as written:
+        for member, content in files.items():
+            written.write(to / member, content)
+        for member in sorted(_lying(to, assignment.name).keys() - files.keys()):
+            written.remove(to / member)

@@ -14,9 +14,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -25,17 +25,43 @@ from torch.utils._pytree import tree_map
 from autograder.course import Assignment, Course
 from autograder.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
 from autograder.fingerprint import software
-from autograder.grading.outcomes import Verdict
+from autograder.grading.outcomes import Cause, Verdict
 from autograder.grading.sitting import TestRun
 from autograder.sandbox.student import Handle
+from autograder.stored_json import decode_stored
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.whole_files import write_whole
 from autograder.wire.frames import WireError
 from autograder.wire.values import Decoder, Encoder
 
-_KEPT_OUTCOMES = ("passed", "failed", "error", "missing", "forbidden")
+_KeptOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
 """A hang or a crash may be the machine's doing: it is seen anew each time."""
 _FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredCall:
+    """One call of a record: an error of the mistake's own, another fault, or an answer as the wire has it."""
+
+    name: str
+    changed: tuple[str, ...]
+    error: tuple[str, str] | None = None
+    fault: Literal["missing", "forbidden"] | None = None
+    result: Any = None
+    gradients: Any = None
+    cost: tuple[int, int, int, int, int] | None = None
+    launch: Launch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredRun:
+    """One record."""
+
+    outcome: _KeptOutcome
+    cause: Cause
+    refusing: tuple[str, ...]
+    answering: tuple[str, ...]
+    calls: tuple[_StoredCall, ...]
 
 
 class KnownRuns:
@@ -53,15 +79,15 @@ class KnownRuns:
         """What the mistake answered to the test, or None where no record is readable."""
         try:
             with safe_open(self._path(mistake, test), framework="pt") as file:
-                record = json.loads(file.metadata()["run"])
+                record = decode_stored(file.metadata()["run"], _StoredRun)
                 decoder = Decoder({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118  # no mapping
-            calls = tuple(_call_from(raw, decoder) for raw in record["calls"])
+            calls = tuple(_call_from(call, decoder) for call in record.calls)
             return TestRun(
                 test,
-                Verdict(record["outcome"], cause=record["cause"]),
+                Verdict(record.outcome, cause=record.cause),
                 calls,
-                refusing=frozenset(record["refusing"]),
-                answering=frozenset(record["answering"]),
+                refusing=frozenset(record.refusing),
+                answering=frozenset(record.answering),
             )
         except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError, RuntimeError):
             return None  # RecursionError is a RuntimeError
@@ -69,7 +95,7 @@ class KnownRuns:
     def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
         """Keep runs of a mistake."""
         for run in runs:
-            if run.verdict.outcome in _KEPT_OUTCOMES:
+            if run.verdict.outcome in get_args(_KeptOutcome):
                 with contextlib.suppress(OSError, WireError):
                     self._write(self._path(mistake, run.name), _packed(run))
 
@@ -123,22 +149,20 @@ def _call_to(call: Call, encoder: Encoder) -> dict[str, Any]:
     return kept | {"result": encoder.encode(as_data(call.result)), "gradients": encoder.encode(call.gradients)}
 
 
-def _call_from(raw: dict[str, Any], decoder: Decoder) -> Call:
-    call = Call(raw["name"], (), {}, changed=tuple(raw["changed"]))
-    if "error" in raw:
-        call.fault = StudentError(*raw["error"])
-    elif "fault" in raw:
-        call.fault = _FAULTS[raw["fault"]]()
+def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
+    call = Call(stored.name, (), {}, changed=stored.changed)
+    if stored.error is not None:
+        call.fault = StudentError(*stored.error)
+    elif stored.fault is not None:
+        call.fault = _FAULTS[stored.fault]()
     else:
-        call.result = decoder.decode(raw["result"])
-        call.gradients = decoder.decode(raw["gradients"])
-        call.cost = Cost(*raw["cost"]) if "cost" in raw else None
-        call.launch = _launch_from(raw["launch"]) if "launch" in raw else None
+        call.result = decoder.decode(stored.result)
+        call.gradients = decoder.decode(stored.gradients)
+        if not isinstance(call.gradients, list):
+            raise ValueError("gradients are a list")
+        call.cost = Cost(*stored.cost) if stored.cost is not None else None
+        call.launch = stored.launch
     return call
-
-
-def _launch_from(raw: dict[str, Any]) -> Launch:
-    return Launch(**raw | {"unfilled": tuple(raw["unfilled"]), "computed": tuple(raw["computed"])})
 
 
 def as_data(result: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import linecache
 import types
 from typing import Any
 
 from autograder.course import Assignment
 from autograder.errors import BadSuite, KitError
+from autograder.intake.built import BuiltCell, load_built
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:
@@ -22,10 +22,10 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     if not path.exists():
         raise KitError(f"{path}: the answer key is not built; run `autograder build {assignment.name}`")
     try:
-        cells = [_role_and_source(cell) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        cells = [_role_and_source(cell) for cell in load_built(path).cells]
+    except (OSError, ValueError) as error:
         raise KitError(
-            f"{path}: the answer key is no notebook ({error!r}); run `autograder build {assignment.name}`"
+            f"{path}: the answer key is no notebook ({error}); run `autograder build {assignment.name}`"
         ) from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
     for number, (role, source) in enumerate(cells):
@@ -40,7 +40,6 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     return names
 
 
-def _role_and_source(cell: dict[str, Any]) -> tuple[str, str]:
+def _role_and_source(cell: BuiltCell) -> tuple[str, str]:
     """The kit's own tag of a code cell ("" for other cells), and its text."""
-    role = cell["metadata"].get("attention_kit", {}).get("role") if cell["cell_type"] == "code" else ""
-    return str(role), "".join(cell["source"])
+    return cell.metadata.attention_kit.role if cell.cell_type == "code" else "", "".join(cell.source)

@@ -8,12 +8,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.errors import KitError
 from autograder.grading.progress import Watcher
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
 from autograder.model import QuestionResult, Result, Scored
 from autograder.points import shown
-from autograder.results import TimingFile, forget_result, read_result, read_results, read_timing, write_result
+from autograder.results import (
+    Timed,
+    TimingFile,
+    load_timing,
+    only_writer,
+    read_result,
+    read_results,
+    read_timing,
+    replaced,
+    result_path,
+    timing_path,
+)
+from autograder.together import Together
 
 SIDE_FOLDER = "regrade"
 _CLOSE = 1e-9
@@ -79,7 +92,7 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     name = request.assignment.name
     students = {result.student for result in summary.results} | {problem.student for problem in summary.problems}
     untried = tuple(problem.student for problem in summary.problems if problem.untried)
-    problems = {entry.student: entry.problem for entry in read_timing(side, name) if entry.problem}
+    problems = {entry.student: entry.problem for entry in read_timing(side, name, watcher.warn) if entry.problem}
     before, after = (
         {result.student: result for result in read_results(folder, name, watcher.warn) if result.student in students}
         for folder in (request.results, side)
@@ -97,18 +110,46 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
 
 def take_over(request: GradeRequest) -> None:
     """Make the results of the side folder those that count; what they replace goes to the history."""
-    side, name = side_folder(request.results), request.assignment.name
-    entries = read_timing(side, name)
-    for entry in entries:
-        result = read_result(side, name, entry.student)
-        if result is not None:
-            write_result(request.results, result)
-        elif entry.problem:  # without one it is of a run that was killed
-            forget_result(request.results, name, entry.student)
-    scored = [Scored(one.student, problem=one.problem, seconds=one.seconds, speeds=one.speeds) for one in entries]
-    TimingFile(request.results, name).note(scored)
+    results, side, name = request.results, side_folder(request.results), request.assignment.name
+    kept = request.course.kept
+    with (
+        only_writer(kept / "locks", results, name),
+        Together(kept, f"`autograder regrade {name} --apply`") as files,
+    ):
+        entries = _side_times(side, name)
+        for entry in entries:
+            path, new = result_path(results, name, entry.student), result_path(side, name, entry.student)
+            if read_result(side, name, entry.student) is not None:
+                _replace(files, request, path, new.read_bytes())
+                files.remove(new)
+            elif new.exists():
+                raise KitError(f"{new}: it is no result that adds up; nothing was taken over, run `regrade` again")
+            elif entry.problem:  # without one it is of a run that was killed
+                _replace(files, request, path, None)
+        times = TimingFile(results, name)
+        times.take_in([Scored(e.student, problem=e.problem, seconds=e.seconds, speeds=e.speeds) for e in entries])
+        files.write(timing_path(results, name), times.text())
+        files.remove(timing_path(side, name))
     shutil.rmtree(side / name, ignore_errors=True)
-    (side / f"{name}.timing.json").unlink(missing_ok=True)
+
+
+def _side_times(side: Path, assignment: str) -> list[Timed]:
+    try:
+        return load_timing(side, assignment)
+    except ValueError as error:
+        raise KitError(f"{error}; nothing was taken over: remove it, and run `regrade` again") from error
+
+
+def _replace(files: Together, request: GradeRequest, path: Path, content: bytes | None) -> None:
+    """Put a result in the place of the one that counts, or none; that one goes to the history."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    if copy := replaced(request.results, request.assignment.name, path, content, path.name):
+        files.write(*copy)
+    if content is None:
+        files.remove(path)
+    else:
+        files.write(path, content)
 
 
 def why(before: Result | None, after: Result | None, problem: str = "") -> list[str]:

@@ -41,7 +41,7 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     if request.device != "cpu":
         _fit_for_a_device(request, watcher)
     with only_writer(course.kept / "locks", folder, assignment.name), Spool() as spool:
-        todo, current = to_grade(request, found)
+        todo, current = to_grade(request, found, watcher)
         done = _grade(request, todo, spool, watcher) if todo else []
         results, lost = _on_disk(request, [*current, *done], spool)
     problems = sorted((*(one for one in done if one.score is None), *lost), key=lambda one: one.student)

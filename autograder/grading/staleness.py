@@ -6,20 +6,27 @@ import hashlib
 from collections.abc import Collection, Sequence
 
 from autograder.errors import UnreadableSubmission
+from autograder.grading.progress import Watcher
 from autograder.grading.request import GradeRequest
 from autograder.handed_in import read_handed_in
 from autograder.model import FoundSubmission, Result, Scored
-from autograder.results import course_sha256, read_result, read_timing
+from autograder.results import course_sha256, load_timing, read_result
 from autograder.sandbox.tiers import STRICT, TIERS
 
 
-def to_grade(request: GradeRequest, found: Sequence[FoundSubmission]) -> tuple[list[FoundSubmission], list[Scored]]:
+def to_grade(
+    request: GradeRequest, found: Sequence[FoundSubmission], watcher: Watcher = Watcher()
+) -> tuple[list[FoundSubmission], list[Scored]]:
     """What must be graded, and what the others have."""
     if request.force:
         return list(found), []
     suite, walls = course_sha256(request.course, request.assignment), _isolations(request)
     # those that a forced run did not come to any more look current, and are not
-    older = {entry.student for entry in read_timing(request.results, request.assignment.name) if entry.older}
+    try:
+        older = {entry.student for entry in load_timing(request.results, request.assignment.name) if entry.older}
+    except ValueError as error:
+        watcher.warn(f"{error}; which results are older ones is not known, so all are graded again")
+        return list(found), []
     todo, current = [], []
     for one in found:
         result = read_result(request.results, request.assignment.name, one.student)

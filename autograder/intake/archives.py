@@ -7,45 +7,48 @@ student handed in is opened too, one level deep.
 
 from __future__ import annotations
 
-import lzma
-import os
 import re
-import stat
-import struct
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import IO
 
 from autograder.errors import KitError
+from autograder.explain import explained
 from autograder.handed_in import shown
+from autograder.intake.archive_entries import (
+    CHUNK,
+    DAMAGED,
+    MAX_NAME,
+    Bounds,
+    Entry,
+    NoArchive,
+    TooMuch,
+    archive_entries,
+    folder_entries,
+)
 
-MAX_ENTRIES = 20_000
+MAX_ENTRIES = 200_000
+"""Files in a download, whatever they are."""
+MAX_TAKEN = 20_000
+"""Files that are taken out of it."""
 MAX_TOTAL = 4_000_000_000
 """Bytes of all files together once unpacked: a class of 800 with 5 MB each."""
-MAX_STATED = 50_000_000_000
-"""Bytes that a tar may hold altogether: it has to be read through, even past what is not wanted."""
 MAX_WITHIN = 64_000_000
 """Bytes of an archive that a student handed in."""
 MAX_STATED_WITHIN = 1_000_000_000
 """Bytes of everything in it, and `MAX_ENTRIES_WITHIN` files: beyond, it alone is left out, and nobody else."""
 MAX_ENTRIES_WITHIN = 2_000
 
-_CHUNK = 1 << 20
+_OF_A_DOWNLOAD = Bounds(header=16_000_000, content=50_000_000_000)
+_OF_A_HAND_IN = Bounds(header=2_000_000, content=MAX_STATED_WITHIN)
 _NOTEBOOK = re.compile(r"(.+)\.ipynb(?:\.(?:txt|json))?", re.IGNORECASE | re.DOTALL)
 _ARCHIVE = re.compile(r"\.(?:zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
 RECEIPT = re.compile(r"_attempt_\d{4}(?:-\d\d){5}\.txt$")
 """What Blackboard writes of a hand-in, beside its files."""
-_CLOSED = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
-    EOFError, OSError, ValueError, RuntimeError,
-)  # fmt: skip
-"""What a damaged or an encrypted archive raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,37 +134,22 @@ def open_upload(source: Path, scratch: Path, file_limit: int) -> Upload:
     """
     sifter = _Sifter(scratch, file_limit)
     if source.is_dir():
-        sifter.sift(_walk(source))
+        sifter.sift(partial(folder_entries, source))
         return sifter.upload()
     if not source.is_file():
         raise KitError(f"{shown(source)} does not exist: name the file or the folder that you downloaded")
     try:
-        if not sifter.open(source):
-            raise KitError(f"{shown(source)} is no archive that can be read: name a .zip, a .tar.gz or a folder")
-    except _CLOSED as error:
+        sifter.sift(partial(archive_entries, source, _OF_A_DOWNLOAD))
+    except NoArchive:
+        raise KitError(f"{shown(source)} is no archive that can be read: name a .zip, a .tar.gz or a folder") from None
+    except TooMuch:
+        raise KitError(
+            f"{shown(source)} holds far more than an export of one assignment{sifter.last_seen()}: "
+            "unpack it, take that out, and name the folder"
+        ) from None
+    except DAMAGED as error:
         raise KitError(f"{shown(source)} cannot be unpacked ({error}): download it again") from error
     return sifter.upload()
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A member before it is unpacked: what it says of itself, and how to read it."""
-
-    name: str
-    size: int
-    problem: str
-    modified: datetime | None
-    opener: Callable[[], IO[bytes] | None]
-
-    def open(self) -> IO[bytes]:
-        stream = self.opener()
-        if stream is None:
-            raise ValueError("no regular file")
-        return stream
-
-
-class _TooMuch(Exception):
-    """An archive that a student handed in holds more than one assignment can."""
 
 
 class _Sifter:
@@ -172,50 +160,69 @@ class _Sifter:
         self._files: list[Incoming] = []
         self._left_out: list[LeftOut] = []
         self._unpacked = self._total = 0
+        self._last = ""
 
     def upload(self) -> Upload:
         return Upload(tuple(self._files), tuple(self._left_out))
 
-    def open(self, archive: Path, within: tuple[str, ...] = ()) -> bool:
-        """Sift an archive; `within` is its own path where it came in the upload. False where it is none."""
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as zipped:
-                self.sift(_zipped(zipped), within)
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tape:
-                self.sift(_taped(tape), within)
-        else:
-            return False
-        return True
+    def last_seen(self) -> str:
+        """Where in the download the reading stopped, for a message."""
+        return f" (at {shown(self._last)})" if self._last else ""
 
-    def sift(self, entries: Iterator[_Entry], within: tuple[str, ...] = ()) -> None:
-        """Take or leave each entry.
+    def sift(self, entries: Callable[[], Iterator[Entry]]) -> None:
+        """Take or leave each entry of the download, which is read twice: who brings too much shows in the whole alone.
 
         Raises:
-            KitError: there is too much in the upload.
-            _TooMuch: there is too much in an archive that came in it.
+            KitError: there is too much in it.
+        """
+        wanted = []
+        for number, entry in enumerate(entries(), 1):
+            if number > MAX_ENTRIES:
+                raise KitError(f"more than {MAX_ENTRIES} files: this is not an export of one assignment")
+            self._last = entry.name
+            if (parts := _parts(entry.name)) is not None and not _is_systems_own(parts) and _is_wanted(parts):
+                wanted.append((parts, entry.size))
+        crowded = _crowded(wanted)
+        for folder, reason in crowded.items():
+            self._leave("/".join(folder), folder, reason)
+        for entry in entries():
+            parts = self._path(entry)
+            if parts is not None and not any(parts[: len(folder)] == folder for folder in crowded):
+                self._take(entry, parts, ())
+
+    def _sift_within(self, entries: Iterator[Entry], within: tuple[str, ...]) -> None:
+        """As `sift`, of an archive that a student handed in, whose path in the download is `within`.
+
+        Raises:
+            TooMuch: there is too much in it.
         """
         stated = 0
         for number, entry in enumerate(entries, 1):
-            stated += entry.size
-            if within and (number > MAX_ENTRIES_WITHIN or stated > MAX_STATED_WITHIN):
-                raise _TooMuch
-            if number > MAX_ENTRIES:
-                raise KitError(f"more than {MAX_ENTRIES} files: this is not an export of one assignment")
-            parts = _parts(entry.name)
-            if parts is None:
-                self._leave(entry.name, within, "its path leads out of the upload")
-            elif not _is_systems_own(parts):
+            stated += max(entry.size, 0)
+            if number > MAX_ENTRIES_WITHIN or stated > MAX_STATED_WITHIN:
+                raise TooMuch
+            parts = self._path(entry, within)
+            if parts is not None:
                 self._take(entry, parts, within)
 
-    def _take(self, entry: _Entry, parts: tuple[str, ...], within: tuple[str, ...]) -> None:
+    def _path(self, entry: Entry, within: tuple[str, ...] = ()) -> tuple[str, ...] | None:
+        """The parts of a file's path; None for a folder, for what a system keeps for itself, and for what is no path,
+        of which a line is noted."""
+        if entry.is_folder:
+            return None
+        parts = _parts(entry.name)
+        if parts is None:
+            self._leave(entry.name, within, "its path leads out of the upload")
+        return None if parts is None or _is_systems_own(parts) else parts
+
+    def _take(self, entry: Entry, parts: tuple[str, ...], within: tuple[str, ...]) -> None:
         name, where = "/".join((*within, *parts)), within or parts
         packed = bool(_ARCHIVE.search(parts[-1]))
         if entry.problem:
             self._leave(name, where, entry.problem)
         elif packed and not within:
             self._open_within(entry, parts)
-        elif notebook_stem(parts[-1]) is None and (within or not _says_whose(parts)):
+        elif not _is_wanted(parts) or (within and notebook_stem(parts[-1]) is None):
             reason = _why_not(parts[-1])
             self._leave(name, where, reason or "not a notebook", companion=not reason)
         elif entry.size > self._file_limit:
@@ -225,7 +232,7 @@ class _Sifter:
         else:
             self._leave(name, where, "encrypted, damaged, or larger than it says")
 
-    def _open_within(self, entry: _Entry, parts: tuple[str, ...]) -> None:
+    def _open_within(self, entry: Entry, parts: tuple[str, ...]) -> None:
         """An archive that a student handed in."""
         taken, left = len(self._files), len(self._left_out)
         reason = f"an archive of more than {MAX_WITHIN // 1_000_000} MB is not opened"
@@ -233,11 +240,12 @@ class _Sifter:
             reason = "an archive that cannot be unpacked: ask for the notebook itself"
             packed = self._unpack(entry, MAX_WITHIN)
             try:
-                if packed is not None and self.open(packed, parts):
+                if packed is not None:
+                    self._sift_within(archive_entries(packed, _OF_A_HAND_IN), parts)
                     reason = "" if len(self._files) > taken else "an archive without a notebook that can be taken"
-            except _TooMuch:
+            except (TooMuch, MemoryError):
                 reason = "an archive that holds too much: ask for the notebook itself"
-            except _CLOSED:
+            except (NoArchive, *DAMAGED):
                 pass
             if packed is not None:
                 packed.unlink()
@@ -245,7 +253,7 @@ class _Sifter:
             del self._files[taken:], self._left_out[left:]
             self._leave("/".join(parts), parts, reason)
 
-    def _unpack(self, entry: _Entry, limit: int) -> Path | None:
+    def _unpack(self, entry: Entry, limit: int) -> Path | None:
         """The member's bytes as a file of its own; None where there are more than it says, or it is damaged."""
         if self._total + entry.size > MAX_TOTAL:
             raise KitError(f"more than {MAX_TOTAL // 1_000_000_000} GB of notebooks: collect them in parts")
@@ -266,6 +274,35 @@ def _is_systems_own(parts: tuple[str, ...]) -> bool:
     return hidden or last.startswith("._") or (last.startswith(".") and notebook_stem(last) is None)
 
 
+def _is_wanted(parts: tuple[str, ...]) -> bool:
+    """Whether a file of that path is taken out of a download: a notebook, an archive, or what says whose they are."""
+    return notebook_stem(parts[-1]) is not None or bool(_ARCHIVE.search(parts[-1])) or _says_whose(parts)
+
+
+def _crowded(wanted: Sequence[tuple[tuple[str, ...], int]]) -> dict[tuple[str, ...], str]:
+    """Folders of single hand-ins that alone hold too much, and why, where the download holds too much altogether.
+
+    Hand-ins are the folders right below the deepest one that everything lies in.
+
+    Args:
+        wanted: path and size of everything that would be taken.
+    """
+    if len(wanted) <= MAX_TAKEN and sum(size for _, size in wanted) <= MAX_TOTAL:
+        return {}
+    folders = [parts[:-1] for parts, _ in wanted]
+    pairs = zip(min(folders), max(folders), strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    counts, sizes = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for parts, size in wanted:
+        if len(parts) > shared + 1:
+            counts[parts[: shared + 1]] += 1
+            sizes[parts[: shared + 1]] += size
+    crowded = {folder for folder in counts if counts[folder] > MAX_ENTRIES_WITHIN or sizes[folder] > MAX_STATED_WITHIN}
+    if len(wanted) - sum(counts[folder] for folder in crowded) > MAX_TAKEN:
+        raise KitError(f"more than {MAX_TAKEN} notebooks: this is not an export of one assignment")
+    return {folder: f"holds {counts[folder]} notebooks: ask for the one that counts" for folder in sorted(crowded)}
+
+
 def _says_whose(parts: tuple[str, ...]) -> bool:
     """Whether the file says whose notebooks are, or when they came: Gradescope's list, nbgrader's note, a receipt."""
     return parts[-1] in ("submission_metadata.yml", "timestamp.txt") or bool(RECEIPT.search(parts[-1]))
@@ -283,17 +320,23 @@ def _why_not(name: str) -> str:
     return ""
 
 
-def _copy(entry: _Entry, target: Path, limit: int) -> int | None:
-    """Copy at most `limit` bytes; None where there are more, or the member is damaged."""
+def _copy(entry: Entry, target: Path, limit: int) -> int | None:
+    """Copy at most `limit` bytes; None where there are more, or the member is damaged.
+
+    Raises:
+        KitError: the disk that is written to is at fault: as one of `DAMAGED` that would be the student's.
+    """
     written = 0
     try:
-        with entry.open() as source, target.open("xb") as sink:
-            while chunk := source.read(_CHUNK):
+        with target.open("xb") as sink:
+            for chunk in _chunks(entry):
                 written += len(chunk)
                 if written > limit:
                     break
                 sink.write(chunk)
-    except _CLOSED:
+    except OSError as error:
+        raise KitError(str(explained(OSError(error.errno, error.strerror, str(target))))) from error
+    except _Damaged:
         written = limit + 1
     if written > limit:
         target.unlink(missing_ok=True)
@@ -301,64 +344,25 @@ def _copy(entry: _Entry, target: Path, limit: int) -> int | None:
     return written
 
 
+class _Damaged(Exception):
+    """A member cannot be read to its end."""
+
+
+def _chunks(entry: Entry) -> Iterator[bytes]:
+    try:
+        with entry.open() as source:
+            while chunk := source.read(CHUNK):
+                yield chunk
+    except DAMAGED as error:
+        raise _Damaged from error
+
+
 def _parts(name: str) -> tuple[str, ...] | None:
-    """The parts of a member's path; None where it is absolute or climbs."""
+    """The parts of a member's path; None where it is absolute, climbs, or is longer than a path can be."""
+    if len(name) > MAX_NAME:
+        return None
     name = name.replace("\\", "/")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts or "\0" in name or not parts or (len(name) > 1 and name[1] == ":"):
         return None
     return parts
-
-
-def _walk(folder: Path) -> Iterator[_Entry]:
-    for here, folders, names in os.walk(folder, followlinks=False):
-        folders.sort()
-        for path in (Path(here) / name for name in folders):
-            if path.is_symlink():
-                yield _Entry(path.relative_to(folder).as_posix(), 0, "a link, not followed", None, lambda: None)
-        for name in sorted(names):
-            path = Path(here) / name
-            status = path.lstat()
-            problem = "" if stat.S_ISREG(status.st_mode) else "a link or a device, not a file"
-            modified = datetime.fromtimestamp(status.st_mtime).replace(microsecond=0)
-            yield _Entry(path.relative_to(folder).as_posix(), status.st_size, problem, modified, _opener(path))
-
-
-def _opener(path: Path) -> Callable[[], IO[bytes]]:
-    return lambda: os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-
-
-def _zipped(archive: zipfile.ZipFile) -> Iterator[_Entry]:
-    for info in archive.infolist():
-        if info.is_dir():
-            continue
-        mode = stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
-        problem = "a link or a device, not a file" if mode not in (0, stat.S_IFREG) else ""
-        try:
-            modified = datetime(*info.date_time)
-        except ValueError:
-            modified = None
-        yield _Entry(_zip_name(info), info.file_size, problem, modified, partial(archive.open, info))
-
-
-def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Names without the UTF-8 flag are read as CP437 by Python; most tools write UTF-8 all the same."""
-    if info.flag_bits & 0x800:
-        return info.filename
-    try:
-        return info.filename.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return info.filename
-
-
-def _taped(tape: tarfile.TarFile) -> Iterator[_Entry]:
-    stated = 0
-    for info in tape:
-        stated += info.size
-        if stated > MAX_STATED:
-            raise KitError(f"holds more than {MAX_STATED // 1_000_000_000} GB: this is not an export of one assignment")
-        if info.isdir():
-            continue
-        problem = "" if info.isreg() else "a link or a device, not a file"
-        modified = datetime.fromtimestamp(info.mtime).replace(microsecond=0) if 0 < info.mtime < 1e11 else None
-        yield _Entry(info.name, info.size, problem, modified, partial(tape.extractfile, info))

@@ -6,11 +6,13 @@ was collected before is moved aside, never lost. What was done is kept in a reco
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import itertools
+import shutil
 import tempfile
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +30,10 @@ from autograder.intake.owners import Owner
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.matching import name_key
 from autograder.ledger.rows import canvas_rows, moodle_rows, with_rows
-from autograder.tables import read_table
+from autograder.locks import only_one
+from autograder.tables import read_table, table_bytes
 from autograder.times import read_time
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 __all__ = ["Origin", "collect"]
 
@@ -45,6 +48,7 @@ _OWN_FILES = {
 """What a platform writes beside what students handed in."""
 
 TIMESTAMP = "timestamp.txt"
+_SCRATCH = ".collecting-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +88,22 @@ def collect(
     submitted = course.submitted
     submitted.mkdir(exist_ok=True)
     rows = _rows(origin, roster) if roster else []
-    with tempfile.TemporaryDirectory(prefix=".collecting-", dir=submitted) as scratch:
-        upload = open_upload(source, Path(scratch), course.limits.notebook_mb << 20)
+    with _only_collector(course) as scratch:
+        upload = open_upload(source, scratch, course.limits.notebook_mb << 20)
         times = times_by_id(origin, asked) if asked else None
-        times = times or _times(origin, source, Path(scratch), roster, course.about.timezone)
-        return _Collection(course, assignment, origin, upload, rows, times).put(source)
+        times = times or _times(origin, source, scratch, roster, course.about.timezone)
+        with Together(course.kept, f"`autograder collect {assignment.name}`") as files:
+            return _Collection(course, assignment, origin, upload, rows, times, files).put(source)
+
+
+@contextlib.contextmanager
+def _only_collector(course: Course) -> Iterator[Path]:
+    """An empty folder to unpack into, while no other command collects; what one that was killed left is removed."""
+    with only_one(course.kept / "locks" / "collect", "collects into submitted/") as locked:
+        for abandoned in course.submitted.glob(f"{_SCRATCH}*") if locked else ():
+            shutil.rmtree(abandoned, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=course.submitted, ignore_cleanup_errors=True) as scratch:
+            yield Path(scratch)
 
 
 def _times(origin: Origin, source: Path, scratch: Path, roster: Path | None, zone: str) -> FindTime | None:
@@ -98,14 +113,14 @@ def _times(origin: Origin, source: Path, scratch: Path, roster: Path | None, zon
     if origin != "moodle" or roster is None:
         return None
     try:
-        return times_of_worksheet(read_worksheet(*read_table(roster.read_bytes())), zone)
+        return times_of_worksheet(read_worksheet(*read_table(table_bytes(roster))), zone)
     except ValueError:
         return None  # a worksheet in a language that is not known here still says who is who
 
 
 def _rows(origin: Origin, roster: Path) -> list[Identity]:
     try:
-        table, _ = read_table(roster.read_bytes())
+        table, _ = read_table(table_bytes(roster))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
     if origin not in ("moodle", "canvas"):
@@ -126,7 +141,9 @@ class _Collection:
         upload: Upload,
         rows: Sequence[Identity],
         times: FindTime | None,
+        files: Together,
     ) -> None:
+        self._files = files
         self._submitted, self._assignment, self._origin = course.submitted, assignment.name, origin
         self._upload, self._ledger, self._rows = upload, read_ledger(course), rows
         row_ids = {id_ for row in rows for id_ in row.ids}
@@ -160,14 +177,13 @@ class _Collection:
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
             claims.setdefault(self._students[claim.owner.identity], []).append(claim)
-        self._ledger.save()  # before any folder is written: whose it is stands there
         self._put_aside_what_is_others()
         done = {"new": 0, "replaced": 0, "unchanged": 0}
         arrivals = {}
         for student in sorted(claims):
             chosen = self._choose(claims[student], student)
             folder = self._submitted / self._ledger.folder(student) / self._assignment
-            if what := _install(folder, self._assignment, chosen, student, self._said):
+            if what := _install(self._files, folder, self._assignment, chosen, student, self._said):
                 done[what] += 1
                 arrivals[student] = _arrival(self._origin, chosen.file, chosen.owner)
                 self._set_group(student, chosen.owner, shown(source.name))
@@ -180,8 +196,8 @@ class _Collection:
         if record.absent:
             lines.append(f"collected before and not in this download, kept: {', '.join(record.absent)}")
         record = Collected(record.students, record.not_taken, record.absent, record.source, tuple(lines))
-        self._ledger.save()
-        write_whole(record_path(self._submitted, self._assignment), record.to_json())
+        self._ledger.save(self._files)
+        self._files.write(record_path(self._submitted, self._assignment), record.to_json())
         return lines
 
     def _identify(self, owners: Sequence[Owner], source: str) -> None:
@@ -245,9 +261,9 @@ class _Collection:
         self._before = replace(self._before, students=elsewhere)
         for member, arrival in alone.items():
             folder = self._submitted / self._ledger.folder(member) / self._assignment
-            files = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-            if files and arrival.origin == self._origin and not folder.is_symlink():
-                _put_aside(folder, files)
+            there = _there(self._files, folder)
+            if there and arrival.origin == self._origin and not folder.is_symlink():
+                _put_aside(self._files, folder, there)
                 self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
 
     def _put_aside_what_is_others(self) -> None:
@@ -258,11 +274,11 @@ class _Collection:
             if actual in (None, student) or self._ledger.is_group(student, self._assignment):
                 continue
             folder = self._submitted / self._ledger.folder(student) / self._assignment
-            files = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-            if files and not folder.is_symlink():
+            there = _there(self._files, folder)
+            if there and not folder.is_symlink():
                 self._said.append(
                     f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, who is {actual}: it is "
-                    f"kept in {PREVIOUS}/{_put_aside(folder, files)}"
+                    f"kept in {PREVIOUS}/{_put_aside(self._files, folder, there)}"
                 )
             del arrivals[student]
         self._before = replace(self._before, students=arrivals)
@@ -381,48 +397,53 @@ def _arrival(origin: Origin, file: Incoming, owner: Owner) -> Arrival:
     return Arrival(origin, id_, name, path, owner.late, owner.unread, platform == "canvas-anonymous")
 
 
-def _install(folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:
+def _install(files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:
     """Move one notebook to its place; what lay there goes to `previous/`. Returns what was done."""
     if folder.is_symlink() or folder.parent.is_symlink():
         said.append(f"{student}: {shown(folder)} is a link; nothing was written there")
         return ""
     notebook = folder / f"{assignment}.ipynb"
-    if notebook.is_file() and not notebook.is_symlink() and filecmp.cmp(notebook, claim.file.file, shallow=False):
-        _write_time(folder, claim.owner)
+    there = _there(files, folder)
+    is_notebook = notebook in there and notebook.is_file() and not notebook.is_symlink()
+    if is_notebook and filecmp.cmp(notebook, claim.file.file, shallow=False):
+        _write_time(files, folder, claim.owner)
         return "unchanged"
-    there = [path for path in folder.iterdir() if path.name != PREVIOUS] if folder.is_dir() else []
-    older = _handed_in(folder)
+    older = _handed_in(folder) if folder / TIMESTAMP in there else None
     if older and claim.owner.handed_in and claim.owner.handed_in < older:
         said.append(f"{student}: what is collected already is newer; kept it")
         return "unchanged"
-    folder.mkdir(parents=True, exist_ok=True)
     if there:
-        said.append(f"{student}: the earlier submission is kept in {PREVIOUS}/{_put_aside(folder, there)}")
-    write_whole(notebook, claim.file.file.read_bytes())
-    _write_time(folder, claim.owner)
+        said.append(f"{student}: the earlier submission is kept in {PREVIOUS}/{_put_aside(files, folder, there)}")
+    files.write(notebook, claim.file.file.read_bytes())
+    _write_time(files, folder, claim.owner)
     return "replaced" if there else "new"
 
 
-def _put_aside(folder: Path, files: Sequence[Path]) -> str:
+def _there(files: Together, folder: Path) -> list[Path]:
+    """What lies in a submission's folder and stays there, but for earlier submissions."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    return [path for path in found if path.name != PREVIOUS and not files.will_leave(path)]
+
+
+def _put_aside(files: Together, folder: Path, paths: Sequence[Path]) -> str:
     """Move files of a submission into `previous/`; returns the folder's name there."""
-    aside = _aside(folder)
-    for path in sorted(files):
-        path.rename(aside / path.name)
+    aside = _aside(files, folder)
+    for path in sorted(paths):
+        files.move(path, aside / path.name)
     return aside.name
 
 
-def _aside(folder: Path) -> Path:
+def _aside(files: Together, folder: Path) -> Path:
     """A new folder for the earlier submission, named by its time where that is known, else by number."""
     previous = folder / PREVIOUS
     if previous.is_symlink():
         raise KitError(f"{shown(previous)} is a link: remove it, it must be a folder")
-    previous.mkdir(exist_ok=True)
     moment = _handed_in(folder)
     stamp = moment.strftime("%Y-%m-%dT%H%M%SZ") if moment else ""
     numbered = (f"{stamp}-{number}" if stamp else str(number) for number in itertools.count(1))
     names = itertools.chain([stamp] if stamp else [], numbered)
     aside = next(previous / name for name in names if not (previous / name).exists())
-    aside.mkdir()
+    files.make(aside)
     return aside
 
 
@@ -435,7 +456,7 @@ def _handed_in(folder: Path) -> datetime | None:
         return None
 
 
-def _write_time(folder: Path, owner: Owner) -> None:
+def _write_time(files: Together, folder: Path, owner: Owner) -> None:
     """The hand-in time in nbgrader's form, always in UTC."""
     if owner.handed_in is not None:
-        write_whole(folder / TIMESTAMP, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))
+        files.write(folder / TIMESTAMP, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))

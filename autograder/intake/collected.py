@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.errors import KitError
 from autograder.ledger.records import COLLECTED
+from autograder.stored_json import read_stored
+from autograder.text import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +83,17 @@ def record_path(submitted: Path, assignment: str) -> Path:
 
 
 def read_collected(submitted: Path, assignment: str) -> Collected:
-    """The record; an empty one where nothing was collected, or the file is broken: it decides no score."""
+    """The record; an empty one where nothing was collected.
+
+    Raises:
+        KitError: the file is broken. It says who is who and who was late, so nothing goes on without it.
+    """
+    path = record_path(submitted, assignment)
     try:
-        raw = json.loads(record_path(submitted, assignment).read_text(encoding="utf-8"))
-        return Collected(
-            {student: Arrival(**arrival) for student, arrival in raw["students"].items()},
-            {
-                student: NotTaken(student, Arrival(**one["arrival"]), str(one["reason"]))
-                for student, one in raw["not_taken"].items()
-            },
-            tuple(map(str, raw["absent"])),
-            str(raw["source"]),
-            tuple(map(str, raw["said"])),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return read_stored(path, Collected)
+    except (FileNotFoundError, NotADirectoryError):
         return Collected()
+    except ValueError as error:
+        raise KitError(
+            f"{path}: {one_line(str(error))}; put the file back, or move it away and collect {assignment} again"
+        ) from error

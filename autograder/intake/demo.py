@@ -14,8 +14,9 @@ from typing import Any
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
+from autograder.intake.built import read_built_json
 from autograder.suite.known import KnownAnswer, load_known_answers
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 CLASS_SIZE = 32
 _MARKERS = ("### BEGIN SOLUTION", "### END SOLUTION")
@@ -43,12 +44,13 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
     made = list(_awkward(key, release)) + list(_right(key, alternates))
     made += _wrong(key, mistakes, CLASS_SIZE - len(made))
     students = []
-    for number, (about, notebook) in enumerate(made, start=1):
-        student = f"student-{number:03d}"
-        name = "my homework (final)" if about == "renamed the file" else assignment.name
-        path = folder / student / assignment.name / f"{name}.ipynb"
-        write_whole(path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False)
-        students.append(DemoStudent(student, path, about))
+    with Together(course.kept, f"`autograder demo {assignment.name}`") as files:
+        for number, (about, notebook) in enumerate(made, start=1):
+            student = f"student-{number:03d}"
+            name = "my homework (final)" if about == "renamed the file" else assignment.name
+            path = folder / student / assignment.name / f"{name}.ipynb"
+            files.write(path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False)
+            students.append(DemoStudent(student, path, about))
     return students
 
 
@@ -94,11 +96,11 @@ _Scene = Callable[[_Sheet, list[str]], _Sheet]
 
 def _load(path: Path, assignment: Assignment) -> _Sheet:
     try:
-        sheet = _Sheet(json.loads(path.read_text(encoding="utf-8")))
+        sheet = _Sheet(read_built_json(path))
         for cell in sheet.cells:
             lines = _text(cell).split("\n")
             cell["source"] = "\n".join(line for line in lines if line.strip() not in _MARKERS)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise KitError(f"{path} cannot be read ({error}): run `autograder build {assignment.name}`") from error
     return sheet
 

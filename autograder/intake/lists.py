@@ -11,6 +11,9 @@ from datetime import datetime
 from autograder.intake.archives import RECEIPT, Incoming
 from autograder.times import read_time
 
+_HEAD = 10_000
+"""Bytes of a receipt that stand above the student's own text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
@@ -100,7 +103,8 @@ def receipts(files: Sequence[Incoming], zone: str = "") -> dict[str, Receipt]:
         name = file.parts[-1]
         if file.inside or RECEIPT.search(name) is None or name.count("_attempt_") > 1:
             continue
-        head = file.file.read_bytes()[:10_000].decode("utf-8", "replace").lstrip("\ufeff").splitlines()
+        with file.file.open("rb") as receipt:
+            head = receipt.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff").splitlines()
         above = itertools.takewhile(str.strip, head)
         fields = dict(line.split(":", 1) for line in above if ":" in line)
         person = re.fullmatch(r"\s*(.*?)\s*\(([^()]+)\)\s*", fields.get("Name", ""))

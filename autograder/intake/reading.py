@@ -17,6 +17,7 @@ from typing import Any
 
 from autograder.errors import UnreadableSubmission
 from autograder.handed_in import read_handed_in, shown
+from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, shown_in_a_page
 
 MAX_CELLS = 2_000
 MAX_SOURCE = 2_000_000
@@ -116,6 +117,8 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
         raise UnreadableSubmission(
             f"{name}: its cells hold more than {MAX_SOURCE // 1_000_000} MB of text; take data out of the code"
         )
+    if any(data == GRAY_PIXEL for cell in made for kinds in cell.attachments.values() for data in kinds.values()):
+        remarks = (*remarks, f"A picture has more than {MAX_PIXELS // 1_000_000} million pixels and is not shown.")
     return made, remarks
 
 
@@ -180,7 +183,11 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
 def _pictures(raw: Any) -> dict[str, dict[str, str]]:
     """The attachments of a cell that are pictures: whatever else stands there is dropped."""
     found = {
-        name: {kind: data for kind, one in _dict(kinds).items() if _PICTURE.fullmatch(kind) and (data := _text(one))}
+        name: {
+            kind: shown_in_a_page(data)
+            for kind, one in _dict(kinds).items()
+            if _PICTURE.fullmatch(kind) and (data := _text(one))
+        }
         for name, kinds in _dict(raw).items()
         if _word(name) == name and not _LONE_SURROGATE.search(name)
     }

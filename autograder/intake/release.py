@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import get_args
 
 from autograder.course import Assignment
 from autograder.errors import BadSource, UnreadableSubmission
+from autograder.intake.built import KitTag, load_built
 from autograder.intake.reading import NotebookCell, parse_notebook
 from autograder.intake.text import Looked, defined_functions
 from autograder.model import Role
@@ -149,20 +149,23 @@ def _role_of(cell: NotebookCell) -> str:
 
 def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
-    return total(points for role, points in _points(assignment) if role == "written")
+    return total(points for tag, points in _points(assignment) if tag.role == "written")
 
 
 def tested_points(assignment: Assignment) -> float:
     """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total(points for role, points in _points(assignment) if role != "written")
+    return total(points for tag, points in _points(assignment) if tag.role != "written")
 
 
-def _points(assignment: Assignment) -> list[tuple[str, float]]:
-    """(role, points) of each cell of the release; nothing where it is not built."""
+def points_of_questions(assignment: Assignment) -> dict[str, float]:
+    """Points of each question's tests, as the release states them; nothing where it is not built."""
+    return {tag.name: points for tag, points in _points(assignment) if tag.role == "check" and points}
+
+
+def _points(assignment: Assignment) -> list[tuple[KitTag, float]]:
+    """The tag and the points of each cell of the release; nothing where it is not built, or no built notebook."""
     try:
-        notebook = json.loads(assignment.release.read_text(encoding="utf-8"))
-        cells = [cell["metadata"] for cell in notebook["cells"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        notebook = load_built(assignment.release)
+    except (OSError, ValueError):
         return []
-    roles = (str(cell.get("attention_kit", {}).get("role", "")) for cell in cells)
-    return [(role, float(cell.get("nbgrader", {}).get("points", 0))) for role, cell in zip(roles, cells, strict=True)]
+    return [(cell.metadata.attention_kit, cell.metadata.nbgrader.points) for cell in notebook.cells]

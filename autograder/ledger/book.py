@@ -48,6 +48,7 @@ from autograder.ledger.records import (
 )
 from autograder.results import path_name
 from autograder.roster import Person, Roster, read_roster, same
+from autograder.together import Together
 
 
 def read_ledger(course: Course) -> Ledger:
@@ -69,9 +70,9 @@ class Ledger:
         self._links = {link_key(link): r.student for r in records.students.values() for link in r.links}
         self._listed_groups: dict[str, dict[str, tuple[str, ...]]] = {}
 
-    def save(self) -> None:
-        """Write the ledger's file, whole or not at all."""
-        write_records(self._root, self._records)
+    def save(self, files: Together | None = None) -> None:
+        """Write the ledger's file, whole or not at all; with `files`, together with those."""
+        write_records(self._root, self._records, files)
 
     # Students and their folders
 

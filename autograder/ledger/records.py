@@ -21,6 +21,7 @@ from autograder.errors import KitError
 from autograder.folders import LEDGER_FILE
 from autograder.ledger.matching import Evidence, id_key
 from autograder.roster import same
+from autograder.together import Together
 from autograder.whole_files import write_whole
 
 SCHEMA = 1
@@ -124,8 +125,12 @@ def link_key(link: Link) -> tuple[str, str, str]:
     return *id_key((link.platform, link.id)), link.assignment
 
 
-def write_records(root: Path, records: Records) -> None:
-    """Write the ledger, whole or not at all; nothing happens where it stands there already."""
+def write_records(root: Path, records: Records, files: Together | None = None) -> None:
+    """Write the ledger, whole or not at all; nothing happens where it stands there already.
+
+    Args:
+        files: what it is to change together with; None where it changes by itself.
+    """
     raw = {
         "schema": SCHEMA,
         "students": {key: _sparse(record) for key, record in sorted(records.students.items())},
@@ -135,7 +140,7 @@ def write_records(root: Path, records: Records) -> None:
     text = json.dumps(raw, indent=1, ensure_ascii=False) + "\n"
     path = root / LEDGER_FILE
     if not path.exists() or path.read_bytes() != text.encode("utf-8", "backslashreplace"):
-        write_whole(path, text)
+        (files.write if files else write_whole)(path, text)
 
 
 def _sparse(record: Record | Event) -> dict[str, Any]:

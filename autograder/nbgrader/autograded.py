@@ -8,12 +8,12 @@ leaves them out by their role.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from autograder.errors import StaleBuild
+from autograder.intake.built import read_built_json
 from autograder.model import HandedInCell, Result, Submission
 from autograder.nbgrader.texts import as_literal, cell_report, question_report
 from autograder.outputs.rubric import numbered
@@ -31,13 +31,9 @@ def read_built(path: Path) -> _Json:
         StaleBuild: there is none, or it is no notebook.
     """
     try:
-        notebook: _Json = json.loads(path.read_text(encoding="utf-8"))
-        for cell in notebook["cells"]:
-            cell["source"] = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
-            cell["metadata"].get("nbgrader")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StaleBuild(f"{path}: no readable notebook; run `autograder build {path.stem}`") from error
-    return notebook
+        return read_built_json(path)
+    except (OSError, ValueError) as error:
+        raise StaleBuild(f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`") from error
 
 
 def made_whole(release: _Json, submission: Submission) -> _Json:

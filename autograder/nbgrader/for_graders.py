@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from autograder.nbgrader.autograded import (
     show_result,
 )
 from autograder.nbgrader.feedback_return import RECEIPTS
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 _SHIPPED = ("figures",)
 """What a notebook's text shows from beside it."""
@@ -65,7 +64,8 @@ class AutogradedFolder:
         StaleBuild: the assignment is not built.
     """
 
-    def __init__(self, course: Course, assignment: Assignment) -> None:
+    def __init__(self, course: Course, assignment: Assignment, files: Together) -> None:
+        self._files = files
         self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
         self._release = read_built(assignment.release)
         self._guides = marking_guides(self._release, assignment.solution)
@@ -89,19 +89,26 @@ class AutogradedFolder:
         own = self._ledger.folder(student)
         folder = self._course.autograded / own / name
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        write_whole(folder / f"{name}.ipynb", text, to_disk=False)  # the next export writes it again
-        _copy_beside(self._course, self._assignment, own, folder)
+        self._files.write(folder / f"{name}.ipynb", text, to_disk=False)  # the next export writes it again
+        _copy_beside(self._files, self._course, self._assignment, own, folder)
         self.written += 1
 
 
-def _copy_beside(course: Course, assignment: Assignment, own: str, folder: Path) -> None:
+def _copy_beside(files: Together, course: Course, assignment: Assignment, own: str, folder: Path) -> None:
     """Figures of the release, and nbgrader's receipts: when a submission came, and whose its feedback is."""
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
-            shutil.copytree(pictures, folder / name, dirs_exist_ok=True)
+            for picture in sorted(path for path in pictures.rglob("*") if path.is_file()):
+                _copy(files, picture, folder / name / picture.relative_to(pictures))
     for name in RECEIPTS:
         receipt = course.submitted / own / assignment.name / name
         if receipt.is_file() and not receipt.is_symlink():
-            shutil.copyfile(receipt, folder / name)
-        else:
-            (folder / name).unlink(missing_ok=True)
+            _copy(files, receipt, folder / name)
+        elif (folder / name).exists():
+            files.remove(folder / name)
+
+
+def _copy(files: Together, path: Path, to: Path) -> None:
+    content = path.read_bytes()
+    if not to.is_file() or to.read_bytes() != content:
+        files.write(to, content, to_disk=False)

@@ -31,7 +31,7 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 from nbgrader.utils import parse_utc
-from sqlalchemy import insert, make_url, select, update
+from sqlalchemy import insert, make_url, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -82,6 +82,7 @@ def fill_gradebook(
     problems: Mapping[str, str] | None = None,
     *,
     db_url: str = "",
+    version: int = 0,
 ) -> None:
     """Write the results of one assignment into the gradebook; again with the same results, nothing changes.
 
@@ -90,6 +91,7 @@ def fill_gradebook(
             by bit, in one transaction.
         timestamps: student → when the submission was handed in, where that is known.
         problems: student → why the submission could not be graded.
+        version: the `user_version` of an SQLite database once this is committed; 0 leaves it.
 
     Raises:
         StaleBuild: the assignment has no release.
@@ -110,6 +112,8 @@ def fill_gradebook(
         waiting = itertools.chain(entries, failed)
         while some := list(itertools.islice(waiting, MANY)):
             write_entries(gradebook.db, course, notebook, release, some)
+        if version:
+            gradebook.db.execute(text(f"PRAGMA user_version = {version}"))
         gradebook.db.commit()
 
 

@@ -8,27 +8,35 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autograder.errors import KitError
+from autograder.together import Together
+from autograder.whole_files import naming
 
 _MAGIC = b"SQLite format 3\0"
 
 
 @contextlib.contextmanager
-def gradebook_file(path: Path) -> Iterator[None]:
-    """What happens inside writes to the gradebook at `path`. Where that fails, a file that was not there is removed.
+def gradebook_file(path: Path, files: Together) -> Iterator[tuple[Path, int]]:
+    """Where to write the gradebook at `path`, and which `user_version` it must have then, together with other files.
+
+    A new one is written to a file that takes its place at the end. One that was there SQLite changes as a whole.
 
     Raises:
         KitError: something else lies at `path`.
         OSError: it cannot be read.
     """
-    new = not path.exists()
-    if not new:
+    if path.exists():
         _refuse_other_files(path)
-    try:
-        yield
-    except BaseException:
-        if new:
-            path.unlink(missing_ok=True)
-        raise
+        yield path, files.change_database(path)
+    else:
+        part = files.stage(path)
+        with naming(path):  # a database that cannot be made does not say why
+            part.touch()
+            part.unlink()
+        try:
+            yield part, 0
+        except Exception as error:  # errors of a database are told with the file's name in a note
+            error.__notes__ = [note.replace(str(part), str(path)) for note in getattr(error, "__notes__", [])]
+            raise
 
 
 def _refuse_other_files(path: Path) -> None:

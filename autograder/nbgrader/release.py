@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import StaleBuild
+from autograder.intake.built import read_built_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,9 @@ def read_release(path: Path) -> Release:
         StaleBuild: there is none, or it is no notebook.
     """
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        return release_of(path.stem, notebook)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StaleBuild(f"{path}: no readable release; run `autograder build {path.stem}`") from error
+        return release_of(path.stem, read_built_json(path))
+    except (OSError, ValueError, KeyError) as error:
+        raise StaleBuild(f"{path}: no readable release ({error}); run `autograder build {path.stem}`") from error
 
 
 def release_of(name: str, notebook: Mapping[str, Any]) -> Release:

@@ -6,7 +6,7 @@ import io
 import json
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from autograder.outputs.bundle_texts import (
     RUN_AUTOGRADER,
     SETUP,
 )
+from autograder.together import Together
 from autograder.whole_files import write_whole
 
 Target = Literal["gradescope", "github", "github-course"]
@@ -53,7 +54,9 @@ _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
 
 
-def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> Path:
+def bundle(
+    course: Course, assignment: Assignment, target: Target, to: Path, beside: Mapping[str, bytes] | None = None
+) -> Path:
     """Make the bundle and return where it lies.
 
     Args:
@@ -63,6 +66,7 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
             template of a classroom repository and holds nothing hidden, "github-course" a workflow for the course's
             own repository, which grades those of the students.
         to: the zip's path, or the folder: for the workflow, the course's own.
+        beside: "github": files that students get beside the notebook, by name.
 
     Raises:
         KitError: something that the bundle needs is not there.
@@ -73,7 +77,7 @@ def bundle(course: Course, assignment: Assignment, target: Target, to: Path) -> 
         return _gradescope(course, assignment, to)
     if target == "github-course":
         return _github_course(assignment, to)
-    return _github(assignment, to)
+    return _github(course, assignment, to, beside or {})
 
 
 def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
@@ -89,7 +93,8 @@ def _gradescope(course: Course, assignment: Assignment, to: Path) -> Path:
         archive.writestr(archive_entry(f"course/{COURSE_FILE}", 0o644), settings)
         archive.writestr(archive_entry("kit/pyproject.toml", 0o644), _pyproject())
         archive.writestr(archive_entry("kit/README.md", 0o644), "The autograder, installed by setup.sh.\n")
-    write_whole(to, packed.getvalue())
+    with Together(course.kept, f"`autograder bundle {assignment.name}`") as written:
+        written.write(to, packed.getvalue())
     return to
 
 
@@ -151,15 +156,19 @@ def files_below(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _github(assignment: Assignment, to: Path) -> Path:
+def _github(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
     release = assignment.release
     if not release.is_file():
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
-    write_whole(to / ".github" / "workflows" / "classroom.yml", GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name))
-    write_whole(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
     shown = [release, *(p for part in ("figures", "data") for p in files_below(release.parent / part))]
-    for path in shown:
-        write_whole(to / path.relative_to(release.parent), path.read_bytes())
+    with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
+        workflow = GITHUB_WORKFLOW.replace("ASSIGNMENT", assignment.name)
+        files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
+        files.write(to / "GRADING.md", GITHUB_README.replace("ASSIGNMENT", assignment.name))
+        for path in shown:
+            files.write(to / path.relative_to(release.parent), path.read_bytes())
+        for name, content in beside.items():
+            files.write(to / name, content)
     return to
 
 

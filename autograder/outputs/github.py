@@ -124,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
     """Append the summary and the points to the files that the runner names, and print the notices for Classroom."""
     assignment, folder, course = arguments
     results = read_results(Path(folder), assignment, _tell)
-    problems = [entry for entry in read_timing(Path(folder), assignment) if entry.problem]
+    problems = [entry for entry in read_timing(Path(folder), assignment, _tell) if entry.problem]
     missing = len(problems) * tested_points(Assignment(assignment, Path(course)))
     for variable, text in (
         ("GITHUB_STEP_SUMMARY", job_summary(results, problems)),

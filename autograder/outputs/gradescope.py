@@ -141,7 +141,7 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
             asked = [*command, "grade", assignment, str(notebook), "--isolation", isolation, "--force", "--out", out]
             done = subprocess.run(asked, cwd=course, capture_output=True, text=True, errors="replace", check=False)
             results = read_results(Path(out), assignment, tell)
-            problems = [entry.problem for entry in read_timing(Path(out), assignment) if entry.problem]
+            problems = [entry.problem for entry in read_timing(Path(out), assignment, tell) if entry.problem]
         if results:
             return results_json(results[0], _note(results[0]), written=written, visibility=visibility)
         if problems:

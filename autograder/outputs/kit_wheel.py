@@ -15,9 +15,10 @@ from importlib import metadata
 from pathlib import Path
 
 import autograder
+from autograder.course import Course
 from autograder.errors import KitError
 from autograder.outputs.bundle import archive_entry, files_below
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 DISTRIBUTION = "attention-kit"
 KIT_FOLDER = "kit"
@@ -26,13 +27,14 @@ KIT_FOLDER = "kit"
 _WHEEL = "Wheel-Version: 1.0\nGenerator: attention-kit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def write_kit_wheel(folder: Path) -> Path:
+def write_kit_wheel(course: Course, folder: Path) -> Path:
     """Put the wheel into a folder, in place of any other version of it, and return its path."""
     name, content = kit_wheel()
-    for other in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
-        if other.name != name:
-            other.unlink()
-    write_whole(folder / name, content)
+    with Together(course.kept, "`autograder bundle`") as files:
+        for other in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"):
+            if other.name != name:
+                files.remove(other)
+        files.write(folder / name, content)
     return folder / name
 
 

@@ -17,7 +17,7 @@ from autograder.outputs.rubric import RubricItem, written_statistics
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.terminal import mark as mark_sign
 from autograder.results import Timed
-from autograder.whole_files import write_whole
+from autograder.together import Together
 
 
 def report_page(
@@ -80,6 +80,7 @@ def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
 
 
 def write_report(
+    files: Together,
     folder: Path,
     assignment: str,
     marks: Sequence[Mark],
@@ -94,9 +95,9 @@ def write_report(
     pages = {}
     for mark in marks:
         page = feedback_path(feedback, assignment, mark.own_folder)
-        if mark.result is not None and page.is_file():
+        if mark.result is not None and files.will_hold(page):
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]
     tries = attempts(submissions_graded(folder, assignment, results))
-    write_whole(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
+    files.write(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
     return path

@@ -9,8 +9,10 @@ from autograder.course import Assignment, Course
 from autograder.errors import KitError, UnreadableSubmission
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
+from autograder.intake.release import points_of_questions
 from autograder.model import Result
 from autograder.results import course_sha256
+from autograder.sums import check_worth
 
 OTHER_SUITE = "the suite, the answer key or the limits have changed since"
 HANDED_IN = "another notebook has been handed in since"
@@ -33,6 +35,25 @@ def stale(
         if handed_in.get(result.student, result.submission_sha256) != result.submission_sha256:
             reasons[result.student] = HANDED_IN
     return reasons
+
+
+def misvalued(course: Course, assignment: Assignment, results: Sequence[Result]) -> dict[str, str]:
+    """Student → what is wrong with a result whose questions are not worth what they are in the suite that it names.
+
+    Only results of the suite as it is now can be looked at; the others are stale.
+    """
+    worth = points_of_questions(assignment)
+    if not worth or not assignment.solution.is_file():
+        return {}
+    now = course_sha256(course, assignment)
+    problems = {}
+    for result in results:
+        if result.suite_sha256 == now:
+            try:
+                check_worth(result, worth)
+            except ValueError as error:
+                problems[result.student] = str(error)
+    return problems
 
 
 def _handed_in(course: Course, assignment: Assignment) -> dict[str, str]:

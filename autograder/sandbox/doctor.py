@@ -12,6 +12,7 @@ from pathlib import Path
 
 from autograder.course import Course
 from autograder.sandbox.device import about_gpu
+from autograder.sandbox.machine_limits import limit_problems, temporary_problem
 from autograder.sandbox.tiers import STRICT, platform_problem, survey
 
 ADVICE = (
@@ -40,6 +41,8 @@ def doctor_command(course: Course) -> Iterator[tuple[str, bool]]:
         yield problem, False
         return
     yield about_gpu(), False
+    for problem in (*limit_problems(course.limits, 1), *filter(None, [temporary_problem()])):
+        yield f"nothing can be graded here: {problem}", False
     best = ""
     for tier, walls, readable, why in survey(course):
         stands = not why

@@ -19,6 +19,7 @@ from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
 from autograder.folders import GRADEBOOK, LEDGER_FILE
 from autograder.sandbox.host import HostProcess
 from autograder.sandbox.leftovers import hold, remove_abandoned
+from autograder.sandbox.machine_limits import limit_problems, raise_open_files, temporary_problem
 from autograder.sandbox.reach import every_path
 
 TIERS = ("namespaces", "landlock", "uid", "no-open")
@@ -56,10 +57,13 @@ def launch_host(
     It may not be used before `prove_host` has had its say.
 
     Raises:
-        IsolationUnavailable: this platform is not Linux.
+        IsolationUnavailable: this platform is not Linux, or the limits of this process are too low to grade.
     """
     if problem := platform_problem():
         raise IsolationUnavailable(problem)
+    raise_open_files()
+    if problems := [*limit_problems(course.limits, clients), *filter(None, [temporary_problem()])]:
+        raise IsolationUnavailable("\n  ".join(["nothing can be graded here:", *problems]))
     return HostProcess(course, _wanted(isolation)[0], clients, extras, given=given)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
 from autograder.grading.pricing import loss
 from autograder.grading.sitting import TestRun
+from autograder.stored_json import decode_stored
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, combined
@@ -289,12 +291,13 @@ def test_values_stand_for_every_row_by_itself() -> None:
 
 
 def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
-    from autograder.grading.known_runs import _call_from, _call_to
+    from autograder.grading.known_runs import _call_from, _call_to, _StoredCall
     from autograder.wire.values import Decoder, Encoder
 
     call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
     encoder = Encoder(lambda _: None)
-    back = _call_from(_call_to(call, encoder), Decoder(encoder.tensors))
+    stored = decode_stored(json.dumps(_call_to(call, encoder)), _StoredCall)
+    back = _call_from(stored, Decoder(encoder.tensors))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]
     assert back.gradients[0][1] is None

@@ -20,6 +20,8 @@ from small_course import ANSWERS
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.explain import explained
+from autograder.intake.release import points_of_questions
+from autograder.model import QuestionResult, TestOutcome
 from autograder.model import Result as Graded
 from autograder.results import course_sha256, write_result
 from autograder.whole_files import write_whole
@@ -47,7 +49,12 @@ def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
     write_whole(mine.root / "submitted/ada/small/small.ipynb", handed_in(ANSWERS))
     suite = course_sha256(mine, mine.assignment("small"))
     submission = hashlib.sha256((mine.root / "submitted/ada/small/small.ipynb").read_bytes()).hexdigest()
-    write_result(mine.root / "results", Graded("small", "ada", submission, suite, "strict", 11.0, 11.0, (), ()))
+    questions = tuple(
+        QuestionResult(name, points, points, 0.0, None, (TestOutcome("test_it", "passed", points, points),))
+        for name, points in points_of_questions(mine.assignment("small")).items()
+    )
+    most = sum(question.max_score for question in questions)
+    write_result(mine.root / "results", Graded("small", "ada", submission, suite, "strict", most, most, questions, ()))
     return mine
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade
+from autograder.errors import KitError, NothingToGrade, ResultsInUse
 from autograder.intake import archives
 from autograder.intake.collect import collect
 from autograder.intake.origins import Origin
 from autograder.ledger import read_ledger
+from autograder.locks import only_one
 
 
 @pytest.fixture
@@ -345,3 +346,21 @@ def test_a_students_folder_that_is_a_link_is_not_written_to(
     report = collect(course, assignment, write_zip(zipped, {"doe_1_10_m1.ipynb": "a"}), "canvas")
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert "is a link; nothing was written there" in report[1]
+
+
+def test_two_collects_at_once_say_so(course: Course, assignment: Assignment, zipped: Path) -> None:
+    write_zip(zipped, {"ada/m1.ipynb": "a"})
+    with (
+        only_one(course.kept / "locks" / "collect", "a test"),
+        pytest.raises(ResultsInUse, match="wait until it has ended"),
+    ):
+        collect(course, assignment, zipped, "folder")
+    assert collected(course) == {}
+
+
+def test_what_a_killed_collect_had_unpacked_is_removed(course: Course, assignment: Assignment, zipped: Path) -> None:
+    (course.submitted / ".collecting-1").mkdir(parents=True)
+    (course.submitted / ".collecting-1" / "1").write_text("somebody's notebook")
+    collect(course, assignment, write_zip(zipped, {"ada/m1.ipynb": "a"}), "folder")
+    assert collected(course) == {"ada/m1/m1.ipynb": "a"}
+    assert not (course.submitted / ".collecting-1").exists()

@@ -282,7 +282,11 @@ def test_the_record_says_what_was_done_and_who_is_not_there_any_more(download: D
     }  # fmt: skip
 
 
-def test_a_broken_record_stops_nothing(download: Download) -> None:
+def test_a_broken_record_is_named_and_nobody_becomes_somebody_else(download: Download) -> None:
     download("canvas", {"ann_2_11_m1.ipynb": "b"})
     (download.submitted / ".collected" / "m1.json").write_text("{")
-    assert download("canvas", {"ann_2_11_m1.ipynb": "b"})[0].endswith("1 unchanged")
+    with pytest.raises(
+        KitError, match=r"\.collected/m1\.json: .*; put the file back, or move it away and collect m1 again"
+    ):
+        download("canvas", {"ann_2_11_m1.ipynb": "c"})
+    assert (download.submitted / "ann_2" / "m1" / "m1.ipynb").read_text() == "b"

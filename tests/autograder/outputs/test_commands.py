@@ -13,7 +13,7 @@ from autograder.commands import ExportRequest, export_command, report_command, t
 from autograder.course import Course, load_course
 from autograder.errors import BadCourseFile, KitError, NothingToGrade
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
-from autograder.model import Graded, Result, TwoAnswers
+from autograder.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import mark_of
 from autograder.outputs.totals import totals
@@ -51,7 +51,10 @@ def course(tmp_path: Path) -> Course:
 def uncarried(plain: Result) -> Result:
     """The same with nothing carried: a report of it need not ask the suite."""
     return dataclasses.replace(
-        plain, questions=tuple(dataclasses.replace(question, carried=0.0) for question in plain.questions)
+        plain,
+        questions=tuple(
+            dataclasses.replace(question, carried=0.0, kept=question.carried) for question in plain.questions
+        ),
     )
 
 
@@ -326,7 +329,8 @@ def test_the_mark_of_the_course_drops_the_lowest(course: Course, plain: Result, 
     for name, score in scores.items():
         (course.root / "source" / name).mkdir(exist_ok=True)
         (course.root / "source" / name / f"{name}.py").write_text("", encoding="utf-8")
-        questions = (dataclasses.replace(plain.questions[0], score=score, max_score=20.0),)
+        tests = (TestOutcome("test_it", "failed", score, 20.0),)
+        questions = (QuestionResult("softmax", score, 20.0, 0.0, None, tests),)
         write_result(
             course.root / "results", dataclasses.replace(plain, assignment=name, score=score, questions=questions)
         )

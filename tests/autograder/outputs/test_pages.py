@@ -20,6 +20,7 @@ from autograder.outputs.statistics import histogram, question_statistics, shares
 from autograder.prerequisites import prerequisites
 from autograder.results import Timed
 from autograder.text import clean
+from autograder.together import Together
 from autograder.whole_files import write_whole
 
 VOID = {"meta", "br", "rect", "link", "img", "input"}
@@ -221,7 +222,8 @@ def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     odd = dataclasses.replace(plain, student="Åda #1?")
     marks = [mark_of(plain), mark_of(odd)]
     write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
-    path = write_report(tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback")
+    with Together(tmp_path / "kept", "a test") as files:
+        path = write_report(files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback")
     assert path == tmp_path / "results" / "attention.html"
     links = set(re.findall(r'href="(\.\.[^"]+)"', path.read_text(encoding="utf-8")))
     assert links == {"../feedback/%C3%85da%20%231%3F/attention/attention.html"}
