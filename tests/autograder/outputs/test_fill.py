@@ -15,7 +15,7 @@ from autograder.commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.errors import KitError
 from autograder.intake.collected import Arrival, Collected, record_path
-from autograder.model import Result
+from autograder.model import Result, TestOutcome
 from autograder.results import write_result
 
 WORKSHEET = (
@@ -45,14 +45,14 @@ def course(tmp_path: Path) -> Course:
 
 
 def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | None]) -> None:
-    """Submissions with a result of 11, 12, 13 … of 20 points, in the order of the students."""
+    """Submissions with a result of 11, 12, 13 … 18 of 20 points, in the order of the students."""
     for number, student in enumerate(arrivals):
         (course.submitted / student / "attention").mkdir(parents=True)
         (course.submitted / student / "attention" / "attention.ipynb").write_text("{}", encoding="utf-8")
-        question = replace(result.questions[0], name=f"more-{number}", score=float(number), tests=(), diagnosis=None)
-        own = replace(
-            result, student=student, questions=(*result.questions, question), score=result.score + number
-        )  # fmt: skip
+        *others, heads = result.questions
+        points = min(heads.score + number, heads.max_score)
+        last = replace(heads, score=points, tests=(TestOutcome("test_heads", "failed", points, heads.max_score),))
+        own = replace(result, student=student, questions=(*others, last), score=result.score + points - heads.score)
         write_result(course.root / "results", own)
     path = record_path(course.submitted, "attention")
     path.parent.mkdir(parents=True)
