@@ -18,7 +18,8 @@ from urllib.parse import quote, unquote, urlsplit
 import nh3
 from jinja2 import pass_context
 from jinja2.runtime import Context
-from mistune import HTMLRenderer, import_plugin
+from mistune import HTMLRenderer
+from mistune.plugins import import_plugin
 from nbconvert.filters import get_metadata
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments.token import STANDARD_TYPES
@@ -31,18 +32,22 @@ _MOST_TAGS = 20_000
 
 Attachments = Mapping[str, Mapping[str, str]]
 
-_TAGS = set(
-    "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins "
-    "kbd li mark ol p pre s small span strong sub summary sup table tbody td tfoot th thead tr u ul".split()
-)
-_ELEMENTS = _TAGS | set(
-    "address applet area article aside audio base basefont bdi bdo bgsound big body button canvas center cite col "
-    "colgroup command data datalist dfn dialog dir embed fieldset font footer form frame frameset head header hgroup "
-    "html iframe image input isindex label legend link listing main map marquee math menu meta meter nav nobr noembed "
-    "noframes noscript object optgroup option output param picture plaintext portal progress q rp rt ruby samp script "
-    "search section select slot source strike style svg template textarea time title track tt var video wbr "
-    "xmp".split()
-)
+_TAGS = {
+    "a", "abbr", "b", "blockquote", "br", "caption", "code", "dd", "del", "details", "div", "dl", "dt", "em",
+    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol",
+    "p", "pre", "s", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th",
+    "thead", "tr", "u", "ul",
+}  # fmt: skip
+_ELEMENTS = _TAGS | {
+    "address", "applet", "area", "article", "aside", "audio", "base", "basefont", "bdi", "bdo", "bgsound", "big",
+    "body", "button", "canvas", "center", "cite", "col", "colgroup", "command", "data", "datalist", "dfn", "dialog",
+    "dir", "embed", "fieldset", "font", "footer", "form", "frame", "frameset", "head", "header", "hgroup", "html",
+    "iframe", "image", "input", "isindex", "label", "legend", "link", "listing", "main", "map", "marquee", "math",
+    "menu", "meta", "meter", "nav", "nobr", "noembed", "noframes", "noscript", "object", "optgroup", "option",
+    "output", "param", "picture", "plaintext", "portal", "progress", "q", "rp", "rt", "ruby", "samp", "script",
+    "search", "section", "select", "slot", "source", "strike", "style", "svg", "template", "textarea", "time",
+    "title", "track", "tt", "var", "video", "wbr", "xmp",
+}  # fmt: skip
 """Elements that browsers know. Any other name in angle brackets is a word, such as <pad>, and stays to be read."""
 _ATTRIBUTES = {
     "*": {"id", "title"},
@@ -60,10 +65,10 @@ _CLASSES = {
 _PREFIX = "answer-"
 """Before every id of a student's, and every link to one: the page's own ids are those of its buttons and scores."""
 
-_TAG = re.compile(r"<(?=/?([A-Za-z][^\s/>]*))")
+_TAG = re.compile(r"<(?=/?([A-Za-z][^\s/>]*)([^<>]*))")
 _UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
 _MAILBOX = re.compile(r"[\w.+-]+@[\w.-]+")
-_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
+_HOST = re.compile(r"[\w.-]+")
 _PICTURE_FILE = re.compile(r".+\.(png|jpe?g|gif|webp|svg)", re.IGNORECASE)
 _PICTURE_KINDS = ("image/svg+xml", "image/png", "image/jpeg", "image/gif", "image/webp")
 _DATA_PICTURE = re.compile(r"data:(image/(?:svg\+xml|png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)")
@@ -118,7 +123,7 @@ def _without_attachments(source: str) -> str:
 
 
 class _Renderer(IPythonRenderer):  # type: ignore[misc]
-    """Markdown's HTML. Words in angle brackets stay words, and attached pictures keep their names until the cleaning."""
+    """Markdown as HTML: words in angle brackets stay words, attached pictures keep their names until the cleaning."""
 
     def inline_html(self, html: str) -> str:
         return str(super().inline_html(_words_as_text(html)))
@@ -135,7 +140,8 @@ def _letter_by_letter(text: str) -> str:
 
 
 def _words_as_text(markup: str) -> str:
-    return _TAG.sub(lambda tag: tag[0] if tag[1].lower() in _ELEMENTS else "&lt;", markup)
+    """The markup with `&lt;` before each name that no element has. What has attributes is markup all the same."""
+    return _TAG.sub(lambda tag: tag[0] if tag[1].lower() in _ELEMENTS or "=" in tag[2] else "&lt;", markup)
 
 
 def _clean(markup: str, attachments: Attachments) -> str:
@@ -183,8 +189,7 @@ def _link(address: str) -> str | None:
         return f"mailto:{quote(mailbox, safe='@+')}" if _MAILBOX.fullmatch(mailbox) else None
     if parts.scheme not in ("http", "https") or "@" in parts.netloc or not _HOST.fullmatch(host):
         return None
-    place = f"[{host}]" if ":" in host else host
-    place += f":{port}" if port is not None else ""
+    place = host if port is None else f"{host}:{port}"
     query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
     fragment = f"#{quote(parts.fragment, safe=_SAFE)}" if parts.fragment else ""
     return f"{parts.scheme}://{place}{quote(parts.path, safe=_SAFE)}{query}{fragment}"

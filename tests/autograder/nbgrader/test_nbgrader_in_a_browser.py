@@ -12,7 +12,7 @@ import pytest
 from nbgrader_course import TinyCourse, release_cells, result_for
 
 from autograder.model import Graded
-from autograder.nbgrader import feedback
+from autograder.nbgrader import student_html
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
@@ -60,7 +60,7 @@ def test_without_our_markdown_it_would(
     """The payloads do run on this page where nbconvert renders Markdown by itself."""
     _hand_in(tiny, graded, PAYLOADS["image"], "ada")
     tiny.autograde()
-    monkeypatch.setattr(feedback, "_clean", lambda html: html)
-    feedback._without_attachments.cache_clear()
+    monkeypatch.setattr(student_html, "_clean", lambda html, attachments: html)
+    student_html._without_attachments.cache_clear()
     assert in_a_browser(tiny.feedback("ada"), tmp_path).ran == {"image"}
-    feedback._without_attachments.cache_clear()
+    student_html._without_attachments.cache_clear()
