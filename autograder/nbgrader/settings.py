@@ -11,7 +11,7 @@ from typing import Any
 from autograder.course import Course, load_course
 from autograder.folders import Folder
 from autograder.intake.unknown_names import unknown_names
-from autograder.nbgrader.formgrader import use_settings_of_the_open_course
+from autograder.nbgrader.formgrader import make_pages_safe
 from autograder.nbgrader.mirror import FOLDER, mirror
 from autograder.nbgrader.names import course_id
 
@@ -39,7 +39,7 @@ def configure(c: Any, root: Path) -> None:
     mirror(course)
     _folders(c, course)
     _steps(c)
-    use_settings_of_the_open_course()
+    make_pages_safe()
 
 
 def _folders(c: Any, course: Course) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from formgrader_server import formgrader
 from nbgrader_course import TinyCourse
 
+from autograder.nbgrader.formgrader import _as_text
+from autograder.nbgrader.gradebook import open_gradebook
+
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
 from browser import needs_chromium
 from devtools import Tab, open_tab
-
-pytestmark = needs_chromium
 
 _SCRIPT = "javascript:void(document.documentElement.dataset.ran=1)"
 ANSWER = (
@@ -21,6 +22,8 @@ ANSWER = (
     f"[four](files/files/{_SCRIPT}) <svg><a xlink:href='{_SCRIPT}'><text y='9'>five</text></a></svg> "
     f"<a href='{_SCRIPT}'>six</a> [honest](https://example.org/x)"
 )
+NAME = 'ada"><img src=x onerror=document.documentElement.dataset.ran=1>'
+"""A folder's name, as a platform may have written it from the name that the student chose there."""
 _LINKS = "document.querySelectorAll('#notebook-container .rendered_html a:not(.anchor-link)')"
 
 
@@ -36,10 +39,22 @@ def _open_the_submission(tab: Tab, address: str, course: Path) -> list[str]:
     return targets
 
 
+def test_names_in_the_formgraders_pages_are_text() -> None:
+    values = {"student_id": '"</script><b>', "index": 1, "resources": {"student": "a&b", "late": None}}
+    assert _as_text(values) == {
+        "student_id": "&quot;&lt;/script&gt;&lt;b&gt;",
+        "index": 1,
+        "resources": {"student": "a&amp;b", "late": None},
+    }
+
+
+@needs_chromium
 def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(tiny: TinyCourse) -> None:
     """Jupyter is started beside the course, so the formgrader reads its settings late. Without our filters one runs."""
     tiny.hand_in_words("ada", ANSWER)
     tiny.export_gradebook()
+    with open_gradebook(tiny.course) as gradebook:
+        gradebook.update_or_create_student("ada", first_name="Ada", last_name=NAME)
     with formgrader(tiny.root, tiny.root.parent) as address, open_tab() as tab:
         tab.go(f"{address}login?token=secret&next=/formgrader?path={tiny.root}")
         tab.wait_for("location.pathname.endsWith('manage_assignments')")
@@ -50,6 +65,7 @@ def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(tiny: TinyCourse
         tab.look("setTimeout(() => document.documentElement.dataset.later = 1)")  # a script in a link runs late, too
         tab.wait_for("document.documentElement.dataset.later")
         assert not tab.look("document.documentElement.dataset.ran")
+        assert NAME in tab.look("document.querySelector('.live-notebook').textContent")
         with (tiny.root / "nbgrader_config.py").open("a", encoding="utf-8") as file:
             file.write("\nc.HTMLExporter.filters = {}\n")
         assert _open_the_submission(tab, address, tiny.root)[0] == _SCRIPT
