@@ -106,7 +106,19 @@ class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
         self.register_filter("highlight_code", highlight)
         widgets = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
         self.register_filter("filter_data_type", widgets)
-        return TemplateExporter.from_notebook_node(self, nb, resources, **kw)  # type: ignore[no-any-return]
+        page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
+        return page.replace("<head>", f"<head>\n{_POLICY}", 1), resources
+
+
+_MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="'
+    f"default-src 'none'; script-src {_MATHJAX} 'unsafe-eval'; connect-src https://api.cdnjs.com/libraries/mathjax; "
+    f"font-src {_MATHJAX}; style-src 'unsafe-inline' {_MATHJAX}; img-src data: http: https: file: 'self'; "
+    "base-uri 'none'; form-action 'none'\">"
+)
+"""No script runs in a feedback page but MathJax, which evaluates its own configuration. Where a page is opened as a
+file, pictures beside it are `file:` and not 'self'."""
 
 
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
