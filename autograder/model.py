@@ -104,7 +104,7 @@ class FoundSubmission:
 
     student: str
     path: Path
-    below: Path | None = None
+    below: Path | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
