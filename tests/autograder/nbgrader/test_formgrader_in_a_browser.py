@@ -34,7 +34,7 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
 
 def _submissions(tab: Tab) -> list[dict[str, str]]:
     """The table of submissions, by its headings; "yes" where there is a mark."""
-    tab.wait_for("document.querySelectorAll('tbody tr td').length > 1")
+    tab.wait_for("document.querySelector('tbody td a[href*=\"/submissions/\"]') !== null")
     table = tab.look(
         "[...document.querySelectorAll('tr')].map(row => [...row.cells].map("
         "cell => cell.innerText.trim() || (cell.querySelector('.glyphicon-ok') ? 'yes' : '')))"
