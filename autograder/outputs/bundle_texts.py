@@ -3,6 +3,21 @@ GitHub Classroom puts before a username."""
 
 from __future__ import annotations
 
+import re
+
+_ACTIONS = {
+    "actions/checkout": "d23441a48e516b6c34aea4fa41551a30e30af803",  # v6.1.0
+    "actions/setup-python": "ece7cb06caefa5fff74198d8649806c4678c61a1",  # v6.3.0
+    "actions/upload-artifact": "b7c566a772e6b6bfb58ed0dc250532a479d7789f",  # v6.0.0
+}
+"""The commits of the actions in our workflows: a tag can be moved to other code, a commit cannot."""
+
+
+def _pinned(workflow: str) -> str:
+    """The workflow with each action at a commit in place of its tag."""
+    return re.sub(r"(uses: (actions/[\w-]+))@(v\d+)", lambda use: f"{use[1]}@{_ACTIONS[use[2]]}  # {use[3]}", workflow)
+
+
 SETUP = """\
 #!/usr/bin/env bash
 # Builds the image once: a Python of its own for the kit, away from the course.
@@ -44,7 +59,7 @@ cd /
 exec /opt/autograder/bin/python -I -m autograder.outputs.gradescope ASSIGNMENT /autograder/source/course
 """
 
-GITHUB_WORKFLOW = """\
+GITHUB_WORKFLOW = _pinned("""\
 # Grades ASSIGNMENT on every push. See GRADING.md before you use it: the hidden suite comes from the course's
 # private repository. It must never lie in this one.
 #
@@ -114,7 +129,7 @@ jobs:
         if: always()
         run: |
           "$RUNNER_TEMP/kit/bin/python" -I -m autograder.outputs.github ASSIGNMENT "$RUNNER_TEMP/results" course
-"""
+""")
 
 GITHUB_README = """\
 # Grading ASSIGNMENT in a classroom
@@ -153,7 +168,7 @@ repository can read its whole history.
 - The log and the summary show what a student may see: claims, messages and hints, never an expected value in full.
 """
 
-GITHUB_COURSE_WORKFLOW = """\
+GITHUB_COURSE_WORKFLOW = _pinned("""\
 # Grades the students' repositories of ASSIGNMENT from the course's own private repository, when somebody starts it.
 # Students can neither read nor change this file, so its token needs no protected environment.
 #
@@ -254,4 +269,4 @@ jobs:
             feedback
             grades.csv
           retention-days: 30
-"""
+""")

@@ -11,7 +11,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from autograder.outputs.bundle import pinned
 from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW, SETUP
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,8 +18,8 @@ SHIPPED = ROOT / "autograder" / "requirements"
 LOCKS = [*sorted(SHIPPED.glob("*.txt")), ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "tools.txt"]
 WORKFLOWS = {
     **{path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github" / "workflows").iterdir())},
-    "of the classroom": pinned(GITHUB_WORKFLOW),
-    "of the course": pinned(GITHUB_COURSE_WORKFLOW),
+    "of the classroom": GITHUB_WORKFLOW,
+    "of the course": GITHUB_COURSE_WORKFLOW,
 }
 
 
