@@ -96,23 +96,18 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "3.12"
-      - name: Packages, as the kit's lock files name them
+      - name: Install
         run: |
-          locks=course/autograder/requirements
-          if ! [ -d "$locks" ]; then
-            python -m zipfile -e course/kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
-            locks="$RUNNER_TEMP/wheel/autograder/requirements"
-          fi
+          # Every package as the kit's lock files name it, and then the kit itself.
+          python -m zipfile -e course/kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
           python -m venv "$RUNNER_TEMP/kit"
           pip() { "$RUNNER_TEMP/kit/bin/python" -m pip "$@"; }
+          locks="$RUNNER_TEMP/wheel/autograder/requirements"
           locked() { pip install --no-deps --require-hashes --requirement "$locks/$1.txt"; }
           locked torch
           locked kit
           pip check || locked cuda  # PyPI's build of torch needs CUDA's libraries beside it
-      - name: Install
-        run: |
-          python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install course/kit/attention_kit-*.whl
+          pip install --no-deps course/kit/attention_kit-*.whl
       - name: Grade
         working-directory: course
         run: |
@@ -196,23 +191,18 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "3.12"
-      - name: Packages, as the kit's lock files name them
+      - name: Install
         run: |
-          locks=autograder/requirements
-          if ! [ -d "$locks" ]; then
-            python -m zipfile -e kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
-            locks="$RUNNER_TEMP/wheel/autograder/requirements"
-          fi
+          # Every package as the kit's lock files name it, and then the kit itself.
+          python -m zipfile -e kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
           python -m venv "$RUNNER_TEMP/kit"
           pip() { "$RUNNER_TEMP/kit/bin/python" -m pip "$@"; }
+          locks="$RUNNER_TEMP/wheel/autograder/requirements"
           locked() { pip install --no-deps --require-hashes --requirement "$locks/$1.txt"; }
           locked torch
           locked kit
           pip check || locked cuda  # PyPI's build of torch needs CUDA's libraries beside it
-      - name: Install
-        run: |
-          python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install kit/attention_kit-*.whl
+          pip install --no-deps kit/attention_kit-*.whl
       - name: The students' repositories
         env:
           GH_TOKEN: ${{ secrets.STUDENTS_TOKEN }}
