@@ -84,6 +84,7 @@ licences: $(VENV)/ready ## the licence of every package that the kit needs
 
 wheel: $(VENV)/ready   ## the kit as a wheel
 	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/release .
+	@rm -rf attention_kit.egg-info build/lib build/bdist.*  # Python would take the first for the installed kit's
 
 SBOM := build/release/locked
 sbom: $(TOOLS)/ready   ## a bill of materials in CycloneDX's form
