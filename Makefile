@@ -8,7 +8,7 @@ AUTOGRADER := $(VENV)/bin/autograder
 # limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test $(TESTS) check build build-check verify lint venv clean help
+.PHONY: grade test $(TESTS) check build build-check verify lint venv lock audit licences wheel sbom clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -48,14 +48,50 @@ verify: $(VENV)/ready  ## prove the hidden suites, with a sample of mutants, of 
 
 venv: $(VENV)/ready    ## only set up the environment
 
-$(VENV)/ready: pyproject.toml
+# What is installed is what the lock files name, to the byte. A build of torch that lies in a folder of PIP_FIND_LINKS
+# goes before PyPI's, which on Linux needs CUDA's libraries beside it: `pip check` tells. `make lock` writes the files.
+PIP := $(VENV)/bin/python -m pip
+LOCKED := install --quiet --no-compile --no-deps --require-hashes --requirement
+SHIPPED := autograder/requirements
+
+$(VENV)/ready: pyproject.toml requirements/dev.txt $(wildcard $(SHIPPED)/*.txt)
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or later, or run make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than 3.11: run make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv module is missing: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --no-compile --editable '.[dev]'
+	@$(PIP) $(LOCKED) $(SHIPPED)/torch.txt --no-index 2> /dev/null || $(PIP) $(LOCKED) $(SHIPPED)/torch.txt
+	$(PIP) $(LOCKED) requirements/dev.txt
+	@$(PIP) check > /dev/null || $(PIP) $(LOCKED) $(SHIPPED)/cuda.txt
+	$(PIP) install --quiet --no-compile --no-deps --no-build-isolation --editable .
+	$(PIP) check
 	@$(VENV)/bin/python -m compileall -qq -j 0 -x '/(tests?|pip)/' $(VENV)/lib || true  # what pip would do on one core, but for libraries' own tests; some bring files that are no Python
 	@touch $@
+
+lock:            ## write the lock files anew; UPGRADE=--upgrade takes the newest versions
+	$(PYTHON) requirements/lock.py $(UPGRADE)
+
+TOOLS := build/tools
+$(TOOLS)/ready: requirements/tools.txt
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip $(LOCKED) requirements/tools.txt
+	@touch $@
+
+audit: $(TOOLS)/ready  ## look up known vulnerabilities of what is installed
+	$(TOOLS)/bin/python requirements/audit.py $(SHIPPED)/torch.txt $(SHIPPED)/cuda.txt requirements/dev.txt
+
+licences: $(VENV)/ready ## the licence of every package that the kit needs
+	@$(VENV)/bin/python requirements/licences.py $(SHIPPED)/*.txt
+
+wheel: $(VENV)/ready   ## the kit as a wheel
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/release .
+	@rm -rf attention_kit.egg-info build/lib build/bdist.*  # Python would take the first for the installed kit's
+
+SBOM := build/release/locked
+sbom: $(TOOLS)/ready   ## a bill of materials in CycloneDX's form
+	@mkdir -p build/release
+	cat $(SHIPPED)/*.txt > $(SBOM).txt
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --of JSON --output-reproducible \
+	  -o build/release/attention-kit.cdx.json $(SBOM).txt
 
 clean:           ## remove working data and the environment; submitted/ stays
 	rm -rf $(VENV) results autograded feedback gradebook.db .autograder

@@ -57,6 +57,13 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     return data
 
 
+def link_on_the_way(path: Path, below: Path) -> Path | None:
+    """The first part of the path, from the folder `below` on, that is a link; None where there is none."""
+    names = path.relative_to(below).parts
+    parts = (below.joinpath(*names[: count + 1]) for count in range(len(names)))
+    return next((part for part in parts if part.is_symlink()), None)
+
+
 def what_else(path: Path) -> str:
     """What there is in place of a regular file, without opening or following it: "a pipe", "a link"; "" for a file.
 

@@ -96,10 +96,16 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class FoundSubmission:
-    """A notebook that waits to be read: whose it is and where it lies."""
+    """A notebook that waits to be read: whose it is and where it lies.
+
+    Attributes:
+        below: the folder from which on no part of the path may be a link, since students may have made it; without
+            it, those are the notebook and, in nbgrader's layout, the two folders above it.
+    """
 
     student: str
     path: Path
+    below: Path | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def taken_in(found: FoundSubmission, assignment: str, limit: int) -> HandedIn:
         UnreadableSubmission: with the words that a grader on this machine would have.
     """
     path = found.path
-    refuse_what_is_no_file(path, assignment)
+    refuse_what_is_no_file(found, assignment)
     data = read_handed_in(path, limit)
     if not in_layout(path, found.student, assignment):
         return HandedIn(found.student, (path.name,), data)

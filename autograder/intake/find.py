@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,24 +50,36 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
 
 def _found_in(course: Course, ledger: Ledger, assignment: str, path: Path, given: bool) -> Iterator[FoundSubmission]:
     path = path.absolute()
+    below = _ours(course, path) if given else path
     if path.is_dir():
-        yield from _in_folder(course, ledger, assignment, path)
-    elif path.exists():
+        for submission in _in_folder(course, ledger, assignment, path):
+            yield dataclasses.replace(submission, below=below)
+    elif os.path.lexists(path):
         if path.suffix != SUFFIX:
             raise NothingToGrade(f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder")
-        yield _single(ledger, assignment, path)
+        yield dataclasses.replace(_single(ledger, assignment, path), below=below)
     elif given:
         raise NothingToGrade(f"{shown(path)} does not exist: name a notebook or a folder of submissions")
 
 
+def _ours(course: Course, path: Path) -> Path:
+    """The part of a named path that no student can have made a link: what leads to the course's `submitted/`.
+
+    Elsewhere there is none: `../submission/a2.ipynb` may be a link to the answer key, or lie behind one, and so may
+    whatever a shell makes of `*`.
+    """
+    submitted = course.submitted.resolve()
+    return next((part for part in (*reversed(path.parents), path) if part.resolve() == submitted), Path(path.anchor))
+
+
 def _single(ledger: Ledger, assignment: str, path: Path) -> FoundSubmission:
-    """A notebook named on the command line; whoever names a link means what it points to."""
+    """A notebook named on the command line."""
     folder = path.parent
     laid_out = folder.name == assignment and folder.parent.name != "" and (
         path.stem == assignment or (folder / f"{assignment}{SUFFIX}").exists() or len(_notebooks(folder)) == 1
     )  # fmt: skip
     student = folder.parent.name if laid_out else path.stem
-    return FoundSubmission(ledger.student_in(student), path.resolve() if path.is_symlink() else path)
+    return FoundSubmission(ledger.student_in(student), path)
 
 
 def _in_folder(course: Course, ledger: Ledger, assignment: str, folder: Path) -> Iterator[FoundSubmission]:

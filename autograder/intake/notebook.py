@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autograder.course import Limits
 from autograder.errors import UnreadableSubmission
-from autograder.handed_in import shown
+from autograder.handed_in import link_on_the_way, shown
 from autograder.intake.magics import harmless
 from autograder.intake.matching import LOST, Matched, match_cells
 from autograder.intake.reading import read_notebook
@@ -33,7 +33,7 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
         UnreadableSubmission: it cannot be graded; one line that names the file and says what to do.
     """
     path = found.path
-    refuse_what_is_no_file(path, release.assignment)
+    refuse_what_is_no_file(found, release.assignment)
     notebook = read_notebook(path, limits.notebook_mb)
     try:
         matched = match_cells(notebook.cells, release)
@@ -80,25 +80,20 @@ def in_layout(path: Path, student: str, assignment: str) -> bool:
     return path.parent.name == assignment and path.parent.parent.name == student
 
 
-def refuse_what_is_no_file(path: Path, assignment: str) -> None:
+def refuse_what_is_no_file(found: FoundSubmission, assignment: str) -> None:
     """What can be said of a submission before it is opened.
 
     Raises:
         UnreadableSubmission: it is a link, or lies behind one, or is not there.
     """
-    _refuse_links(path, assignment)
+    path = found.path
+    above = path.parent.parent.parent if path.parent.name == assignment else path.parent
+    if link := link_on_the_way(path, found.below or above):
+        raise UnreadableSubmission(
+            f"{shown(link.name)}: is a link, not a file; hand in the notebook itself, or name the place where it lies"
+        )
     if not os.path.lexists(path):
         raise UnreadableSubmission(f"{shown(path.name)}: there is no such file{_instead(path.parent)}")
-
-
-def _refuse_links(path: Path, assignment: str) -> None:
-    """A link in a submission may point at another student's work, or at the answer key."""
-    links = [path]
-    if path.parent.name == assignment:
-        links += [path.parent, path.parent.parent]
-    for link in links:
-        if link.is_symlink():
-            raise UnreadableSubmission(f"{shown(link.name)}: is a link, not a file; hand in the notebook itself")
 
 
 def _instead(folder: Path) -> str:

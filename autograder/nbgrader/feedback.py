@@ -7,9 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import bleach  # type: ignore[import-untyped]
-from jinja2 import pass_context
-from jinja2.runtime import Context
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
@@ -23,6 +20,7 @@ from traitlets import List
 from autograder.course import find_course
 from autograder.nbgrader.autograded import is_guide
 from autograder.nbgrader.late import refresh_penalty
+from autograder.nbgrader.student_html import LONGEST_KEPT
 
 _HIDDEN = re.compile(r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)", re.M | re.S)
 
@@ -108,50 +106,30 @@ class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
         self.register_filter("highlight_code", highlight)
         widgets = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
         self.register_filter("filter_data_type", widgets)
-        return TemplateExporter.from_notebook_node(self, nb, resources, **kw)  # type: ignore[no-any-return]
+        page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
+        return page.replace("<head>", f"<head>\n{_POLICY}", 1), resources
 
 
-_LONGEST_KEPT = 20_000
-"""Characters of a cell whose page is kept for the next notebook: what a student sends must not fill the memory."""
+_MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="'
+    f"default-src 'none'; script-src {_MATHJAX} 'unsafe-eval'; connect-src https://api.cdnjs.com/libraries/mathjax; "
+    f"font-src {_MATHJAX}; style-src 'unsafe-inline' {_MATHJAX}; img-src data: http: https: file: 'self'; "
+    "base-uri 'none'; form-action 'none'\">"
+)
+"""No script runs in a feedback page but MathJax, which evaluates its own configuration. Where a page is opened as a
+file, pictures beside it are `file:` and not 'self'."""
 
 
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
         wanted = language or self.pygments_lexer
-        return str(Highlight2HTML(wanted)(source)) if len(source) > _LONGEST_KEPT else _highlighted(source, wanted)
+        return str(Highlight2HTML(wanted)(source)) if len(source) > LONGEST_KEPT else _highlighted(source, wanted)
 
 
 @lru_cache(maxsize=1024)
 def _highlighted(source: str, language: str) -> str:
     return str(Highlight2HTML(language)(source))
-
-
-_TAGS = frozenset(
-    {"a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "figcaption",
-     "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "ol", "p", "pre", "s", "span", "strong",
-     "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "u", "ul"}
-)  # fmt: skip
-_ATTRIBUTES = {"*": ["class", "id", "title"], "a": ["href"], "img": ["src", "alt", "width", "height"],
-               "td": ["align", "colspan", "rowspan"], "th": ["align", "colspan", "rowspan"]}  # fmt: skip
-_exporter = HTMLExporter()
-
-
-@pass_context
-def markdown_to_html(context: Context, source: str) -> str:
-    """nbconvert's Markdown filter, without scripts: a student's text is read by people who are logged in."""
-    if context.get("cell", {}).get("attachments") or len(source) > _LONGEST_KEPT:
-        return _clean(_exporter.markdown2html(context, source))
-    return _without_attachments(source)
-
-
-@lru_cache(maxsize=1024)
-def _without_attachments(source: str) -> str:
-    return _clean(_exporter.markdown2html({}, source))
-
-
-def _clean(html: str) -> str:
-    protocols = ["http", "https", "mailto", "data"]
-    return str(bleach.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, protocols=protocols))
 
 
 def _without_source(output: Any) -> Any:

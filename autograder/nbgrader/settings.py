@@ -11,8 +11,18 @@ from typing import Any
 from autograder.course import Course, load_course
 from autograder.folders import Folder
 from autograder.intake.unknown_names import unknown_names
+from autograder.nbgrader.formgrader import make_pages_safe
 from autograder.nbgrader.mirror import FOLDER, mirror
 from autograder.nbgrader.names import course_id
+
+_HTML_FILTERS = {
+    "markdown2html": "autograder.nbgrader.student_html.markdown_to_html",
+    "clean_html": "autograder.nbgrader.student_html.clean_html",
+    "strip_files_prefix": "autograder.nbgrader.student_html.leave_as_it_is",
+    "get_metadata": "autograder.nbgrader.student_html.metadata_of_output",
+}
+"""Filters of nbconvert's templates, by name, and the functions that stand in for them. Names, so that commands which
+show no page import no nbconvert."""
 
 
 def configure(c: Any, root: Path) -> None:
@@ -29,6 +39,7 @@ def configure(c: Any, root: Path) -> None:
     mirror(course)
     _folders(c, course)
     _steps(c)
+    make_pages_safe()
 
 
 def _folders(c: Any, course: Course) -> None:
@@ -81,6 +92,7 @@ def _steps(c: Any) -> None:
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback.FeedbackExporter"
-    c.HTMLExporter.filters = {"markdown2html": "autograder.nbgrader.feedback.markdown_to_html"}
+    c.HTMLExporter.filters = _HTML_FILTERS
+    c.HTMLExporter.sanitize_html = True  # outputs too: no script, no widget, HTML through `clean_html`
     c.ExchangeFactory.release_feedback = "autograder.nbgrader.feedback_return.ReturnFeedback"
     c.ExportApp.plugin_class = "autograder.nbgrader.export.SafeCsvExport"

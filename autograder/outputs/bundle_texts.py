@@ -3,6 +3,21 @@ GitHub Classroom puts before a username."""
 
 from __future__ import annotations
 
+import re
+
+_ACTIONS = {
+    "actions/checkout": "d23441a48e516b6c34aea4fa41551a30e30af803",  # v6.1.0
+    "actions/setup-python": "ece7cb06caefa5fff74198d8649806c4678c61a1",  # v6.3.0
+    "actions/upload-artifact": "b7c566a772e6b6bfb58ed0dc250532a479d7789f",  # v6.0.0
+}
+"""The commits of the actions in our workflows: a tag can be moved to other code, a commit cannot."""
+
+
+def _pinned(workflow: str) -> str:
+    """The workflow with each action at a commit in place of its tag."""
+    return re.sub(r"(uses: (actions/[\w-]+))@(v\d+)", lambda use: f"{use[1]}@{_ACTIONS[use[2]]}  # {use[3]}", workflow)
+
+
 SETUP = """\
 #!/usr/bin/env bash
 # Builds the image once: a Python of its own for the kit, away from the course.
@@ -20,9 +35,16 @@ if [ -z "$python" ]; then
     echo "This image has no Python 3.11 or later: choose a newer base image." >&2
     exit 1
 fi
-# An index with CPU-only builds of torch makes the image some gigabytes smaller: set PIP_EXTRA_INDEX_URL here.
 "$python" -m venv /opt/autograder
-/opt/autograder/bin/python -m pip install --no-cache-dir /autograder/source/kit
+# Every package as the lock files name it, to the byte. A CPU-only build of torch makes the image gigabytes smaller: set
+# PIP_EXTRA_INDEX_URL to its index, and put the hash of its wheel into torch.txt where it is not there.
+pip() { /opt/autograder/bin/python -m pip "$@"; }
+locks=/autograder/source/kit/autograder/requirements
+locked() { pip install --no-cache-dir --no-deps --require-hashes --requirement "$locks/$1.txt"; }
+locked torch
+locked kit
+pip check || locked cuda  # PyPI's build of torch needs CUDA's libraries beside it
+pip install --no-cache-dir --no-deps --no-build-isolation /autograder/source/kit
 # Student code may read the kit; nobody but root reads the course.
 chmod -R go-rwx /autograder/source
 """
@@ -37,7 +59,7 @@ cd /
 exec /opt/autograder/bin/python -I -m autograder.outputs.gradescope ASSIGNMENT /autograder/source/course
 """
 
-GITHUB_WORKFLOW = """\
+GITHUB_WORKFLOW = _pinned("""\
 # Grades ASSIGNMENT on every push. See GRADING.md before you use it: the hidden suite comes from the course's
 # private repository. It must never lie in this one.
 #
@@ -76,8 +98,16 @@ jobs:
           python-version: "3.12"
       - name: Install
         run: |
+          # Every package as the kit's lock files name it, and then the kit itself.
+          python -m zipfile -e course/kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
           python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install course/kit/attention_kit-*.whl
+          pip() { "$RUNNER_TEMP/kit/bin/python" -m pip "$@"; }
+          locks="$RUNNER_TEMP/wheel/autograder/requirements"
+          locked() { pip install --no-deps --require-hashes --requirement "$locks/$1.txt"; }
+          locked torch
+          locked kit
+          pip check || locked cuda  # PyPI's build of torch needs CUDA's libraries beside it
+          pip install --no-deps course/kit/attention_kit-*.whl
       - name: Grade
         working-directory: course
         run: |
@@ -94,7 +124,7 @@ jobs:
         if: always()
         run: |
           "$RUNNER_TEMP/kit/bin/python" -I -m autograder.outputs.github ASSIGNMENT "$RUNNER_TEMP/results" course
-"""
+""")
 
 GITHUB_README = """\
 # Grading ASSIGNMENT in a classroom
@@ -133,7 +163,7 @@ repository can read its whole history.
 - The log and the summary show what a student may see: claims, messages and hints, never an expected value in full.
 """
 
-GITHUB_COURSE_WORKFLOW = """\
+GITHUB_COURSE_WORKFLOW = _pinned("""\
 # Grades the students' repositories of ASSIGNMENT from the course's own private repository, when somebody starts it.
 # Students can neither read nor change this file, so its token needs no protected environment.
 #
@@ -163,8 +193,16 @@ jobs:
           python-version: "3.12"
       - name: Install
         run: |
+          # Every package as the kit's lock files name it, and then the kit itself.
+          python -m zipfile -e kit/attention_kit-*.whl "$RUNNER_TEMP/wheel"
           python -m venv "$RUNNER_TEMP/kit"
-          "$RUNNER_TEMP/kit/bin/python" -m pip install kit/attention_kit-*.whl
+          pip() { "$RUNNER_TEMP/kit/bin/python" -m pip "$@"; }
+          locks="$RUNNER_TEMP/wheel/autograder/requirements"
+          locked() { pip install --no-deps --require-hashes --requirement "$locks/$1.txt"; }
+          locked torch
+          locked kit
+          pip check || locked cuda  # PyPI's build of torch needs CUDA's libraries beside it
+          pip install --no-deps kit/attention_kit-*.whl
       - name: The students' repositories
         env:
           GH_TOKEN: ${{ secrets.STUDENTS_TOKEN }}
@@ -221,4 +259,4 @@ jobs:
             feedback
             grades.csv
           retention-days: 30
-"""
+""")

@@ -134,6 +134,50 @@ def test_a_linked_folder_is_found_and_refused_when_read(
         read_submission(student_005, release, course.limits)
 
 
+def test_a_link_that_is_named_on_the_command_line_is_refused_and_the_others_are_graded(
+    course: Course, assignment: Assignment, release: Release, tmp_path: Path
+) -> None:
+    """As `grade m1 ../submission/m1.ipynb` of a workflow names it, or a shell where it finds `*`."""
+    honest = put(course.root / "submitted/student-001/m1/m1.ipynb")
+    key = put(tmp_path / "solutions/m1/m1.ipynb")
+    handed_in = tmp_path / "handed-in"
+    handed_in.mkdir()
+    (handed_in / "notebook.ipynb").symlink_to(key)
+    (handed_in / "folder").symlink_to(key.parent)
+    (handed_in / "up").symlink_to(tmp_path)
+    (handed_in / "nowhere.ipynb").symlink_to("nothing")
+    (course.root / "submitted/student-002").symlink_to(key.parent.parent)
+    named = [
+        handed_in / "notebook.ipynb",
+        handed_in / "folder/m1.ipynb",
+        handed_in / "nowhere.ipynb",
+        handed_in / "up/solutions/m1",
+        course.root / "submitted/student-002",
+    ]
+    for path in named:
+        alone, other = sorted(
+            find_submissions(course, assignment, [path, honest]), key=lambda submission: submission.path == honest
+        )
+        assert read_submission(other, release, course.limits).student == "student-001"
+        with pytest.raises(UnreadableSubmission, match="is a link"):
+            read_submission(alone, release, course.limits)
+
+
+def test_links_that_lead_to_the_course_are_the_instructors_own(
+    course: Course, assignment: Assignment, release: Release, tmp_path: Path
+) -> None:
+    put(course.root / "submitted/student-001/m1/m1.ipynb")
+    (tmp_path / "teaching").symlink_to(course.root.parent)
+    path = tmp_path / "teaching" / course.root.name / "submitted"
+    for named in (path, path / "student-001", path / "student-001/m1/m1.ipynb"):
+        (submission,) = find_submissions(course, assignment, [named])
+        assert read_submission(submission, release, course.limits).student == "student-001"
+    (course.root / "submitted/student-002").symlink_to("student-001")
+    for student in find_submissions(course, assignment, [path])[1:]:
+        with pytest.raises(UnreadableSubmission, match="student-002: is a link"):
+            read_submission(student, release, course.limits)
+
+
 def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assignment) -> None:
     with pytest.raises(NothingToGrade, match=r"submitted: looked for <student>/m1/m1\.ipynb and for notebooks"):
         find_submissions(course, assignment, [])

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from formgrader_server import formgrader
 from nbgrader_course import TinyCourse
 
 from autograder.nbgrader.gradebook import open_gradebook
@@ -19,7 +14,7 @@ from autograder.nbgrader.gradebook import open_gradebook
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
 from browser import needs_chromium
-from devtools import PATIENCE, Tab, open_tab
+from devtools import Tab, open_tab
 
 pytestmark = needs_chromium
 
@@ -37,36 +32,9 @@ def graded_class(tiny: TinyCourse) -> TinyCourse:
     return tiny
 
 
-@contextlib.contextmanager
-def _formgrader(root: Path) -> Iterator[str]:
-    """The address of Jupyter's server, started in the course folder with little more than the formgrader."""
-    others = ("jupyterlab", "jupyter_lsp", "jupyterlab_jupytext", "notebook")
-    extensions = {"nbgrader.server_extensions.formgrader": True, **dict.fromkeys(others, False)}
-    options = [f"--ServerApp.jpserver_extensions={extensions}", "--ServerApp.open_browser=False", "--allow-root",
-               "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token=secret", "--ServerApp.port=0"]  # fmt: skip
-    folders = {name: str(root.parent / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "HOME")}
-    command = [sys.executable, "-m", "jupyter_server", *options]
-    with (root.parent / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=root, env=os.environ | folders, stdout=log, stderr=log)
-    try:
-        yield f"{_address(root.parent / 'server.log', server)}"
-    finally:
-        server.terminate()
-        server.wait(PATIENCE)
-
-
-def _address(log: Path, server: subprocess.Popen[bytes]) -> str:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and server.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+/", log.read_text(encoding="utf-8")):
-            return found.group()
-        time.sleep(0.05)
-    raise AssertionError(log.read_text(encoding="utf-8"))
-
-
 def _submissions(tab: Tab) -> list[dict[str, str]]:
     """The table of submissions, by its headings; "yes" where there is a mark."""
-    tab.wait_for("document.querySelectorAll('tbody tr td').length > 1")
+    tab.wait_for("document.querySelector('tbody td a[href*=\"/submissions/\"]') !== null")
     table = tab.look(
         "[...document.querySelectorAll('tr')].map(row => [...row.cells].map("
         "cell => cell.innerText.trim() || (cell.querySelector('.glyphicon-ok') ? 'yes' : '')))"
@@ -83,7 +51,7 @@ def _opened(tab: Tab, before: str) -> tuple[str, str]:
 
 def test_the_class_is_graded_by_hand(graded_class: TinyCourse) -> None:
     given = {"ada": ("3.5", "Say which sum."), "ben": ("0", "It is a sum."), "cay": ("", "Ask me.")}
-    with _formgrader(graded_class.root) as address, open_tab() as tab:
+    with formgrader(graded_class.root) as address, open_tab() as tab:
         tab.go(f"{address}login?token=secret&next=/formgrader/gradebook/tiny")
         tab.click("tbody td a[href$='/gradebook/tiny/tiny']")
         before = _submissions(tab)

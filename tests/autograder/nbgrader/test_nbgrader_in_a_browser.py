@@ -12,7 +12,7 @@ import pytest
 from nbgrader_course import TinyCourse, release_cells, result_for
 
 from autograder.model import Graded
-from autograder.nbgrader import feedback
+from autograder.nbgrader import feedback, student_html
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
@@ -54,13 +54,15 @@ def test_nothing_of_a_submission_runs(tiny: TinyCourse, graded: dict[str, Any], 
     assert not [link for link in page.links if link.startswith("javascript:") or link == "elsewhere.html"]
 
 
-def test_without_our_markdown_it_would(
+def test_without_our_markdown_and_policy_it_would(
     tiny: TinyCourse, graded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The payloads do run on this page where nbconvert renders Markdown by itself."""
+    """The payload does run on this page where nbconvert renders Markdown by itself; the policy alone stops it, too."""
     _hand_in(tiny, graded, PAYLOADS["image"], "ada")
     tiny.autograde()
-    monkeypatch.setattr(feedback, "_clean", lambda html: html)
-    feedback._without_attachments.cache_clear()
+    monkeypatch.setattr(student_html, "_clean", lambda html, attachments: html)
+    student_html._without_attachments.cache_clear()
+    assert in_a_browser(tiny.feedback("ada"), tmp_path).ran == set()
+    monkeypatch.setattr(feedback, "_POLICY", "")
     assert in_a_browser(tiny.feedback("ada"), tmp_path).ran == {"image"}
-    feedback._without_attachments.cache_clear()
+    student_html._without_attachments.cache_clear()

@@ -1,0 +1,95 @@
+"""What is installed, here and by bundles: one version of every package, known to the byte; actions at a commit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW, SETUP
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "autograder" / "requirements"
+LOCKS = [*sorted(SHIPPED.glob("*.txt")), ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "tools.txt"]
+WORKFLOWS = {
+    **{path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github" / "workflows").iterdir())},
+    "of the classroom": GITHUB_WORKFLOW,
+    "of the course": GITHUB_COURSE_WORKFLOW,
+}
+
+
+def locked(*paths: Path) -> dict[NormalizedName, str]:
+    """Package → version."""
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    return {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M)}
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_every_line_of_a_lock_file_is_a_version_or_a_hash(path: Path) -> None:
+    blocks = re.split(r"\n(?=\S)", path.read_text(encoding="utf-8").strip())[1:]
+    assert blocks
+    for block in blocks:
+        first, *hashes = block.split(" \\\n")
+        assert re.fullmatch(r"[a-z0-9][\w.-]*==[\w.+!-]+(?: ; .+)?", first)
+        assert hashes
+        assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line) for line in hashes)
+
+
+def test_the_lock_files_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = [
+        (project["dependencies"], locked(SHIPPED / "kit.txt", SHIPPED / "torch.txt")),
+        (
+            [line for extra in project["optional-dependencies"].values() for line in extra],
+            locked(ROOT / "requirements/dev.txt"),
+        ),
+    ]
+    for lines, versions in groups:
+        for requirement in map(Requirement, lines):
+            assert versions[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def test_what_is_tested_is_what_bundles_install() -> None:
+    assert locked(SHIPPED / "kit.txt").items() <= locked(ROOT / "requirements/dev.txt").items()
+    found = [canonicalize_name(distribution.name) for distribution in metadata.distributions()]
+    installed = {name: metadata.version(name) for name in found}  # setuptools brings some of its own, later on the path
+    wanted = locked(ROOT / "requirements/dev.txt", SHIPPED / "torch.txt")
+    here = {name: installed[name].partition("+")[0] for name in wanted.keys() & installed.keys()}
+    assert here == {name: wanted[name] for name in here}
+    assert len(here) > 150
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_stand_at_a_commit_and_keep_no_token(name: str) -> None:
+    text = WORKFLOWS[name]
+    uses = re.findall(r"uses: (\S+)", text)
+    assert uses
+    assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", use) for use in uses)
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+    assert re.search(r"^permissions:\n  contents: read$", text, re.M)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_words_of_a_pull_request_reach_a_shell(name: str) -> None:
+    """Names of branches, titles and the like are put into a script before it runs; `env:` is the way for them."""
+    text = WORKFLOWS[name]
+    assert "pull_request_target" not in text
+    assert "workflow_run" not in text
+    scripts = re.findall(r"run: (?:\|\n((?: {10}.*\n| *\n)+)|(.*))", text)
+    assert scripts
+    for script in scripts:
+        assert "${{ github" not in "".join(script)
+
+
+@pytest.mark.parametrize("text", [SETUP, GITHUB_WORKFLOW, GITHUB_COURSE_WORKFLOW], ids=["setup", "classroom", "course"])
+def test_bundles_install_the_locked_set_before_the_kit(text: str) -> None:
+    places = [text.index(f"locked {name}\n") for name in ("torch", "kit")]
+    check = text.index("pip check")
+    assert places == sorted(places)
+    assert places[-1] < check < text.rindex("pip install")
+    assert "--no-deps --require-hashes" in text
