@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
-from autograder.ledger import Ledger, read_ledger
+from autograder.ledger import read_ledger
 from autograder.ledger.rows import canvas_rows, moodle_rows
-from autograder.model import Graded, ManualGrades, Result, Submission
+from autograder.model import Graded, Result, Submission
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
 from autograder.outputs.fill import Filled, PlatformFile, fill, read_platform_file
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, submitted_at
-from autograder.outputs.lateness import InGradebook, class_lateness, conflicts
+from autograder.outputs.lateness import conflicts
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.push import PUSHES, PushFormat, push_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.stale import misvalued, stale
 from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
-from autograder.results import Tell, Timed, path_name, read_results, read_timing, replaced, result_path
+from autograder.results import Tell, Timed, path_name, read_timing, replaced
+from autograder.stored_marks import (
+    assert_graded,
+    handed_in_at,
+    listing,
+    present_results,
+    present_timing,
+    read_marks,
+    tell_stale,
+    times_in_gradebook,
+)
 from autograder.tables import read_table, table_bytes
-from autograder.text import one_line
 from autograder.together import Together
-
-_SHOWN = 20
-"""How many students a line on the terminal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,12 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
         NothingToGrade: there is nobody to report on.
     """
     timing = read_timing(results, assignment.name, tell)
-    marks = _marks(course, assignment, results, timing, tell)
+    marks = read_marks(course, assignment, results, timing, tell)
     uses = _uses(assignment, tell) if any(map(_has_carried, marks)) else {}
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
     collected = read_collected(course.submitted, assignment.name)
-    old = _stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
+    old = tell_stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
     with Together(course.kept, f"`autograder report {assignment.name}`") as files:
         for mark in as_students_read(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
@@ -120,8 +123,8 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     file = _platform_file(request)
     if request.roster is not None:
         _learn(course, assignment, request.roster, request.format, tell)
-    marks = _marks(course, assignment, request.results, timing, tell, file)
-    _stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
+    marks = read_marks(course, assignment, request.results, timing, tell, file)
+    tell_stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     _tell_flagged([mark.result for mark in marks if mark.result], tell)
     if push_to is not None:
         for line in _unfinished(marks, request.provisional):
@@ -182,7 +185,7 @@ def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
     """Of whom Moodle's download does not tell whether they are a person."""
     if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
         yield (
-            f"taken for people, though in a group assignment these are groups: {_named(students)}; give Moodle's "
+            f"taken for people, though in a group assignment these are groups: {listing(students)}; give Moodle's "
             "grading worksheet as `--roster`, which tells them apart"
         )
 
@@ -191,7 +194,7 @@ def _tell_flagged(results: Sequence[Result], tell: Tell) -> None:
     """Say whose functions answered one call differently in two runs: nothing else in an export shows it."""
     flagged = [f"{result.student} ({', '.join(result.flagged)})" for result in results if result.flagged]
     if flagged:
-        tell(f"two answers to one call, for a person to look at: {_named(flagged)}; `autograder report` shows them")
+        tell(f"two answers to one call, for a person to look at: {listing(flagged)}; `autograder report` shows them")
 
 
 def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
@@ -218,15 +221,15 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     for assignment in course.assignments():
         timing = read_timing(results, assignment.name, tell)
         if (results / assignment.name).is_dir():
-            by_assignment[assignment.name] = _marks(course, assignment, results, timing, tell)
+            by_assignment[assignment.name] = read_marks(course, assignment, results, timing, tell)
     if not by_assignment:
         raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
-        tell(f"without a total yet: {_named(unknown)}")
+        tell(f"without a total yet: {listing(unknown)}")
     if split := split_by_moodle(rows, list(by_assignment)):
         tell(
-            f"Moodle numbers people anew in each assignment, so these may stand here once for each: {_named(split)}; "
+            f"Moodle numbers people anew in each assignment, so these may stand here once for each: {listing(split)}; "
             "write students.csv with names or emails, or collect each assignment with its worksheet as `--roster`"
         )
     table = totals_csv(rows, list(by_assignment))
@@ -251,7 +254,7 @@ def _content(
     if format_.endswith("-feedback"):
         platform = format_.removesuffix("-feedback")
         packed, unknown = feedback_zip(marks, request.assignment.name, request.course.feedback, platform)
-        return packed, [f"without a name that {platform} knows: {_named(unknown)}"] if unknown else []
+        return packed, [f"without a name that {platform} knows: {listing(unknown)}"] if unknown else []
     said = _unfinished(marks, provisional)
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
@@ -295,151 +298,9 @@ def _unfinished(marks: Sequence[Mark], provisional: bool) -> list[str]:
             if waits
             else ""
         )
-        lines.append(f"{'exported' if waits and provisional else 'without a mark'}, {status}: {_named(students)}"
+        lines.append(f"{'exported' if waits and provisional else 'without a mark'}, {status}: {listing(students)}"
                      + (f" ({how})" if how else ""))  # fmt: skip
     return lines
-
-
-def _named(students: Sequence[str]) -> str:
-    shown = ", ".join(one_line(student) for student in students[:_SHOWN])
-    more = f" and {len(students) - _SHOWN} more" if len(students) > _SHOWN else ""
-    return f"{len(students)}: {shown}{more}"
-
-
-def _marks(
-    course: Course,
-    assignment: Assignment,
-    results: Path,
-    timing: list[Timed],
-    tell: Tell,
-    file: PlatformFile | None = None,
-) -> list[Mark]:
-    """Everybody; says which results are older than they should be, and of whom no hand-in time is known.
-
-    Args:
-        file: a platform's own file, which may say when people handed in.
-    """
-    ledger = read_ledger(course)
-    graded = _results(ledger, course, results, assignment, tell)
-    timing = _present(ledger, timing)
-    if older := [entry.student for entry in timing if entry.older]:
-        tell(f"results from before, to be graded again: {_named(older)}")
-    _assert_graded(course, assignment, results, graded, timing)
-    hand = _by_hand(ledger, course, assignment, graded)
-    in_gradebook = _gradebooks_times(course)
-    for line in conflicts(course, assignment.name, in_gradebook):
-        tell(line)
-    students = sorted({m for result in graded for m in ledger.members(result.student, assignment.name)})
-    platform_times = file.hand_in_times(course, assignment.name, students, tell) if file else {}
-    if new := [student for student in platform_times if not _has_timestamp(ledger, assignment, student)]:
-        tell(
-            f"hand-in times of {len(new)} are this worksheet's: give it to `autograder collect` as `--roster` too, "
-            "so that pages and totals know them"
-        )
-    late = class_lateness(course, assignment.name, students, in_gradebook, platform_times)
-    if late is None and course.late.policy != "none":
-        tell(
-            f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
-            "course.toml, or into nbgrader's gradebook"
-        )
-    if unknown := [student for student, lateness in (late or {}).items() if lateness.note == UNKNOWN]:
-        tell(
-            f"no hand-in time is known, so nothing is taken off for lateness: {len(unknown)}: "
-            f"{', '.join(map(one_line, unknown))}; write a timestamp.txt, or collect again with a file that has times"
-        )
-    if old := [r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)]:
-        tell(
-            f"graded since gradebook.db was filled: {_named(old)}; fill it again with "
-            f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed"
-        )
-    if earlier := [r.student for r in graded if hand and r.student in hand and hand[r.student].earlier]:
-        tell(
-            f"points by hand are for an earlier answer and wait: {_named(earlier)}; fill the gradebook with "
-            f"`autograder export {assignment.name} --format gradebook`, and look at the new answers"
-        )
-    own = results.resolve() == course.results.resolve()
-    return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own, ledger=ledger)
-
-
-def _has_timestamp(ledger: Ledger, assignment: Assignment, student: str) -> bool:
-    return (ledger.submission(student, assignment.name) / TIMESTAMP_FILE).exists()
-
-
-def _assert_graded(
-    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], timing: Sequence[Timed]
-) -> None:
-    """Raises: NothingToGrade, where nobody has a result, nor a reason why there is none."""
-    if not graded and not any(entry.problem for entry in timing):
-        raise NothingToGrade(
-            f"no results in {course.shown_place(results / assignment.name)}: "
-            f"run `autograder grade {assignment.name}` first"
-        )
-
-
-def _stale(
-    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], tell: Tell
-) -> dict[str, str]:
-    """Whose result grading would replace, and why; says so."""
-    own = results.resolve() == course.results.resolve()
-    found = stale(course, assignment, graded, own_submissions=own)
-    for reason in dict.fromkeys(found.values()):
-        students = [student for student, why in found.items() if why == reason]
-        tell(
-            f"stale results: {reason}: {_named(students)}; see what would move with "
-            f"`autograder regrade {assignment.name}`, or grade again"
-        )
-    return found
-
-
-def _gradebooks_times(course: Course) -> dict[str, InGradebook]:
-    """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
-    if course.late.policy == "none" or not course.has_gradebook:
-        return {}
-    return _times_in(course, course.db_url)
-
-
-def _times_in(course: Course, db_url: str) -> dict[str, InGradebook]:
-    from autograder.nbgrader.class_list import due_in_gradebook
-
-    return due_in_gradebook(course, db_url)
-
-
-def _by_hand(
-    ledger: Ledger, course: Course, assignment: Assignment, results: Sequence[Result]
-) -> dict[str, ManualGrades] | None:
-    """What people gave, by student; nbgrader knows the student's folder. Points for an earlier answer wait."""
-    if not course.has_gradebook:
-        return None
-    from autograder.nbgrader.earlier_answers import with_earlier_answers
-    from autograder.nbgrader.manual_grades import read_manual_grades
-
-    by_folder = read_manual_grades(course.db_url, assignment.name)
-    now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
-    earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
-    names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
-    by_student = {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
-    return with_earlier_answers(course, assignment, results, by_student)
-
-
-def _results(ledger: Ledger, course: Course, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
-    """The results that add up, under what their students are called now; `tell` gets a line for each that does not."""
-    stored = read_results(results, assignment.name, tell)
-    wrong = misvalued(course, assignment, stored)
-    for student, problem in wrong.items():
-        path = result_path(results, assignment.name, student)
-        tell(f"{path}: left out, {one_line(problem)}; grade this submission again")
-    stored = [result for result in stored if result.student not in wrong]
-    names = {result.student for result in stored}
-    named_results = ((ledger.present_name(result.student), result) for result in stored)
-    current = [replace(r, student=name) for name, r in named_results if name == r.student or name not in names]
-    return sorted(current, key=lambda result: result.student)
-
-
-def _present(ledger: Ledger, timing: Sequence[Timed]) -> list[Timed]:
-    """The entries of the timing file, under what their students are called now."""
-    names = {entry.student for entry in timing}
-    named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
-    return [replace(entry, student=name) for name, entry in named_entries if name == entry.student or name not in names]
 
 
 def _uses(assignment: Assignment, tell: Tell) -> dict[str, tuple[str, ...]]:
@@ -485,14 +346,14 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
 
     course, assignment = request.course, request.assignment
     ledger = read_ledger(course)
-    graded = _results(ledger, course, request.results, assignment, tell)
-    timing = _present(ledger, timing)
+    graded = present_results(ledger, course, request.results, assignment, tell)
+    timing = present_timing(ledger, timing)
     problems = {entry.student: entry.problem for entry in timing if entry.problem}
-    _assert_graded(course, assignment, request.results, graded, timing)
-    _stale(course, assignment, request.results, graded, tell)
+    assert_graded(course, assignment, request.results, graded, timing)
+    tell_stale(course, assignment, request.results, graded, tell)
     _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
-    times = {student: when for student in students if (when := _handed_in(ledger, course, assignment, student, tell))}
+    times = {student: when for student in students if (when := handed_in_at(ledger, course, assignment, student, tell))}
     other: list[str] = []
 
     def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
@@ -517,24 +378,15 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
             tell(line)
         fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url, version=version)
         everybody = class_marks(course, assignment, graded, timing)
-        for line in conflicts(course, assignment.name, _times_in(course, db_url)):
+        for line in conflicts(course, assignment.name, times_in_gradebook(course, db_url)):
             tell(line)
         people = {mark.own_folder: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)
     if other:
         tell(
             f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
-            f"{_named(other)}; run `autograder grade {assignment.name}` first"
+            f"{listing(other)}; run `autograder grade {assignment.name}` first"
         )
     yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
     if autograded is not None:
         yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
-
-
-def _handed_in(ledger: Ledger, course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
-    folder = ledger.submission(student, assignment.name)
-    try:
-        return submitted_at(folder, course.about.timezone)
-    except ValueError as error:
-        tell(f"{folder}: no time of submission, {error}")
-        return None
