@@ -3,7 +3,7 @@
 | platform | a file in the download | where that is read |
 | --- | --- | --- |
 | brightspace | `12345-67890 - First Last - Oct 1, 2026 1015 PM/name.ipynb`: user 12345, assignment folder 67890; each attempt has a folder of its own | downloads, and scripts that people wrote for them: the source is not public |
-| sakai | `<title>/Last, First(eid)/Submission attachment(s)/name.ipynb`, with `timestamp.txt` beside the folder | sakai, `AssignmentServiceImpl.java` |
+| sakai | `<title>/Last, First(eid)/Submission attachment(s)/name.ipynb`, with `timestamp.txt` beside the folder | downloads, and scripts that people wrote for them |
 | edx | `[1]Section, [1]Subsection, [1]Unit/[1] - username - name.ipynb` | edx-ora2, `openassessment/data.py` |
 """  # noqa: E501 - a table
 

@@ -1,8 +1,8 @@
 """Downloads in which names and numbers mislead, as the platforms write them.
 
 Read in their sources: canvas-lms `lib/content_zipper.rb`, moodle `mod/assign/classes/downloader.php`, GitHub Classroom
-`app/models/concerns/nameable.rb`, sakai `AssignmentServiceImpl.java`, edx-ora2 `openassessment/data.py`. Gradescope's
-and Brightspace's are as their downloads have them.
+`app/models/concerns/nameable.rb`, edx-ora2 `openassessment/data.py`. Those of Sakai, Gradescope and Brightspace are as
+their downloads have them.
 """
 
 from __future__ import annotations
