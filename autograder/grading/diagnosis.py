@@ -89,6 +89,8 @@ class _Fit:
             each in its own way.
         off: how far the answers lie apart, in roundings, and before that in how many ways the student's departs from
             the answer key and the mistake's does not.
+        priced: of the answers those that have a price and are not told: what they add is seen by errors alone, which
+            another mistake may raise as well.
     """
 
     answers: tuple[KnownAnswer, ...]
@@ -96,9 +98,11 @@ class _Fit:
     against: frozenset[str]
     otherwise: frozenset[str]
     off: tuple[int, float]
+    priced: tuple[KnownAnswer, ...] = ()
 
     def named(self, tests: Collection[str]) -> list[Diagnosis]:
-        return [Diagnosis(answer.name, answer.hint, tuple(tests), answer.keeps) for answer in self.answers]
+        told = [answer for answer in self.answers if answer not in self.priced]
+        return [Diagnosis(answer.name, answer.hint, tuple(tests), answer.keeps) for answer in told]
 
 
 class Diagnostician:
@@ -204,7 +208,8 @@ class Diagnostician:
             fit = _fit(record, answer)
             if fit is not None and not fit.against and (base is None or base.explained <= fit.explained):
                 most = sorted(records, key=lambda record: -len(_failed_by(record, answer.failed)))
-                return dataclasses.replace(fit, answers=tuple(part.answer for part in most if part.answer))
+                answers = tuple(part.answer for part in most if part.answer)
+                return dataclasses.replace(fit, answers=answers, priced=_seen_by_errors(fit, base, answers, answer))
         return None
 
     def _groups(
@@ -242,6 +247,18 @@ class Diagnostician:
             answer = combined(answers, self._cells[question.name])
             self._combinations[names] = self._record(answer, question) if answer else None
         return self._combinations[names]
+
+
+def _seen_by_errors(
+    fit: _Fit, base: _Fit | None, answers: Sequence[KnownAnswer], answer: _Answer
+) -> tuple[KnownAnswer, ...]:
+    """Of a combination's mistakes those beside `base` whose tests show no wrong value."""
+    if base is None:
+        return ()
+    last_calls = (answer.departures[test][-1:] for test in fit.explained - base.explained)  # those that ended the tests
+    ways = frozenset[str]().union(*(all_of(departures) for departures in last_calls))
+    beside = tuple(mistake for mistake in answers if mistake not in base.answers)
+    return () if ways & {"value", "gradient"} else beside
 
 
 def _withheld(runs: Mapping[str, TestRun]) -> frozenset[str]:
