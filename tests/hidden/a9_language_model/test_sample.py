@@ -39,6 +39,14 @@ def _echo():
     return params, config(vocab_size=5, d_model=5, num_layers=0, num_heads=1, d_ff=1, context_length=9)
 
 
+def _clock():
+    """A model that says the number of the place that it reads, whatever stands there: who forgets what was before says
+    0."""
+    params = {"embed": torch.eye(9, dtype=torch.float64), "positions": 9 * torch.eye(9, dtype=torch.float64)}
+    params |= {"blocks": [], "lnf_gamma": ones(9), "lnf_beta": zeros(9)}
+    return params, config(vocab_size=9, d_model=9, num_layers=0, num_heads=1, d_ff=1, context_length=9)
+
+
 def _model(reference, context=12, layers=1):
     """A model whose greedy texts differ between rows and do not repeat themselves."""
     sizes = config(vocab_size=13, d_model=6, num_layers=layers, num_heads=2, d_ff=10, context_length=context)
@@ -56,11 +64,14 @@ def _slowly(reference, params, prompt, num_new, sizes):
 
 @points(1.5)
 def test_greedy_texts_are_those_without_a_cache(student, reference):
-    """Two blocks, three rows, five new tokens, against running the whole model on everything for each. And a model that
-    says its last token again."""
+    """Two blocks, three rows, five new tokens, against running the whole model on everything for each. A model that
+    says its last token again. And one that says at which place it reads."""
     params, sizes = _echo()
     text = call_twice(student.sample, params, tensor([[3, 1, 2]]), 3, sizes, temperature=0.0)
     assert_close(text, tensor([[3, 1, 2, 2, 2, 2]]))
+    params, sizes = _clock()
+    text = student.sample(params, tensor([[5, 7, 5]]), 3, sizes, temperature=0.0)
+    assert_close(text, tensor([[5, 7, 5, 2, 3, 4]]))
     params, sizes = _model(reference, layers=2)
     prompt = randint(0, 13, (4, 3)).T
     expected = _slowly(reference, params, prompt, 5, sizes)
