@@ -7,13 +7,13 @@ One module owns it; everything that maps people asks it, and no one else compare
 
 For an exporter: make an `Identity` of each row of the platform's own file (its id there, emails and logins, the name,
 the group), ask for all rows at once, and give row n what `matches[n].key` has: a student, called as in `Mark.student`,
-or None for nobody. Where there are conflicts that concern somebody with a mark, write nothing and raise a
-KitError of `ambiguous(conflicts, platform)`. `ledger.learn_rows` beforehand takes groups and accounts out of the same
-rows, so that a group's members have marks of their own.
+or None for nobody. `assert_certain(conflicts, students, platform)` ends the command where a conflict concerns one of
+the students who have a mark: call it before anything is written. `ledger.learn_rows` beforehand takes groups and
+accounts out of the same rows, so that a group's members have marks of their own.
 """
 
 from autograder.ledger.book import Ledger, read_ledger
-from autograder.ledger.known import ambiguous
+from autograder.ledger.known import assert_certain
 from autograder.ledger.matching import Conflict, Identity, Match
 
-__all__ = ["Conflict", "Identity", "Ledger", "Match", "ambiguous", "read_ledger"]
+__all__ = ["Conflict", "Identity", "Ledger", "Match", "assert_certain", "read_ledger"]

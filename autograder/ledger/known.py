@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from autograder.errors import KitError
 from autograder.ledger.matching import Conflict, Id, Identity, Known, id_key, name_key, name_keys
 from autograder.ledger.records import PER_ASSIGNMENT, Link, Record
 from autograder.roster import Person, same
@@ -19,6 +20,16 @@ def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
     own_file = {"moodle": "Moodle's grading worksheet", "canvas": "Canvas's gradebook"}.get(platform)
     hint = f", or give {own_file} as `--roster`" if own_file else ""
     return f"nothing was changed: {messages}. Write who is who into students.csv, column `{platform}`{hint}"
+
+
+def assert_certain(conflicts: Iterable[Conflict], students: Collection[str], platform: str) -> None:
+    """Make sure that it is certain whose the marks of these students are.
+
+    Raises:
+        KitError: a conflict concerns one of them; says what to do.
+    """
+    if concerned := [conflict for conflict in conflicts if any(key in students for key in conflict.keys)]:
+        raise KitError(ambiguous(concerned, platform))
 
 
 def identity_of(record: Record, assignment: str) -> Identity:

@@ -15,10 +15,11 @@ from autograder.outputs.difference import (
     SAME,
     Change,
     Difference,
+    Outcome,
+    change_of,
     full_marks,
     missing_students,
     points_to_give,
-    without_a_mark,
 )
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.marks import Mark
@@ -166,17 +167,15 @@ def _change(gradebook: Gradebook, row: int, mark: Mark | None, points: Mapping[s
     if not name:
         name = f"{gradebook.cell(row, 'FirstName')} {gradebook.cell(row, 'LastName')}".strip()
     person, had = f"{name} ({gradebook.cell(row, 'ID')})", gradebook.mark(row)
-    if mark is None or mark.student not in points:
-        return Change(person, mark.student if mark else "", "keeps", had, None, without_a_mark(mark))
-    mark_here, mark_there = points[mark.student], number_in(had)
-    if mark_there is not None and abs(mark_there - mark_here) < SAME:
-        return Change(person, mark.student, "keeps", had, mark_here, "the same as here")
-    if had.upper() == "N/A":
-        return Change(person, mark.student, "skipped", had, mark_here, "Canvas does not assign this assignment to them")
-    if had.upper() == "EX":
-        reason = "they are excused in Canvas: end that there where the mark should count"
-        return Change(person, mark.student, "skipped", had, mark_here, reason)
-    return Change(person, mark.student, "gets", had, mark_here)
+
+    def decide(_: float) -> tuple[Outcome, str]:
+        if had.upper() == "N/A":
+            return "skipped", "Canvas does not assign this assignment to them"
+        if had.upper() == "EX":
+            return "skipped", "they are excused in Canvas: end that there where the mark should count"
+        return "gets", ""
+
+    return change_of(person, mark, points, had, number_in(had), decide)
 
 
 def _notes(gradebook: Gradebook, changes: Sequence[Change]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ API, and makes a `Difference`. It is printed before anything is uploaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,13 +83,37 @@ def full_marks(marks: Iterable[Mark]) -> float:
     return max((mark.max_score for mark in marks), default=0.0)
 
 
+def change_of(
+    person: str,
+    mark: Mark | None,
+    points: Mapping[str, float],
+    had: str,
+    mark_there: float | None,
+    decide: Callable[[float], tuple[Outcome, str]],
+) -> Change:
+    """What becomes of one person's mark: whoever has no mark here, or the same one there, keeps what is there.
+
+    Args:
+        points: student → the mark to export.
+        had, mark_there: the mark on the platform, in the platform's writing and as a number.
+        decide: whether the platform takes another mark from the person, and the reason.
+    """
+    if mark is None or mark.student not in points:
+        return Change(person, mark.student if mark else "", "keeps", had, None, _without_a_mark(mark))
+    mark_here = points[mark.student]
+    if mark_there is not None and abs(mark_there - mark_here) < SAME:
+        return Change(person, mark.student, "keeps", had, mark_here, "the same as here")
+    outcome, reason = decide(mark_here)
+    return Change(person, mark.student, outcome, had, mark_here, reason)
+
+
 def missing_students(marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]) -> tuple[str, ...]:
     """Students with a mark who are nobody on the platform."""
     on_platform = {change.student for change in changes}
     return tuple(mark.student for mark in marks if mark.student in points and mark.student not in on_platform)
 
 
-def without_a_mark(mark: Mark | None) -> str:
+def _without_a_mark(mark: Mark | None) -> str:
     """Why somebody whom the platform knows gets no mark from here."""
     if mark is None:
         return "nobody here"

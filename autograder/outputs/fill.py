@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from autograder.course import Course
-from autograder.errors import KitError
 from autograder.intake.moodle_worksheet import Worksheet, read_worksheet
-from autograder.ledger import Conflict, Identity, ambiguous, read_ledger
+from autograder.ledger import Conflict, Identity, assert_certain, read_ledger
 from autograder.ledger.rows import canvas_rows, moodle_rows
 from autograder.outputs.canvas import Gradebook, canvas_csv, fill_gradebook, read_gradebook
 from autograder.outputs.difference import Difference, points_to_give
@@ -109,8 +108,7 @@ def fill(
         return Filled(*moodle_csv(marks, provisional=provisional))
     students, conflicts = file.students(course, assignment, [mark.student for mark in marks])
     points = points_to_give(marks, provisional=provisional)
-    if concerned := [conflict for conflict in conflicts if any(key in points for key in conflict.keys)]:
-        raise KitError(ambiguous(concerned, platform))
+    assert_certain(conflicts, points, platform)
     if isinstance(file.content, Gradebook):
         return Filled(*fill_gradebook(marks, file.content, students, provisional=provisional))
     return Filled(*fill_worksheet(marks, file.content, students, provisional=provisional))

@@ -16,10 +16,11 @@ from autograder.outputs.difference import (
     SAME,
     Change,
     Difference,
+    Outcome,
+    change_of,
     full_marks,
     missing_students,
     points_to_give,
-    without_a_mark,
 )
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.marks import Mark
@@ -99,21 +100,17 @@ def _change(row: WorksheetRow, worksheet: Worksheet, mark: Mark | None, points: 
     name = row.names[0] if row.names else ""
     number = f"Participant {row.number}" if row.number else "no number"
     person = f"{name} ({number})" if name else number
-    if mark is None or mark.student not in points:
-        return Change(person, mark.student if mark else "", "keeps", row.grade, None, without_a_mark(mark))
-    mark_here, mark_there, maximum = points[mark.student], number_in(row.grade), number_in(worksheet.maximum)
-    if mark_there is not None and abs(mark_there - mark_here) < SAME:
-        return Change(person, mark.student, "keeps", row.grade, mark_here, "the same as here")
-    if row.locked:
-        reason = "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook"
-        return Change(person, mark.student, "skipped", row.grade, mark_here, reason)
-    if maximum is not None and mark_here > maximum:
-        return Change(
-            person, mark.student, "skipped", row.grade, mark_here, f"it is above the maximum of {worksheet.maximum}"
-        )
-    unreadable = bool(row.marked) and worksheet.language != "en"
-    reason = f"only where you tick {_TICK}" if unreadable else ""
-    return Change(person, mark.student, "gets", row.grade, mark_here, reason)
+    maximum = number_in(worksheet.maximum)
+
+    def decide(mark_here: float) -> tuple[Outcome, str]:
+        if row.locked:
+            return "skipped", "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook"
+        if maximum is not None and mark_here > maximum:
+            return "skipped", f"it is above the maximum of {worksheet.maximum}"
+        is_unreadable = bool(row.marked) and worksheet.language != "en"
+        return "gets", f"only where you tick {_TICK}" if is_unreadable else ""
+
+    return change_of(person, mark, points, row.grade, number_in(row.grade), decide)
 
 
 def _notes(worksheet: Worksheet, changes: Sequence[Change]) -> tuple[str, ...]:

@@ -20,15 +20,16 @@ from typing import Literal
 
 from autograder.course import Course, Platform
 from autograder.errors import KitError, PlatformUnavailable
-from autograder.ledger import ambiguous, read_ledger
+from autograder.ledger import assert_certain, read_ledger
 from autograder.outputs.difference import (
     SAME,
     Change,
     Difference,
+    Outcome,
+    change_of,
     full_marks,
     missing_students,
     points_to_give,
-    without_a_mark,
 )
 from autograder.outputs.export import points_cell
 from autograder.outputs.marks import Mark
@@ -156,8 +157,7 @@ def _difference(
     identities = [person.identity for person in standings.people]
     students = [mark.student for mark in marks]
     matches, conflicts = read_ledger(course).match_rows(platform, assignment, identities, students)
-    if concerned := [conflict for conflict in conflicts if any(key in points for key in conflict.keys)]:
-        raise KitError(ambiguous(concerned, platform))
+    assert_certain(conflicts, points, platform)
     if any(match.key for match in matches):
         _check_maximum(platform, standings, full_marks(marks))
     by_student = {mark.student: mark for mark in marks}
@@ -181,18 +181,15 @@ def _check_maximum(platform: str, standings: Standings, full: float) -> None:
 
 def _change(person: Standing, mark: Mark | None, points: Mapping[str, float], standings: Standings) -> Change:
     name, had = str(person.identity) or person.id, points_cell(person.mark)
-    if mark is None or mark.student not in points:
-        return Change(name, mark.student if mark else "", "keeps", had, None, without_a_mark(mark))
-    mark_here = points[mark.student]
-    if person.mark is not None and abs(person.mark - mark_here) < SAME:
-        return Change(name, mark.student, "keeps", had, mark_here, "the same as here")
-    if person.refused:
-        return Change(name, mark.student, "skipped", had, mark_here, person.refused)
-    if standings.maximum is not None and mark_here > standings.maximum and not standings.extra:
-        return Change(
-            name, mark.student, "skipped", had, mark_here, f"it is above the {shown(standings.maximum)} there"
-        )
-    return Change(name, mark.student, "gets", had, mark_here)
+
+    def decide(mark_here: float) -> tuple[Outcome, str]:
+        if person.refused:
+            return "skipped", person.refused
+        if standings.maximum is not None and mark_here > standings.maximum and not standings.extra:
+            return "skipped", f"it is above the {shown(standings.maximum)} there"
+        return "gets", ""
+
+    return change_of(name, mark, points, had, person.mark, decide)
 
 
 def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings) -> None:
