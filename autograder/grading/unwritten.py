@@ -8,7 +8,7 @@ integers); that is an error of the code that asked for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autograder.errors import StudentError, StudentFault
@@ -63,8 +63,7 @@ def stub_of(fault: StudentFault | None, submission: Submission, released: Mappin
     frame = _FRAME.match(fault.frames[-1])
     if frame is None:
         return None
-    answers = {cell.id: name for name in released if (cell := cell_of(submission, name)) is not None}
-    question = frame["cell"] if frame["cell"] in released else answers.get(frame["cell"])
+    question = frame["cell"] if frame["cell"] in released else _answered_in(frame["cell"], submission, released)
     cell = next((cell for cell in submission.cells if cell.id == frame["cell"]), None)
     if question is None or cell is None:
         return None
@@ -74,6 +73,12 @@ def stub_of(fault: StudentFault | None, submission: Submission, released: Mappin
     ours = {line.strip() for line in released[question].splitlines()}
     above, below = _block(lines, number - 1)
     return Stub(question, number, _has_code(above, ours), _has_code(below, ours))
+
+
+def _answered_in(cell_id: str, submission: Submission, questions: Iterable[str]) -> str | None:
+    """The question that a cell of the student's own answers, if it answers one."""
+    answers = ((name, cell_of(submission, name)) for name in questions)
+    return next((name for name, cell in answers if cell is not None and cell.id == cell_id), None)
 
 
 def _block(lines: list[str], at: int) -> tuple[list[str], list[str]]:
