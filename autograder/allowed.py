@@ -103,19 +103,3 @@ class CourseId:
 
     def __str__(self) -> str:
         return "that is the course's number on the platform, or is empty"
-
-
-@dataclass(frozen=True, slots=True)
-class FolderAddress:
-    """The address of a folder, as fsspec writes it, or "" for none."""
-
-    def allows(self, value: str) -> bool:
-        """Whether the value is empty, or a scheme and a place without a query; a chain of two addresses is none."""
-        return not value or (
-            re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?][^?]*|(?:file|local):///[^?]+", value) is not None
-            and value.isprintable()
-            and "::" not in value
-        )
-
-    def __str__(self) -> str:
-        return "that is the address of a folder, such as s3://bucket/course/submitted, or is empty"

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from autograder import __version__
-from autograder.cli_base import Commands, CountOrAll, beside, find_course
+from autograder.cli_base import Commands, CountOrAll, LocalPath, beside, find_course
 from autograder.course import Course
 from autograder.errors import KitError
-from autograder.folders import Folder
 from autograder.sandbox.tiers import ISOLATIONS
-from autograder.storage.at_hand import at_hand, own_folders
 from autograder.summaries import not_graded, tell_graded, tell_proofs
 from autograder.together import finish_unfinished
 
@@ -50,7 +48,7 @@ def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
     """The arguments and options that `grade` and `regrade` share."""
     shared = (
         click.argument("assignment"),
-        click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path)),
+        click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=LocalPath()),
         click.option("--workers", type=click.IntRange(1), help="How many processes (default: one a core)."),
         click.option(
             "--isolation", type=click.Choice(ISOLATIONS), default="auto", help="Which walls must stand (default: auto)."
@@ -65,9 +63,7 @@ def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda made, add: add(made), reversed(shared), command)
 
 
-where_results_lie = click.option(
-    "--results", type=click.Path(path_type=Path), help="Where the results lie (default: results/)."
-)
+where_results_lie = click.option("--results", type=LocalPath(), help="Where the results lie (default: results/).")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -85,7 +81,7 @@ def _course() -> Course:
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=LocalPath())
 def init(folder: Path) -> None:
     """Make a new course without assignments in FOLDER."""
     from autograder.authoring.new import new_course
@@ -154,7 +150,7 @@ def build(names: tuple[str, ...], check: bool) -> None:
 )
 @click.option(
     "--report",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Write what was found to this page, or put the figures into the table of this .md file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON array and nothing else.")
@@ -191,7 +187,7 @@ def verify(
 
 @main.command()
 @click.argument("assignment")
-@click.option("--to", required=True, type=click.Path(path_type=Path), help="A folder, or a file that ends in .zip.")
+@click.option("--to", required=True, type=LocalPath(), help="A folder, or a file that ends in .zip.")
 def release(assignment: str, to: Path) -> None:
     """Put what students get into a folder or a .zip file."""
     from autograder.authoring.commands import release_command
@@ -202,7 +198,7 @@ def release(assignment: str, to: Path) -> None:
 
 @main.command()
 @click.argument("assignment")
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", type=LocalPath(exists=True))
 @click.option(
     "--from",
     "origin",
@@ -211,7 +207,7 @@ def release(assignment: str, to: Path) -> None:
 )
 @click.option(
     "--roster",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=LocalPath(exists=True, dir_okay=False),
     help="moodle: its grading worksheet. canvas: the gradebook it exports. They say who is who, and who is in a group.",
 )
 @click.option(
@@ -228,32 +224,30 @@ def collect(assignment: str, source: Path, origin: Origin, roster: Path | None, 
         from autograder.outputs.push import hand_in_times
 
         asked = hand_in_times(course, origin, column or assignment)
-    with at_hand(course, beside, written=[Folder.SUBMITTED]):
-        for line in take_in(course, course.assignment(assignment), source, origin, roster, asked):
-            click.echo(line)
+    for line in take_in(course, course.assignment(assignment), source, origin, roster, asked):
+        click.echo(line)
 
 
 @main.command()
 @click.argument("assignment")
-@click.option("--to", type=click.Path(path_type=Path), help="Folder (default: submitted/ of the course).")
+@click.option("--to", type=LocalPath(), help="Folder (default: submitted/ of the course).")
 @click.option("--if-empty", is_flag=True, help="Do nothing where there are submissions already.")
 def demo(assignment: str, to: Path | None, if_empty: bool) -> None:
     """Write a demo class: right answers, known mistakes, and every awkward notebook that people hand in."""
     course = _course()
     folder = to or course.submitted
-    with at_hand(course, beside, written=() if to else [Folder.SUBMITTED]):
-        if if_empty and any(folder.glob(f"*/{assignment}")):
-            click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
-            return
-        from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
+    if if_empty and any(folder.glob(f"*/{assignment}")):
+        click.echo(f"{folder} holds submissions of {assignment}: no demo class written")
+        return
+    from autograder.intake.demo import write_demo_class  # imports torch, through the suite's mistakes
 
-        written = write_demo_class(course, course.assignment(assignment), folder)
-    click.echo(f"{len(written)} demo submissions of {assignment} in {course.shown_place(folder)}")
+    written = write_demo_class(course, course.assignment(assignment), folder)
+    click.echo(f"{len(written)} demo submissions of {assignment} in {folder}")
 
 
 @main.command()
 @what_and_how
-@click.option("--out", type=click.Path(path_type=Path), help="Where results go (default: results/ of the course).")
+@click.option("--out", type=LocalPath(), help="Where results go (default: results/ of the course).")
 @click.option("--force", is_flag=True, help="Grade again what has not changed.")
 @click.option(
     "--cluster",
@@ -284,8 +278,7 @@ def grade(
     request = GradeRequest(
         course, course.assignment(assignment), paths, folder, workers, isolation, force, device, elsewhere
     )
-    with own_folders(course, beside, paths, out):
-        summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
+    summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
             click.echo(part, nl=False)
@@ -309,9 +302,7 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
 
 @main.command()
 @what_and_how
-@click.option(
-    "--results", type=click.Path(path_type=Path), help="Where the results that count lie (default: results/)."
-)
+@click.option("--results", type=LocalPath(), help="Where the results that count lie (default: results/).")
 @click.option("--apply", is_flag=True, help="Make the new results those that count; the old ones are kept by date.")
 def regrade(
     assignment: str,
@@ -332,12 +323,11 @@ def regrade(
     course = _course()
     folder = results or course.results
     request = GradeRequest(course, course.assignment(assignment), paths, folder, workers, isolation, False, device)
-    with own_folders(course, beside, paths, results):
-        comparison = grade_aside(request, Progress(sys.stderr))
-        for line in comparison.lines():
-            click.echo(one_line(line))
-        if apply and not comparison.untried:
-            take_over(request)
+    comparison = grade_aside(request, Progress(sys.stderr))
+    for line in comparison.lines():
+        click.echo(one_line(line))
+    if apply and not comparison.untried:
+        take_over(request)
     if apply and comparison.untried:
         beside("nothing was taken over: this run did not come to everybody; run it again")
     elif apply:
@@ -350,15 +340,14 @@ def regrade(
 
 @main.command()
 @click.argument("assignment")
-@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="[NOTEBOOK|FOLDER]...", nargs=-1, type=LocalPath())
 def similarity(assignment: str, paths: tuple[Path, ...]) -> None:
     """Show which submissions share more than the assignment explains: for a person to look at, never a score."""
     from autograder.outputs.similarity import similarity_command
 
     course = _course()
-    with own_folders(course, beside, paths):
-        for line in similarity_command(course, course.assignment(assignment), paths, course.results):
-            click.echo(line)
+    for line in similarity_command(course, course.assignment(assignment), paths, course.results):
+        click.echo(line)
 
 
 @main.command()
@@ -369,21 +358,18 @@ def report(assignment: str, results: Path | None) -> None:
     from autograder.commands import report_command
 
     course = _course()
-    with own_folders(course, beside, results=results):
-        for line in report_command(course, course.assignment(assignment), results or course.results, beside):
-            click.echo(line)
+    for line in report_command(course, course.assignment(assignment), results or course.results, beside):
+        click.echo(line)
 
 
 @main.command()
 @click.argument("assignment")
 @click.option("--format", "format_", required=True, type=click.Choice(EXPORTS))
-@click.option(
-    "--to", type=click.Path(path_type=Path), help="A file (default: standard output; gradebook.db for gradebook)."
-)
+@click.option("--to", type=LocalPath(), help="A file (default: standard output; gradebook.db for gradebook).")
 @where_results_lie
 @click.option(
     "--roster",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=LocalPath(exists=True, dir_okay=False),
     help="canvas: the gradebook that Canvas exports. moodle: its grading worksheet. It is filled in.",
 )
 @click.option("--column", default="", help="canvas, moodle: what the column is called there.")
@@ -411,17 +397,14 @@ def export(
     request = ExportRequest(
         course, course.assignment(assignment), folder, format_, to, roster, column, provisional, push, dry_run
     )
-    with own_folders(course, beside, results=results, written=False):
-        for line in export_command(request, beside):
-            click.echo(line)
+    for line in export_command(request, beside):
+        click.echo(line)
 
 
 @main.command()
 @click.argument("assignment")
-@click.option("--to", type=click.Path(path_type=Path), help="Write a table of all marks by hand, to be filled in.")
-@click.option(
-    "--from", "back", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take such a table in."
-)
+@click.option("--to", type=LocalPath(), help="Write a table of all marks by hand, to be filled in.")
+@click.option("--from", "back", type=LocalPath(exists=True, dir_okay=False), help="Take such a table in.")
 @click.option("--question", default="", metavar="NAME", help="With --to: only this one.")
 @click.option("--apply", is_flag=True, help="With --from: store the marks. Without it the difference is shown only.")
 def marks(assignment: str, to: Path | None, back: Path | None, question: str, apply: bool) -> None:
@@ -436,7 +419,7 @@ def marks(assignment: str, to: Path | None, back: Path | None, question: str, ap
 
 
 @main.command()
-@click.option("--to", type=click.Path(path_type=Path), help="A file (default: standard output).")
+@click.option("--to", type=LocalPath(), help="A file (default: standard output).")
 @where_results_lie
 @click.option("--provisional", is_flag=True, help="Count those who wait for a person's points with what they have.")
 def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
@@ -444,15 +427,14 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> None:
     from autograder.commands import totals_command
 
     course = _course()
-    with own_folders(course, beside, results=results, written=False):
-        for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
-            click.echo(line)
+    for line in totals_command(course, results or course.results, to, beside, provisional=provisional):
+        click.echo(line)
 
 
 @main.command()
 @click.argument("assignment")
 @click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github", "github-course"]))
-@click.option("--to", required=True, type=click.Path(path_type=Path), help="A .zip file (gradescope) or a folder.")
+@click.option("--to", required=True, type=LocalPath(), help="A .zip file (gradescope) or a folder.")
 def bundle(assignment: str, target: Target, to: Path) -> None:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
     from autograder.authoring.commands import bundle_command

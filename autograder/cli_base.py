@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +16,7 @@ from autograder.course import Course
 from autograder.course import find_course as course_of_folder
 from autograder.errors import KitError
 from autograder.explain import explained
+from autograder.folders import HOW_WITH_A_BUCKET
 
 
 def find_course() -> Course:
@@ -57,6 +60,19 @@ class Commands(click.Group):
                 traceback.print_exception(error)
             click.echo(f"autograder: {line}", err=True)
             ctx.exit(error.exit_status if isinstance(error, KitError) else 2)
+
+
+class LocalPath(click.Path):
+    """A file or folder of this machine, as a `Path`. An address such as s3://bucket/results ends the command in one
+    line."""
+
+    def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value) and not Path(value).exists():
+            raise KitError(f"{value} is an address: name a file or folder of this machine; {HOW_WITH_A_BUCKET}")
+        return super().convert(value, param, ctx)
 
 
 class CountOrAll(click.ParamType["int | None"]):

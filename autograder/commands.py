@@ -223,7 +223,7 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
         if (results / assignment.name).is_dir():
             by_assignment[assignment.name] = read_marks(course, assignment, results, timing, tell)
     if not by_assignment:
-        raise NothingToGrade(f"no results in {course.shown_place(results)}: run `autograder grade` first")
+        raise NothingToGrade(f"no results in {results}: run `autograder grade` first")
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {listing(unknown)}")

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from autograder.addresses import folder_on_this_disk, name_here, one_in_the_other, shown_address
-from autograder.allowed import Between, CourseId, FolderAddress, OneLine, OneOf, ServersAddress, WebAddress, ZoneName
+from autograder.allowed import Between, CourseId, OneLine, OneOf, ServersAddress, WebAddress, ZoneName
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
-from autograder.folders import GRADEBOOK, Folder
+from autograder.folders import GRADEBOOK, HOW_WITH_A_BUCKET, Folder
 from autograder.weights import Weights, read_weights
 
 COURSE_FILE = "course.toml"
@@ -103,14 +102,6 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
-    """Where folders live that are not the course's own on this disk."""
-
-    submitted: Annotated[str, FolderAddress()] = ""
-    results: Annotated[str, FolderAddress()] = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """Where the parts of one assignment lie."""
 
@@ -152,7 +143,6 @@ class Course:
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: Gradebook = field(default_factory=Gradebook)
-    elsewhere: Folders = field(default_factory=Folders)
     canvas: Platform = field(default_factory=Platform)
     moodle: Platform = field(default_factory=Platform)
     classroom: Platform = field(default_factory=Platform)
@@ -176,13 +166,13 @@ class Course:
 
     @property
     def submitted(self) -> Path:
-        """Folder of what was handed in, as <student>/<assignment>/; the copy of it where it lives elsewhere."""
-        return self._place(Folder.SUBMITTED)
+        """Folder of what was handed in, as <student>/<assignment>/."""
+        return self.root / Folder.SUBMITTED.path
 
     @property
     def results(self) -> Path:
-        """Folder of the results, unless a command is told another; the copy of it where it lives elsewhere."""
-        return self._place(Folder.RESULTS)
+        """Folder of the results, unless a command is told another."""
+        return self.root / Folder.RESULTS.path
 
     @property
     def autograded(self) -> Path:
@@ -217,25 +207,7 @@ class Course:
     @property
     def hidden(self) -> list[Path]:
         """Folders that no worker may see. The kit's package may lie beside them and is no secret."""
-        here = [self.root / folder.path for folder in Folder if folder.hidden]
-        named = [folder_on_this_disk(self.address(folder)) for folder in Folder]
-        return here + [folder for folder in named if folder is not None]
-
-    def address(self, folder: Folder) -> str:
-        """Where a folder lives, as fsspec writes it; "" where it is the course's own on this disk."""
-        return str(getattr(self.elsewhere, folder.path, ""))
-
-    def shown_place(self, path: Path) -> str:
-        """A path for people: where it lives, if what lies there is a copy."""
-        for folder in (Folder.SUBMITTED, Folder.RESULTS):
-            if (address := self.address(folder)) and path.is_relative_to(self._place(folder)):
-                below = path.relative_to(self._place(folder)).as_posix()
-                return shown_address(address) + ("" if below == "." else f"/{below}")
-        return str(path)
-
-    def _place(self, folder: Folder) -> Path:
-        address = self.address(folder)
-        return self.kept / "storage" / name_here(address) if address else self.root / folder.path
+        return [self.root / folder.path for folder in Folder if folder.hidden]
 
     def assignments(self) -> list[Assignment]:
         """Every assignment that has a source notebook, by name."""
@@ -259,9 +231,9 @@ class Course:
 _SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
              "late": ("late", Late), "totals": ("totals", Totals),
              "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook),
-             "folders": ("elsewhere", Folders), "canvas": ("canvas", Platform), "moodle": ("moodle", Platform),
+             "canvas": ("canvas", Platform), "moodle": ("moodle", Platform),
              "classroom": ("classroom", Platform)}  # fmt: skip
-_OF_THE_INSTRUCTORS = ("gradebook", "folders", "canvas", "moodle", "classroom")
+_OF_THE_INSTRUCTORS = ("gradebook", "canvas", "moodle", "classroom")
 """Sections that say where things live, perhaps with a password. They do not travel."""
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
@@ -291,17 +263,30 @@ def load_course(root: Path) -> Course:
     path = root / COURSE_FILE
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        _refuse_other_folders(raw.pop("folders", {}))
         known = (*_SECTIONS, *_BY_NAME)
         if unknown := raw.keys() - set(known):
             raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
         parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
         parts |= {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
-        if one_in_the_other(*dataclasses.astuple(parts["elsewhere"])):
-            raise ValueError("folders.submitted and folders.results: one lies in the other; name two folders")
         parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
+
+
+def _refuse_other_folders(folders: object) -> None:
+    """Refuse the section [folders], which named addresses of submissions and results in versions before the first
+    release. Its empty values, which `autograder init` wrote, named none.
+
+    Raises:
+        ValueError: the section names a place; says where the two folders are.
+    """
+    if not isinstance(folders, dict) or any(folders.values()):
+        raise ValueError(
+            f"[folders] is no longer a section: remove it. Submissions and results lie in {Folder.SUBMITTED.path}/ and "
+            f"{Folder.RESULTS.path}/ of the course's folder; {HOW_WITH_A_BUCKET}"
+        )
 
 
 def _weights(totals: object) -> Weights:
@@ -320,7 +305,7 @@ def _weights(totals: object) -> Weights:
 
 def settings_of_nobody(course: Course) -> str:
     """The settings as text of a course.toml, without the due times and extensions, which name people, and without the
-    addresses of the gradebook and of folders, which may hold a password."""
+    address of the gradebook, which may hold a password."""
     parts = []
     for section, (name, _) in _SECTIONS.items():
         if section in _OF_THE_INSTRUCTORS:

@@ -74,10 +74,6 @@ class ClusterUnavailable(KitError):
     """No scheduler answers, no machine of the cluster can grade, or Dask is not installed."""
 
 
-class StorageUnavailable(KitError):
-    """A folder of the course lives elsewhere and cannot be read or written there."""
-
-
 class PlatformUnavailable(KitError):
     """A learning platform does not answer, does not let marks be written, or did not take all of them."""
 

@@ -38,3 +38,5 @@ class Folder(Enum):
 
 GRADEBOOK = "gradebook.db"
 LEDGER_FILE = "ledger.json"
+HOW_WITH_A_BUCKET = "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the class in a bucket"
+"""What to do with submissions and results in an object store: the kit reads and writes folders of this machine only."""

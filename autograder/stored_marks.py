@@ -105,8 +105,7 @@ def assert_graded(
     """Raises: NothingToGrade, where nobody has a result, nor a reason why there is none."""
     if not graded and not any(entry.problem for entry in timing):
         raise NothingToGrade(
-            f"no results in {course.shown_place(results / assignment.name)}: "
-            f"run `autograder grade {assignment.name}` first"
+            f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
         )
 
 

@@ -59,8 +59,7 @@ def tell_graded(summary: GradeSummary, request: GradeRequest) -> None:
     parts += [f"{len(summary.problems)} could not be graded"] if summary.problems else []
     click.echo(", ".join(parts))
     if summary.results:
-        place = request.course.shown_place(request.results / name)
-        click.echo(f"results in {place}; `autograder report {name}` writes the pages to read")
+        click.echo(f"results in {request.results / name}; `autograder report {name}` writes the pages to read")
 
 
 def tell_proofs(proofs: Sequence[Proof]) -> None:

@@ -41,7 +41,7 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
         name = assignment.name
         there = overlooked(course, assignment, paths, [])
         raise NothingToGrade(
-            f"no submission of {name} in {', '.join(shown(course.shown_place(path)) for path in asked)}: looked for "
+            f"no submission of {name} in {', '.join(shown(path) for path in asked)}: looked for "
             f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, one a student"
             + (f"; there is {there[0]}" if there else "")
         )

@@ -48,6 +48,12 @@ def test_settings_are_read(tmp_path: Path) -> None:
         ("[[limits]]\ncall_seconds = 1\n", "[limits] must be one table of settings, not [{'call_seconds': 1}]"),
         ('["a\\nb"]\n', "unknown section [a\\nb]"),
         ("not toml", "course.toml"),
+        (
+            "[folders]\nresults = 's3://bucket/results'\n",
+            "[folders] is no longer a section: remove it. Submissions and ",
+        ),
+        ("[folders]\nsubmitted = '/mnt/class'\n", "results/ of the course's folder; a bucket is mounted, or copied"),
+        ("folders = 's3://bucket'\n", "[folders] is no longer a section: remove it"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -55,6 +61,11 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, said: str) -> None:
         load_course(write(tmp_path, text))
     assert said in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+def test_empty_folders_of_an_older_course_are_let_be(tmp_path: Path) -> None:
+    course = load_course(write(tmp_path, '[folders]\nsubmitted = ""\nresults = ""\n'))
+    assert (course.submitted, course.results) == (tmp_path / "submitted", tmp_path / "results")
 
 
 SETTINGS = [
@@ -67,7 +78,7 @@ NEVER = ["nan", "-nan", "inf", "-inf", "-1", "-0.5", "1e300", "9" * 4000, "[]", 
 @pytest.mark.parametrize("value", NEVER)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_what_no_setting_can_be_is_refused_in_one_line(tmp_path: Path, setting: str, value: str) -> None:
-    may_be_empty = ("course.timezone", "gradebook.db_url", "folders.submitted", "folders.results")
+    may_be_empty = ("course.timezone", "gradebook.db_url")
     if value == '""' and (setting in may_be_empty or setting.startswith(("canvas.", "moodle.", "classroom."))):
         return  # no zone, no server, no address, no platform
     section, key = setting.split(".")

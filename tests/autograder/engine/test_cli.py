@@ -83,6 +83,34 @@ def test_wrong_use_gets_one_line_and_status_2(
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("grade", "small", "--out", "s3://bucket/results"),
+        ("grade", "small", "gs://bucket/submitted"),
+        ("report", "small", "--results", "file:///mnt/results"),
+        ("collect", "small", "sftp://host/export.zip", "--from", "canvas"),
+    ],
+)
+def test_an_address_is_not_taken_for_a_folder(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    address = next(argument for argument in arguments if "://" in argument)
+    assert done.exit_code == 2
+    assert done.output == (
+        f"autograder: {address} is an address: name a file or folder of this machine; "
+        "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the class in a bucket\n"
+    )
+
+
+def test_a_folder_whose_name_reads_like_an_address_is_found(
+    course: Course, run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s3:" / "class").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(course.root / "course.toml", tmp_path)
+    assert "is an address" not in run("totals", "--results", "s3:/class").output
+
+
 def test_a_folder_without_notebooks_says_what_was_looked_for(run: Callable[..., Result], tmp_path: Path) -> None:
     done = run("grade", "small", tmp_path)
     assert done.exit_code == 2
