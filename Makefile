@@ -8,7 +8,7 @@ AUTOGRADER := $(VENV)/bin/autograder
 # limit. Not threads, nor a library that has some: tests fork graders, and a fork of a process with threads can hang.
 TESTS := $(sort $(dir $(wildcard tests/autograder/*/test_*.py))) tests-of-no-folder
 
-.PHONY: grade test $(TESTS) check build build-check verify lint venv lock audit licences wheel sbom clean help
+.PHONY: grade test $(TESTS) long check build build-check verify lint venv lock audit licences wheel sbom clean help
 
 help:            ## what there is
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -28,6 +28,12 @@ $(filter %/,$(TESTS)):
 
 tests-of-no-folder:
 	$(VENV)/bin/python -m pytest tests/autograder/test_*.py
+
+long: $(VENV)/ready    ## long proofs, some two hours: real faults, damaged files, hostile bytes (tests/long/README.md)
+	$(VENV)/bin/python tests/long/fuzz_wire.py --inputs 1000000
+	$(VENV)/bin/python tests/long/fuzz_files.py --sample 20
+	$(VENV)/bin/python tests/long/file_faults.py --points 5
+	$(VENV)/bin/python tests/long/faults.py --kills 60 --stops 4
 
 check: lint build-check verify test   ## everything that CI checks
 

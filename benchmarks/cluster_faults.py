@@ -32,8 +32,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults import Row, alive, family, is_left_behind, table
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
+
 from local_machines import CLASS, COPIES, GIVEN_UP, Cluster, SleepyCourse, free_port
+from process_tree import alive, family
+from scratch_course import Row, is_left_behind, table
 
 PATIENCE = 300.0
 """Seconds for which one class may stand still on a crowded machine before it counts as hanging."""

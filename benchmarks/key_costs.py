@@ -11,21 +11,20 @@ on the wall: grader and worker wait for each other, so that is the CPU of both w
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import time
 from collections import defaultdict
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
-from throughput import cpu_of  # noqa: E402
+from process_tree import cpu_of
 
-from autograder.course import Assignment, Course, load_course  # noqa: E402
-from autograder.grading.bench import Bench  # noqa: E402
-from autograder.grading.extras import extras_for  # noqa: E402
-from autograder.model import FoundSubmission  # noqa: E402
+from autograder.course import Assignment, Course, load_course
+from autograder.grading.bench import Bench
+from autograder.grading.extras import extras_for
+from autograder.model import FoundSubmission
 
 
 def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> None:
@@ -49,22 +48,18 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
         took.clear()
         graders, others, walls = [], [], []
         for _ in range(rounds):
-            wall, own, every = time.perf_counter(), time.process_time(), _cpu_of_all()
+            wall, own, every = time.perf_counter(), time.process_time(), cpu_of()
             bench.grade(found)
             own, wall = time.process_time() - own, time.perf_counter() - wall
             time.sleep(1.2)  # workers that have ended count once the host has waited for them, every second
             graders.append(1e3 * own)
-            others.append(1e3 * (_cpu_of_all() - every - own))
+            others.append(1e3 * (cpu_of() - every - own))
             walls.append(1e3 * wall)
     both = statistics.median(map(sum, zip(graders, others, strict=True)))
     grader, other, wall = map(statistics.median, (graders, others, walls))
     print(f"| {assignment.name} | {len(took)} | {both:.0f} | {grader:.0f} | {other:.0f} | {wall:.0f} |", flush=True)
     for (question, test), its in sorted(took.items(), key=lambda item: -statistics.median(item[1]))[:tests]:
         print(f"    {statistics.median(its):7.1f} ms  {question}: {test}")
-
-
-def _cpu_of_all() -> float:
-    return cpu_of(os.getpid())
 
 
 def main() -> None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faults import ScratchCourse
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
+
+from scratch_course import ScratchCourse
 
 CLASS = ("student-002", "student-003", "student-005", "student-014", "student-023", "student-030")
 COPIES = 6

@@ -1,6 +1,6 @@
 """How fast a class is graded: this kit, nbgrader's autograde and `otter run`, on the same notebooks.
 
-    python benchmarks/throughput.py [--sizes 10 100 1000] [--right] [--json FILE] [--figure FILE]
+    python benchmarks/throughput.py [--sizes 10 100 1000] [--right] [--json FILE]
 
 With `--right` nobody is wrong: the answer key and another right answer, again and again.
 Each tool at its best setting: the kit with one and two processes, from cold and warm; nbgrader as two processes, each
@@ -14,7 +14,6 @@ on the machine disturbs less than wall time. Peers that are not there are left o
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -22,17 +21,18 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
-from six_questions import (  # noqa: E402
+from peers import checked, has, peer_environment
+from process_tree import cpu_of, watching_memory
+from six_questions import (
     ANSWERS,
     checks_of,
     kit_submissions,
@@ -44,7 +44,6 @@ from six_questions import (  # noqa: E402
 
 PEER_SIZES = (4, 10)
 """A peer takes seconds a submission: two small classes tell what starting costs and what one more submission costs."""
-TICK = os.sysconf("SC_CLK_TCK")
 Answers = dict[str, str]
 """A submission: its answer to each question."""
 
@@ -60,64 +59,11 @@ class Measured:
     peak_mb: float = 0.0
 
 
-@dataclass(slots=True)
-class Peak:
-    """The most memory that a tree of processes held at once."""
-
-    mb: float = 0.0
-
-
-def children_of(root: int) -> list[int]:
-    """The process and all its descendants that live."""
-    by_parent: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            by_parent.setdefault(int(fields[1]), []).append(int(entry.parent.name))
-    found, waiting = [], [root]
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += by_parent.get(pid, [])
-    return found
-
-
-def cpu_of(root: int) -> float:
-    """Seconds of CPU that the tree has used, ended processes included."""
-    total = 0
-    for pid in children_of(root):
-        with contextlib.suppress(OSError):
-            total += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return total / TICK
-
-
-@contextlib.contextmanager
-def watching_memory(root: int, every: float = 0.5) -> Iterator[Peak]:
-    peak, done = Peak(), threading.Event()
-
-    def watch() -> None:
-        while not done.wait(every):
-            total = 0
-            for pid in children_of(root):
-                with contextlib.suppress(OSError, IndexError):
-                    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                    total += int(rollup.split("Pss:")[1].split()[0])
-            peak.mb = max(peak.mb, total / 1024)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        thread.join()
-
-
 def timed(tool: str, size: int, commands: Sequence[Sequence[str]], **options: Any) -> Measured:
     """Run the commands at the same time and wait for all."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
-    with tempfile.TemporaryFile() as log, watching_memory(os.getpid()) as peak:
+    with tempfile.TemporaryFile() as log, watching_memory() as peak:
         running = [subprocess.Popen(command, stdout=log, stderr=log, **options) for command in commands]
         codes = [process.wait() for process in running]
         wall = time.monotonic() - started
@@ -193,12 +139,12 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
         done = Pool(bench, [*warm, *jobs], grade).run()
         for _ in warm:
             next(done)
-        started, cpu = time.monotonic(), cpu_of(os.getpid())
+        started, cpu = time.monotonic(), cpu_of()
         for _ in done:
             pass
         # workers that have ended count once the host has waited for them, which it does every second
         time.sleep(1.2)
-        print(json.dumps([time.monotonic() - started - 1.2, cpu_of(os.getpid()) - cpu]))
+        print(json.dumps([time.monotonic() - started - 1.2, cpu_of() - cpu]))
 
 
 def inside_bare(root: Path, rounds: int = 20) -> None:
@@ -227,16 +173,6 @@ def inside_bare(root: Path, rounds: int = 20) -> None:
 
 
 # the peers
-
-
-def checked(command: Sequence[str], **options: Any) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-
-
-def has(python: str, module: str) -> bool:
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
 def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
@@ -274,12 +210,6 @@ def otter_class(python: str, root: Path, size: int, answers: Sequence[Answers]) 
         lines.append(f"{python} -m otter run -a {folder}/autograder.zip -o {out} --no-logo {notebook}")
     halves = [["sh", "-ec", "\n".join(lines[half::2])] for half in range(2)]
     return timed("otter run, 2", size, halves, env=peer_environment(python))
-
-
-def peer_environment(python: str) -> dict[str, str]:
-    path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {**kept, "PATH": path, "OMP_NUM_THREADS": "1"}
 
 
 # the report
@@ -356,35 +286,12 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def draw(report: dict[str, Any], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "performance"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4))
-    for tool in dict.fromkeys(run["tool"] for run in report["runs"]):
-        own = [run for run in report["runs"] if run["tool"] == tool]
-        if tool == "kit, one notebook":
-            continue
-        style = "o-" if tool.startswith("kit") else "s--"
-        axes.plot([r["size"] for r in own], [r["cpu"] / r["size"] for r in own], style, label=tool)
-    axes.axhline(report["bare_tests_cpu"], color="grey", linestyle=":", label="bare tests")
-    axes.set(xscale="log", yscale="log", xlabel="submissions", ylabel="CPU seconds a submission")
-    axes.legend(fontsize=8)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--peers", default=sys.executable, help="a Python that has nbgrader and otter-grader")
     parser.add_argument("--right", action="store_true", help="right submissions only")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--figure", type=Path)
     parser.add_argument("--warm", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -399,8 +306,6 @@ def main() -> None:
     print(table(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
-    if options.figure:
-        draw(report, options.figure)
 
 
 if __name__ == "__main__":

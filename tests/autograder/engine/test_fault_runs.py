@@ -1,4 +1,4 @@
-"""Short forms of fault runs: processes are killed while a class is graded, commands are cut off at their writes, and
+"""Short forms of the fault runs of tests/long/: processes are killed while a class is graded, commands are cut off at their writes, and
 files that they read are damaged."""
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+LONG = Path(__file__).resolve().parents[2] / "long"
 
 
 def program(name: str, *arguments: str) -> str:
     """What the program prints; it ends with status 0 where nothing was wrong."""
-    command = [sys.executable, str(BENCHMARKS / name), *arguments]
+    command = [sys.executable, str(LONG / name), *arguments]
     in_memory = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | in_memory)
     assert done.returncode == 0, done.stdout + done.stderr

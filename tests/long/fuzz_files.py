@@ -1,6 +1,6 @@
 """Files that are right JSON and wrong in type, torn, or no JSON at all, in front of every command that reads them.
 
-    python benchmarks/fuzz_files.py [--sample N] [--seed S]
+    python tests/long/fuzz_files.py [--sample N] [--seed S]
 
 In each file that the kit has written each field is replaced by values of other types, numbers that are none, nesting
 without end; it is left out, and said twice; and the whole file is damaged. Every command that reads the file must end

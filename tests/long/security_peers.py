@@ -1,6 +1,6 @@
 """The same attacks against this kit, nbgrader's autograde and `otter run`, with verdicts from what happened.
 
-    python benchmarks/security_peers.py [--peers PYTHON] [--only NAME ...] [--json FILE]
+    python tests/long/security_peers.py [--peers PYTHON] [--only NAME ...] [--json FILE]
 
 Each attack of grader_attacks.py is graded by each tool in a course of its own in a temporary folder. Nothing is taken
 on trust: scores are compared with those of the same submission without the attack, canaries are looked for in what
@@ -18,7 +18,7 @@ from this benchmark. The kit runs with `--isolation strict`.
 A peer that is not there is left out. To have them:
 
     python -m venv PEERS --system-site-packages && PEERS/bin/pip install nbgrader otter-grader torch
-    python benchmarks/security_peers.py --peers PEERS/bin/python
+    python tests/long/security_peers.py --peers PEERS/bin/python
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
-
-from grader_attacks import ATTACKS, FULL, NO_ATTACK, RIGHT, GraderAttack  # noqa: E402
-from grader_tools import ATTACKER, NEIGHBOUR, Kit, Nbgrader, Otter, Tool  # noqa: E402
-from throughput import children_of, has, watching_memory  # noqa: E402
+from grader_attacks import ATTACKS, FULL, NO_ATTACK, RIGHT, GraderAttack
+from grader_tools import ATTACKER, NEIGHBOUR, Kit, Nbgrader, Otter, Tool
+from peers import has
+from process_tree import family, watching_memory
 
 LIMIT = 80.0
 """Seconds for one batch of one tool."""
@@ -132,7 +131,7 @@ def run_batch(commands: Sequence[str], course: Path, environment: dict[str, str]
             process.wait(LIMIT)
             return True, time.monotonic() - started
         except subprocess.TimeoutExpired:
-            for pid in reversed(children_of(process.pid)):
+            for pid in reversed(family(process.pid)):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
@@ -173,7 +172,7 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
         environment = {**tool.environment(), "HOME": str(home), "TMPDIR": str(scratch),
                        "GRADER_TOKEN": "CANARY-TOKEN", "SECURITY_PEERS": top.name}  # fmt: skip
         bounds = ":" if isinstance(tool, Kit) else "ulimit -v 16000000; ulimit -f 1000000; ulimit -t 300"
-        with watching_memory(os.getpid(), every=0.3) as peak:
+        with watching_memory(every=0.3) as peak:
             ended, seconds = run_batch(tool.commands(course, students), course, environment, bounds)
         time.sleep(attack.lingers)
         end_marked(mark)

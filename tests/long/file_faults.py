@@ -1,6 +1,6 @@
 """Every command that writes files, cut off at each of its writes: killed, on a full disk, on one that can only be read.
 
-    python benchmarks/file_faults.py [--points N] [--seed S] [--only COMMAND]
+    python tests/long/file_faults.py [--points N] [--seed S] [--only COMMAND]
 
 A small course is made once. Each command is run on a copy of it in a process of its own, in which every call that
 changes a file is a point: opening to write, a write, a flush, a rename, a removal, a new folder, a statement of SQL.

@@ -1,7 +1,7 @@
 """The strict interpreter and a7's answer key with other versions of Triton, each in a folder that is thrown away.
 
-    python benchmarks/triton_versions.py                  those that the interpreter is said to know
-    python benchmarks/triton_versions.py 3.7.0 3.9.0
+    python tests/long/triton_versions.py                  those that the interpreter is said to know
+    python tests/long/triton_versions.py 3.7.0 3.9.0
 
 Each is installed by pip without what it asks for: torch and numpy are those of this environment. What differs between
 versions (Triton 3.9 has no block pointers) is left out by the tests themselves.
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 TESTS = [
     f"tests/autograder/kernels/test_{name}.py"

@@ -1,6 +1,6 @@
 """Faults, done for real: processes killed at seeded moments, a full disk, a gradebook in use, two runs at once.
 
-    python benchmarks/faults.py [--kills N] [--stops N] [--seed S] [--only-kills]
+    python tests/long/faults.py [--kills N] [--stops N] [--seed S] [--only-kills]
 
 A class of six (right answers, mistakes with carried points, a crash, a hang) is graded undisturbed. Then it is graded
 again and again; at random moments the command, its host, a grader or a worker gets SIGKILL, and the command is run
@@ -26,13 +26,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-ASSIGNMENT = "a2_attention"
-CLASS = ("student-003", "student-023", "student-024", "student-030", "student-031", "student-032")
+from process_tree import alive, family
+from scratch_course import ASSIGNMENT, CLASS, Row, ScratchCourse, is_left_behind, table
+
 VICTIMS = ("command", "host", "grader", "worker")
 PATIENCE = 240.0
 """Seconds that one run may take on a crowded machine before it counts as hanging."""
@@ -48,89 +47,7 @@ STOPPED_SECONDS = 13.0
 is waited for."""
 
 
-@dataclass
-class Row:
-    """One kind of fault: how often it was done, how many results were compared after it, and what was wrong."""
-
-    fault: str
-    done: int = 0
-    compared: int = 0
-    wrong: int = 0
-
-
-@dataclass(frozen=True)
-class ScratchCourse:
-    """A copy of one assignment with a small class, in a folder of its own."""
-
-    root: Path
-    assignment: str = ASSIGNMENT
-
-    @property
-    def temporary(self) -> Path:
-        """The temporary folder of every command that is run here."""
-        return self.root / "tmp"
-
-    def write(self) -> None:
-        for part in ("course.toml", "tests/hidden/pytest.ini"):
-            (self.root / part).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / part, self.root / part)
-        for folder in ("source", "assignments", "solutions", "tests/hidden"):
-            shutil.copytree(ROOT / folder / self.assignment, self.root / folder / self.assignment)
-        self.temporary.mkdir()
-        self.command("demo", self.assignment).wait()
-        for student in (self.root / "submitted").iterdir():
-            if student.name not in CLASS:
-                shutil.rmtree(student)
-
-    def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        program = "import sys; from autograder.cli import main; sys.argv[0] = 'autograder'; main()"
-        return subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments)],
-            cwd=self.root,
-            env=self.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def environment(self) -> dict[str, str]:
-        path = os.pathsep.join([str(ROOT), *sys.path])
-        return os.environ | {"TMPDIR": str(self.temporary), "PYTHONPATH": path}
-
-    def grade(self, out: Path) -> subprocess.Popen[str]:
-        return self.command("grade", self.assignment, "--workers", "2", "--out", out)
-
-    def results(self, out: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (out / self.assignment).glob("*.json")}
-
-    def undisturbed(self, students: Sequence[str]) -> dict[str, bytes]:
-        """Write it, and grade its students while nothing goes wrong: the results that count as right."""
-        self.root.mkdir()
-        self.write()
-        out = self.root / "undisturbed"
-        self.grade(out).communicate()
-        right = self.results(out)
-        if len(right) != len(students):
-            raise SystemExit(f"the undisturbed run gave {len(right)} results, not {len(students)}")
-        return right
-
-
 # processes
-
-
-def family(root: int) -> dict[int, int]:
-    """Every process that descends from one, with its parent."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    found = {root: 0}
-    grown = True
-    while grown:
-        more = {pid: parent for pid, parent in parents.items() if parent in found and pid not in found}
-        found |= more
-        grown = bool(more)
-    return found
 
 
 def victims(root: int) -> dict[str, list[int]]:
@@ -158,16 +75,6 @@ def namespaces_of(pid: int) -> int:
             if line.startswith("NSpid:"):
                 return len(line.split()) - 1
     return 0
-
-
-def alive(pids: dict[int, int]) -> list[int]:
-    """Those that still run; a process that waits for its parent to look does not."""
-    found = []
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
-                found.append(pid)
-    return found
 
 
 # faults
@@ -288,10 +195,6 @@ def stop(process: subprocess.Popen[str], kinds: tuple[str, ...]) -> list[int]:
     return []
 
 
-def is_left_behind(path: Path) -> bool:
-    return path.suffix == ".part" or path.name.startswith(("attention-kit-", ".canary-"))
-
-
 def compare(row: Row, course: ScratchCourse, out: Path, right: dict[str, bytes]) -> Row:
     """Grade once more to the end, and compare."""
     process = course.grade(out)
@@ -356,12 +259,6 @@ def gradebook_in_use(course: ScratchCourse, right: dict[str, bytes]) -> Row:
         holder.execute("ROLLBACK")
     wrong += course.command(*export).wait()
     return compare(dataclasses.replace(row, done=1, wrong=int(wrong)), course, out, right)
-
-
-def table(rows: list[Row]) -> str:
-    lines = ["| fault | times | results compared | wrong, missing or left behind |", "| --- | --- | --- | --- |"]
-    lines += [f"| {row.fault} | {row.done} | {row.compared} | {row.wrong} |" for row in rows]
-    return "\n".join(lines)
 
 
 def main() -> None:

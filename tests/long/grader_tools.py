@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader_attacks import HIDDEN, PUBLIC, RIGHT, WORTH, GraderAttack
-from throughput import checked, peer_environment
+from peers import checked, peer_environment
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 ATTACKER, NEIGHBOUR = "a-attacker", "b-neighbour"
 _IMPORTS = "import math\n\nimport torch\n"
 

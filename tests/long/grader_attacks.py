@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "autograder" / "attacks"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "autograder" / "attacks"))
 
 from attack import looking
 from attacks_comparison import ATTACKS as COMPARISON

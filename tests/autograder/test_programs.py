@@ -1,0 +1,52 @@
+"""Each program of benchmarks/ and tests/long/ starts: it finds what it imports, and says what it takes."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG = ROOT / "tests" / "long"
+TEXTS = {
+    path: path.read_text(encoding="utf-8")
+    for folder in (ROOT / "benchmarks", LONG)
+    for path in sorted(folder.glob("*.py"))
+}
+PROGRAMS = [path for path, text in TEXTS.items() if "__main__" in text]
+
+
+def start(monkeypatch: pytest.MonkeyPatch, program: Path, *arguments: str) -> int:
+    """Run a program as `python FOLDER/NAME` would, in this process; its exit status."""
+    monkeypatch.setattr(sys, "path", [str(program.parent), *sys.path])
+    monkeypatch.setattr(sys, "argv", [program.name, *arguments])
+    try:
+        runpy.run_path(str(program), run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    return 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
+def test_it_says_what_it_takes(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(monkeypatch, program, "--help") == 0
+    assert f"usage: {program.name}" in capsys.readouterr().out
+
+
+def test_the_wire_is_fuzzed_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert start(monkeypatch, LONG / "fuzz_wire.py", "--inputs", "200", "--seed", "7") == 0
+
+
+def test_what_is_no_program_is_imported_by_one() -> None:
+    imported = {name for text in TEXTS.values() for name in re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE)}
+    assert [path.name for path in TEXTS if path not in PROGRAMS and path.stem not in imported] == []
+
+
+def test_the_page_of_long_proofs_names_each_of_them() -> None:
+    page = (LONG / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in PROGRAMS if path.parent == LONG and f"tests/long/{path.name}" not in page] == []
