@@ -1,5 +1,5 @@
-"""Short forms of the fault runs of tests/long/: processes are killed while a class is graded, commands are cut off at their writes, and
-files that they read are damaged."""
+"""Short forms of the fault runs of tests/long/: processes are killed while a class is graded, commands are cut off at
+their writes, and files that they read are damaged."""
 
 from __future__ import annotations
 
