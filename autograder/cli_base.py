@@ -17,10 +17,12 @@ from autograder.course import find_course as course_of_folder
 from autograder.errors import KitError
 from autograder.explain import explained
 from autograder.folders import HOW_WITH_A_BUCKET
+from autograder.together import finish_unfinished
 
 
 def find_course() -> Course:
-    """The course that the current folder lies in; names that nobody has in its course.toml are said.
+    """The course that the current folder lies in. A line says which names in its course.toml nobody has; what a
+    command that was cut off had begun is finished first, or undone.
 
     Raises:
         KitError: there is no course, or its course.toml has a mistake.
@@ -30,6 +32,7 @@ def find_course() -> Course:
     course = course_of_folder()
     for line in unknown_names(course):
         beside(line)
+    finish_unfinished(course.kept, beside)
     return course
 
 

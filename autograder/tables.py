@@ -10,7 +10,6 @@ from pathlib import Path
 
 MAX_TABLE = 16_000_000
 """Bytes of a table: a gradebook of 2000 students with 200 columns has 4 MB."""
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 def table_bytes(path: Path) -> bytes:
@@ -54,11 +53,11 @@ def _rows(text: str, separator: str) -> list[list[str]]:
 
 
 def _decoded(data: bytes) -> str:
-    if b"\x00" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\x00" in data and not is_utf16:
         raise ValueError("it is no table: save the spreadsheet as CSV")
-    encoding = next((encoding for bom, encoding in _BOMS if data.startswith(bom)), "utf-8")
     try:
-        return data.decode(encoding)
+        return data.decode("utf-16" if is_utf16 else "utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")  # what a spreadsheet on Windows calls CSV
 

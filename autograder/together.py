@@ -38,7 +38,8 @@ class _Step:
     Attributes:
         do: "begin" stands before the others; "make" is a folder that was not there; of "database" the other files are
             put in place where it has been changed.
-        path: what is replaced, removed, moved or made; of "begin", the command.
+        path: what is replaced, removed, moved or made: an absolute path, so that a later command finds it wherever
+            that command is called; of "begin", the command.
         other: the new file that takes the place of `path`, or where `path` is moved; of a database, the number that
             its `user_version` has after the change.
     """
@@ -66,7 +67,6 @@ class Together:
         self._leaving: set[Path] = set()
         self._journal: io.TextIOWrapper | None = None
         self._journal_path = kept / _JOURNALS / f"{os.getpid()}-{secrets.token_hex(8)}{_WRITTEN}"
-        self._begun = False
 
     def write(self, path: Path, content: Content, *, to_disk: bool = True) -> None:
         """Replace a file, or make it.
@@ -79,9 +79,9 @@ class Together:
 
     def stage(self, path: Path) -> Path:
         """The name under which somebody else writes the new file that takes the place of `path`."""
-        path = _whole(path)
+        path = path.absolute()
         self.make(path.parent)
-        part = part_of(path, secrets.token_hex(8))
+        part = part_of(path)
         self._note(_Step("replace", str(path), str(part)))
         self._staged.add(path)
         return part
@@ -93,12 +93,12 @@ class Together:
             what the transaction has to write as `user_version`: whoever finds it there knows that it was committed.
         """
         number = 1 + secrets.randbelow((1 << 31) - 1)  # 0 is what a database has of itself
-        self._note(_Step("database", str(_whole(path)), str(number)))
+        self._note(_Step("database", str(path.absolute()), str(number)))
         return number
 
     def make(self, folder: Path) -> None:
         """Make a folder, and those above it."""
-        folder = _whole(folder)
+        folder = folder.absolute()
         with naming(folder):
             for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
                 self._note(_Step("make", str(each)))
@@ -106,21 +106,21 @@ class Together:
 
     def will_hold(self, path: Path) -> bool:
         """Whether a file will be there once everything is in place."""
-        return path.is_file() or _whole(path) in self._staged
+        return path.is_file() or path.absolute() in self._staged
 
     def will_leave(self, path: Path) -> bool:
         """Whether what lies there now is to be moved or removed."""
-        return _whole(path) in self._leaving
+        return path.absolute() in self._leaving
 
     def move(self, path: Path, to: Path) -> None:
         """Move a file or a folder to a name that is free."""
-        self._leaving.add(_whole(path))
-        self._note(_Step("move", str(_whole(path)), str(_whole(to))))
+        self._leaving.add(path.absolute())
+        self._note(_Step("move", str(path.absolute()), str(to.absolute())))
 
     def remove(self, path: Path) -> None:
         """Remove a file; nothing happens where it is not there."""
-        self._leaving.add(_whole(path))
-        self._note(_Step("remove", str(_whole(path))))
+        self._leaving.add(path.absolute())
+        self._note(_Step("remove", str(path.absolute())))
 
     def __enter__(self) -> Self:
         return self
@@ -163,8 +163,7 @@ class Together:
             self._journal_path = committed
 
     def _note(self, step: _Step) -> None:
-        if not self._begun:
-            self._begun = True
+        if not self._steps:
             self._open_journal()
             self._log(_Step("begin", self._command))
         self._log(step)
@@ -187,11 +186,6 @@ class Together:
         with contextlib.suppress(OSError):
             self._journal_path.unlink(missing_ok=True)
         return not self._journal_path.exists()
-
-
-def _whole(path: Path) -> Path:
-    """The path as every later command finds it, wherever that is called."""
-    return Path.cwd() / path
 
 
 def finish_unfinished(kept: Path, tell: Callable[[str], None]) -> None:

@@ -27,7 +27,7 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
     Raises:
         OSError: it names `path`.
     """
-    part = part_of(path, secrets.token_hex(8))
+    part = part_of(path)
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -38,9 +38,9 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
             raise
 
 
-def part_of(path: Path, unique: str) -> Path:
-    """The name of a temporary file beside `path`, under which a new content of it is written."""
-    return path.with_name(f"{_prefix(path.name)}{unique}{_PART}")
+def part_of(path: Path) -> Path:
+    """A new name for a temporary file beside `path`, under which a new content of it is written."""
+    return path.with_name(f"{_prefix(path.name)}{secrets.token_hex(8)}{_PART}")
 
 
 def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> None:

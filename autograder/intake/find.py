@@ -104,7 +104,11 @@ def _of_student(ledger: Ledger, assignment: str, folder: Path) -> FoundSubmissio
     """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else the newest."""
     expected = folder / f"{assignment}{SUFFIX}"
     there = [] if _is_link(folder) else _notebooks(folder)
-    chosen = expected if expected in there or not there else max(there, key=lambda path: (_written(path), path.name))
+    chosen = (
+        expected
+        if expected in there or not there
+        else max(there, key=lambda path: (path.lstat().st_mtime_ns, path.name))
+    )
     return FoundSubmission(ledger.student_in(folder.parent.name), chosen)
 
 
@@ -131,7 +135,3 @@ def _is_put_aside(folder: Path) -> bool:
 
 def _is_link(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
-
-
-def _written(path: Path) -> int:
-    return path.lstat().st_mtime_ns

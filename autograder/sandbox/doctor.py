@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -32,32 +32,33 @@ ADVICE = (
 )
 
 
-def doctor_command(course: Course) -> Iterator[tuple[str, bool]]:
-    """Lines to print; True beside a line where a strict tier stands."""
-    for line in _machine():
-        yield line, False
+def doctor_command(course: Course) -> Generator[str, None, bool]:
+    """Yields lines to print; returns whether a strict tier stands."""
+    yield from _machine()
     problem = platform_problem()
     if problem:
-        yield problem, False
-        return
-    yield about_gpu(), False
+        yield problem
+        return False
+    yield about_gpu()
     for problem in (*limit_problems(course.limits, 1), *filter(None, [temporary_problem()])):
-        yield f"nothing can be graded here: {problem}", False
+        yield f"nothing can be graded here: {problem}"
     best = ""
     for tier, walls, readable, why in survey(course):
         stands = not why
         best = best or (tier if stands else "")
         kind = "strict" if tier in STRICT else "weaker"
-        yield f"\n{tier} ({kind}): {'stands' if stands else 'does not stand: ' + why}", stands and tier in STRICT
+        yield f"\n{tier} ({kind}): {'stands' if stands else 'does not stand: ' + why}"
         for wall in walls:
-            yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]", False
+            yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]"
         if walls:
-            yield f"       can read {', '.join(readable) or 'nothing'}", False
-    yield f"\ngrading here uses: {best or 'nothing: no walls stand, and only --isolation none grades'}", False
-    if best not in STRICT:
-        yield "\nFor stronger walls:", False
+            yield f"       can read {', '.join(readable) or 'nothing'}"
+    yield f"\ngrading here uses: {best or 'nothing: no walls stand, and only --isolation none grades'}"
+    is_strict = best in STRICT
+    if not is_strict:
+        yield "\nFor stronger walls:"
         for where, what in ADVICE:
-            yield f"  {where}: {what}", False
+            yield f"  {where}: {what}"
+    return is_strict
 
 
 def _machine() -> Iterator[str]:
