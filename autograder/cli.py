@@ -44,7 +44,7 @@ EXPORTS = (
 )
 
 
-def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
+def what_and_how(command: Callable[..., Any]) -> Callable[..., Any]:
     """The arguments and options that `grade` and `regrade` share."""
     shared = (
         click.argument("assignment"),
@@ -63,7 +63,7 @@ def what_and_how(command: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda made, add: add(made), reversed(shared), command)
 
 
-def count_option(name: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def count_option(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """An option of `verify` that takes a number or `all`, 0 by default."""
     return click.option(name, type=CountOrAll(), default="0", help=text)
 
