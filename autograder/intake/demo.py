@@ -82,7 +82,7 @@ class _Sheet:
         return self
 
     def source(self, question: str) -> str:
-        return _text(self.cells[self.at("question", question)])
+        return str(self.cells[self.at("question", question)]["source"])
 
     def add(self, source: str, after: int) -> _Sheet:
         cell: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
@@ -98,7 +98,7 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
     try:
         sheet = _Sheet(read_built_json(path))
         for cell in sheet.cells:
-            lines = _text(cell).split("\n")
+            lines = cell["source"].split("\n")
             cell["source"] = "\n".join(line for line in lines if line.strip() not in _MARKERS)
     except (OSError, ValueError) as error:
         raise KitError(f"{path} cannot be read ({error}): run `autograder build {assignment.name}`") from error
@@ -107,11 +107,6 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
 
 def _role(cell: dict[str, Any]) -> str:
     return str(cell["metadata"].get("attention_kit", {}).get("role", ""))
-
-
-def _text(cell: dict[str, Any]) -> str:
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
 
 
 # Students who know the answers

@@ -21,16 +21,9 @@ def unknown_names(course: Course) -> list[str]:
     if not course.due.due and not extensions:
         return []
     assignments = [assignment.name for assignment in course.assignments()]
-    lines = [
-        f"course.toml: [due] names {name!r}, and there is no such assignment{_meant(name, assignments)}"
-        for name in course.due.due
-        if name not in assignments
-    ]
-    lines += [
-        f"course.toml: [extensions.{name}]: there is no assignment {name!r}{_meant(name, assignments)}"
-        for name in extensions
-        if name not in assignments
-    ]
+    named = [(name, f"[due] names {name!r}, and there is no such assignment") for name in course.due.due]
+    named += [(name, f"[extensions.{name}]: there is no assignment {name!r}") for name in extensions]
+    lines = [f"course.toml: {text}{_meant(name, assignments)}" for name, text in named if name not in assignments]
     if not any(extensions.values()):
         return lines
     try:
