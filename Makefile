@@ -29,7 +29,7 @@ $(filter %/,$(TESTS)):
 tests-of-no-folder:
 	$(VENV)/bin/python -m pytest tests/autograder/test_*.py
 
-long: $(VENV)/ready    ## long proofs, some two hours: real faults, damaged files, hostile bytes (tests/long/README.md)
+long: $(VENV)/ready    ## long proofs, about an hour: real faults, damaged files, hostile bytes (tests/long/README.md)
 	$(VENV)/bin/python tests/long/fuzz_wire.py --inputs 1000000
 	$(VENV)/bin/python tests/long/fuzz_files.py --sample 20
 	$(VENV)/bin/python tests/long/file_faults.py --points 5
