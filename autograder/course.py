@@ -276,8 +276,8 @@ def load_course(root: Path) -> Course:
 
 
 def _refuse_other_folders(folders: object) -> None:
-    """Refuse the section [folders], which named addresses of submissions and results in versions before the first
-    release. Its empty values, which `autograder init` wrote, named none.
+    """Refuse the section [folders], by which early versions kept submissions and results at an address. Empty values
+    pass: `autograder init` wrote them, and they named no place.
 
     Raises:
         ValueError: the section names a place; says where the two folders are.

@@ -104,11 +104,7 @@ def _of_student(ledger: Ledger, assignment: str, folder: Path) -> FoundSubmissio
     """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else the newest."""
     expected = folder / f"{assignment}{SUFFIX}"
     there = [] if _is_link(folder) else _notebooks(folder)
-    chosen = (
-        expected
-        if expected in there or not there
-        else max(there, key=lambda path: (path.lstat().st_mtime_ns, path.name))
-    )
+    chosen = expected if expected in there or not there else max(there, key=_time_and_name)
     return FoundSubmission(ledger.student_in(folder.parent.name), chosen)
 
 
@@ -135,3 +131,7 @@ def _is_put_aside(folder: Path) -> bool:
 
 def _is_link(folder: Path) -> bool:
     return folder.is_symlink() or folder.parent.is_symlink()
+
+
+def _time_and_name(path: Path) -> tuple[int, str]:
+    return path.lstat().st_mtime_ns, path.name
