@@ -1,10 +1,30 @@
-"""Which names a piece of our own Python defines. A student's code is never parsed: `intake/text.py` looks at it."""
+"""Which names a piece of Python defines, and which it uses. Asked in two ways, since there are two kinds of text:
+
+`defined_functions` and `defined_names` look at text alone, by what stands in the first column. They are for students'
+cells, which may not parse, and which may be made to crash Python's parser in the grader.
+
+`names_defined` and `globals_used` parse. They are for our own text (sources, suites, answer keys), and for a student's
+on the student's own machine.
+"""
 
 from __future__ import annotations
 
 import ast
-import dis
-import types
+import re
+import symtable
+
+DEFINITION = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=(?!=)", re.MULTILINE)
+
+
+def defined_functions(source: str) -> frozenset[str]:
+    """Names of the functions and classes defined in the first column."""
+    return frozenset(DEFINITION.findall(source))
+
+
+def defined_names(source: str) -> frozenset[str]:
+    """Names of functions, classes and plain variables defined in the first column."""
+    return defined_functions(source) | frozenset(ASSIGNMENT.findall(source))
 
 
 def names_defined(source: str) -> frozenset[str]:
@@ -37,14 +57,11 @@ def globals_used(source: str) -> frozenset[str]:
     Raises:
         SyntaxError: the text is no Python.
     """
-    code = compile(source, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return _globals_of(code) - names_defined(source)
-
-
-def _globals_of(code: types.CodeType) -> frozenset[str]:
-    steps = list(dis.get_instructions(code))
-    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - stored
-    read |= {step.argval for step in steps if step.opname.startswith("LOAD_") and step.opname.endswith("GLOBAL")}
-    inner = (_globals_of(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return frozenset(read).union(*inner)
+    used: set[str] = set()
+    tables = [symtable.symtable(source, "cell", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        at_top = table.get_type() == "module"
+        used.update(s.get_name() for s in table.get_symbols() if s.is_referenced() and (at_top or s.is_global()))
+    return frozenset(used) - names_defined(source)

@@ -16,96 +16,18 @@ from typing import Literal
 from autograder.errors import FaultOutcome
 from autograder.points import total
 from autograder.stored_json import decode_stored
+from autograder.submission import Answer as Answer
+from autograder.submission import Cell as Cell
+from autograder.submission import CellOutcome as CellOutcome
+from autograder.submission import CellState as CellState
+from autograder.submission import FoundSubmission as FoundSubmission
+from autograder.submission import HandedInCell as HandedInCell
+from autograder.submission import Role as Role
+from autograder.submission import Submission as Submission
 
 RESULT_SCHEMA = 1
 
 Outcome = Literal["passed", "failed"] | FaultOutcome
-CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
-Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
-"""What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run when
-grading), a written answer, plain text, or a cell that the student added."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One code cell of a submission, in the order in which it runs.
-
-    Attributes:
-        id: the grade_id it was matched to, or "extra-<n>" for a cell of the student's own.
-        role: what the cell is for.
-        source: Python, magics already made harmless.
-        note: what the reader did to it, for the student ("restored from the release"), or "".
-    """
-
-    id: str
-    role: Role
-    source: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HandedInCell:
-    """One cell of a notebook as it was handed in.
-
-    Attributes:
-        kind: "code", "markdown" or "raw".
-        source: its text.
-        id: the released cell that it was recognised as; "" for a cell of the student's own. Several cells may hold
-            parts of one written answer.
-        attachments: pictures inside a text cell: file name → media type → base64.
-    """
-
-    kind: str
-    source: str
-    id: str = ""
-    attachments: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A written answer as it was handed in, for a person to read.
-
-    Attributes:
-        id: its grade_id.
-        text: the prompt with the answer, and what stands in cells of the student's own below it.
-        blank: nothing was written: a person need not look.
-    """
-
-    id: str
-    text: str
-    blank: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """One notebook as handed in, read and matched to the release."""
-
-    student: str
-    assignment: str
-    path: Path
-    sha256: str
-    cells: tuple[Cell, ...]
-    written: tuple[Answer, ...] = ()
-    """The written answers, in the order of the release; one whose cell was deleted is not in it, unless the notebook
-    has text of the student's own in which it may stand."""
-    handed_in: tuple[HandedInCell, ...] = ()
-    """Every cell of the file, in its order."""
-    notices: tuple[CellOutcome, ...] = ()
-    """What the reader has to say about cells that are not in `cells`: missing, duplicated, not run."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSubmission:
-    """A notebook that waits to be read: whose it is and where it lies.
-
-    Attributes:
-        below: the folder from which on no part of the path may be a link, since students may have made it; without
-            it, those are the notebook and, in nbgrader's layout, the two folders above it.
-    """
-
-    student: str
-    path: Path
-    below: Path | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +97,6 @@ class QuestionResult:
     slips: tuple[Diagnosis, ...] = ()
     kept: float = 0.0
     two_answers: tuple[TwoAnswers, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CellOutcome:
-    """What happened to one cell when it ran, in words that a student understands."""
-
-    id: str
-    outcome: CellState
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import types
 from typing import Any
 
 from autograder.course import Assignment
-from autograder.errors import BadSuite, KitError
-from autograder.intake.built import BuiltCell, load_built
+from autograder.errors import BadSuite, KitError, UnreadableSubmission
+from autograder.intake.reading import parse_notebook
 
 
 def load_reference(assignment: Assignment) -> dict[str, Any]:
@@ -22,15 +22,16 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     if not path.exists():
         raise KitError(f"{path}: the answer key is not built; run `autograder build {assignment.name}`")
     try:
-        cells = [_role_and_source(cell) for cell in load_built(path).cells]
-    except (OSError, ValueError) as error:
+        cells, _ = parse_notebook(path.read_bytes(), path.name)
+    except (OSError, UnreadableSubmission) as error:
         raise KitError(
             f"{path}: the answer key is no notebook ({error}); run `autograder build {assignment.name}`"
         ) from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
-    for number, (role, source) in enumerate(cells):
-        if role not in ("given", "question"):
+    for number, cell in enumerate(cells):
+        if cell.kind != "code" or cell.role not in ("given", "question"):
             continue
+        source = cell.source
         file = f"<answer key {assignment.name}, cell {number}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:
@@ -38,8 +39,3 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
         except Exception as error:
             raise BadSuite(f"{path}: cell {number} of the answer key does not run: {error!r}") from error
     return names
-
-
-def _role_and_source(cell: BuiltCell) -> tuple[str, str]:
-    """The kit's own tag of a code cell ("" for other cells), and its text."""
-    return cell.metadata.attention_kit.role if cell.cell_type == "code" else "", "".join(cell.source)

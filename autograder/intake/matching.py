@@ -14,9 +14,10 @@ from functools import cached_property
 from autograder.errors import UnreadableSubmission
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import Looked, defined_names, only_additions
+from autograder.definitions import defined_names
+from autograder.intake.text import Looked, only_additions
 from autograder.intake.written import WrittenMatch, claims_written, match_written
-from autograder.model import Answer, Cell, CellOutcome, CellState, HandedInCell, Role, Submission
+from autograder.submission import Answer, Cell, CellOutcome, CellState, HandedInCell, Role, Submission
 
 LOST = "recognised by its content, since its nbgrader metadata is gone"
 DROPPED = "dropped"
@@ -282,7 +283,7 @@ class _Matching:
         order = {cell.id: n for n, cell in enumerate(self.release.cells)}
         for piece in sorted(self.running, key=lambda piece: (piece.place, order.get(piece.id, -1))):
             extras += not piece.id
-            made.append(Cell(piece.id or f"extra-{extras}", piece.role, piece.source, piece.note))
+            made.append(Cell(piece.id or f"extra-{extras}", piece.role, piece.source, piece.note, piece.place))
         return tuple(made)
 
     def _tell(self, id_: str, outcome: CellState, message: str) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autograder.course import Limits
 from autograder.errors import UnreadableSubmission
 from autograder.handed_in import link_on_the_way, shown
 from autograder.intake.magics import harmless
 from autograder.intake.matching import LOST, Matched, match_cells
-from autograder.intake.reading import read_notebook
+from autograder.intake.reading import Notebook, read_notebook
 from autograder.intake.release import Release
-from autograder.model import Cell, CellOutcome, FoundSubmission, Submission
+from autograder.submission import Cell, CellOutcome, FoundSubmission, Submission
+
+if TYPE_CHECKING:  # `check.py` carries this module, and not the course's settings
+    from autograder.course import Limits
 
 MANY = 3
 """So many cells recognised by their content alone are said in one remark."""
@@ -35,6 +39,21 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
     path = found.path
     refuse_what_is_no_file(found, release.assignment)
     notebook = read_notebook(path, limits.notebook_mb)
+    return match_notebook(notebook, release, found.student, path, _name_remarks(found, release))
+
+
+def match_notebook(
+    notebook: Notebook, release: Release, student: str, path: Path, remarks: Sequence[str] = ()
+) -> Submission:
+    """Match a notebook to the release and make its code plain Python.
+
+    Args:
+        path: where the notebook was read from.
+        remarks: what is to be said of the file, besides what its reader says.
+
+    Raises:
+        UnreadableSubmission: it is a notebook of something else.
+    """
     try:
         matched = match_cells(notebook.cells, release)
     except UnreadableSubmission as problem:
@@ -42,9 +61,9 @@ def read_submission(found: FoundSubmission, release: Release, limits: Limits) ->
             f"{shown(path.name)}: {problem}; hand in the notebook of {release.assignment}"
         ) from None
     matched = _said_once(matched)
-    about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *_name_remarks(found, release))]
+    about_file = [CellOutcome(NOTEBOOK, "ok", remark) for remark in (*notebook.remarks, *remarks)]
     return Submission(
-        student=found.student,
+        student=student,
         assignment=release.assignment,
         path=path,
         sha256=notebook.sha256,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class NotebookCell:
         role: the kit's own tag, "" where the metadata is lost.
         name: the name that goes with the role.
         solution: nbgrader says that students write here.
+        points: what nbgrader's metadata says that it is worth; in a submission that is nothing to go by.
         attachments: pictures inside a text cell: file name → media type → base64.
         other_files: names of attachments that are no pictures, or that stand in a cell which cannot show them.
         printed: what a code cell printed when it last ran, cut off where it is long.
@@ -59,6 +61,7 @@ class NotebookCell:
     role: str = ""
     name: str = ""
     solution: bool = False
+    points: float = 0.0
     attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     other_files: tuple[str, ...] = ()
     printed: str = ""
@@ -173,6 +176,7 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
         role=_word(ours.get("role")),
         name=_word(ours.get("name")),
         solution=grading.get("solution") is True,
+        points=_number(grading.get("points")),
         attachments=pictures,
         other_files=tuple(_shown_name(name) for name in _dict(raw.get("attachments")) if name not in pictures),
         printed=_printed(raw.get("outputs")) if kind == "code" else "",
@@ -220,6 +224,10 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) and len(value) <= 200 else ""
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _text(source: Any) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from autograder.course import Assignment
+from autograder.definitions import defined_functions
 from autograder.errors import BadSource, UnreadableSubmission
-from autograder.intake.built import KitTag, load_built
 from autograder.intake.reading import NotebookCell, parse_notebook
-from autograder.intake.text import Looked, defined_functions
-from autograder.model import Role
+from autograder.intake.text import Looked
 from autograder.points import total
+from autograder.submission import Role
+
+if TYPE_CHECKING:  # `check.py` carries this module, and not the course's settings
+    from autograder.course import Assignment
 
 _ROLES = frozenset(get_args(Role)) - {"extra"}
 
@@ -110,12 +113,17 @@ def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> 
         raise BadSource(f"{path} does not exist: {again}") from None
     except (OSError, UnreadableSubmission) as error:
         raise BadSource(f"{path} cannot be read ({error}): {again}") from error
-    released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
-    pictures = frozenset(data for cell in cells for kinds in cell.attachments.values() for data in kinds.values())
-    release = Release(assignment, released, _code_of_key(key) if key else (), pictures)
+    release = release_of(cells, assignment, _code_of_key(key) if key else ())
     if len(release.by_id) != len(release.cells):
         raise BadSource(f"{path} has two cells of one name: {again}")
     return release
+
+
+def release_of(cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()) -> Release:
+    """The release whose notebook has these cells."""
+    released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
+    pictures = frozenset(data for cell in cells for kinds in cell.attachments.values() for data in kinds.values())
+    return Release(assignment, released, key_code, pictures)
 
 
 def _code_of_key(path: Path) -> tuple[str, ...]:
@@ -149,23 +157,22 @@ def _role_of(cell: NotebookCell) -> str:
 
 def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
-    return total(points for tag, points in _points(assignment) if tag.role == "written")
+    return total(cell.points for cell in _built_cells(assignment) if cell.role == "written")
 
 
 def tested_points(assignment: Assignment) -> float:
     """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total(points for tag, points in _points(assignment) if tag.role != "written")
+    return total(cell.points for cell in _built_cells(assignment) if cell.role != "written")
 
 
 def points_of_questions(assignment: Assignment) -> dict[str, float]:
     """Points of each question's tests, as the release states them; nothing where it is not built."""
-    return {tag.name: points for tag, points in _points(assignment) if tag.role == "check" and points}
+    return {cell.name: cell.points for cell in _built_cells(assignment) if cell.role == "check" and cell.points}
 
 
-def _points(assignment: Assignment) -> list[tuple[KitTag, float]]:
-    """The tag and the points of each cell of the release; nothing where it is not built, or no built notebook."""
+def _built_cells(assignment: Assignment) -> tuple[NotebookCell, ...]:
+    """The cells of the release; none where it is not built, or no notebook."""
     try:
-        notebook = load_built(assignment.release)
-    except (OSError, ValueError):
-        return []
-    return [(cell.metadata.attention_kit, cell.metadata.nbgrader.points) for cell in notebook.cells]
+        return parse_notebook(assignment.release.read_bytes(), assignment.release.name)[0]
+    except (OSError, UnreadableSubmission):
+        return ()

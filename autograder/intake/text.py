@@ -1,4 +1,4 @@
-"""Looking at code without parsing it: what a cell defines, and how alike two cells are.
+"""Looking at code without parsing it: how alike two cells are, and what was added to one.
 
 A student's cell may not parse, and a hostile one may crash Python's parser. So everything here goes by
 lines and by what stands in the first column.
@@ -9,21 +9,11 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-_DEFINITION = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
-_ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]{0,200})?=(?!=)", re.MULTILINE)
+from autograder.definitions import ASSIGNMENT, DEFINITION, defined_functions, defined_names
+
 _IMPORT = re.compile(r"^(?:import|from)[ \t]+[\w.]")
 _COMMENT = re.compile(r"^[ \t]*#")
 _STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
-
-
-def defined_functions(source: str) -> frozenset[str]:
-    """Names of the functions and classes defined in the first column."""
-    return frozenset(_DEFINITION.findall(source))
-
-
-def defined_names(source: str) -> frozenset[str]:
-    """Names of functions, classes and plain variables defined in the first column."""
-    return defined_functions(source) | frozenset(_ASSIGNMENT.findall(source))
 
 
 def plain(source: str) -> str:
@@ -106,7 +96,7 @@ def only_additions(source: str, original: str, assignments: bool) -> str:
     kept = [""] * len(lines)
     for block in _blocks(lines):
         head = next((lines[i] for i in block if not lines[i].startswith("@")), "")
-        defined = _DEFINITION.match(head) or (_ASSIGNMENT.match(head) if assignments else None)
+        defined = DEFINITION.match(head) or (ASSIGNMENT.match(head) if assignments else None)
         new = defined[1] not in known if defined else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
         for i in block if new else ():
             kept[i] = lines[i]

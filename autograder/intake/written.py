@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from autograder.definitions import defined_names
 from autograder.intake.own_text import LONG, OwnText, has_words_in_a_row, own_files, own_text, staff_text
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import defined_names, squeezed, squeezed_lines
-from autograder.model import Answer, CellOutcome
+from autograder.intake.text import squeezed, squeezed_lines
+from autograder.submission import Answer, CellOutcome
 
 ALIKE = 0.5
 """The released cell holds the prompt and a line to replace: half of its lines may be gone."""
@@ -105,11 +106,14 @@ class _Search:
             mine = self._between(released)
         self.places.update(dict.fromkeys(mine, released.id))
         parts = [_shown(self.cells[one], released) for one in mine]
+        elsewhere: list[OwnText] = []
         if not any(self._adds(one, released) for one in mine):
             if not self._own_texts:
                 return Answer(released.id, "\n\n".join(parts), blank=True) if mine else None
-            parts += [ELSEWHERE, *(self._quoted(text, place) for text in self._nearest_first(place))]
-        return Answer(released.id, "\n\n".join(part for part in parts if part.strip()))
+            elsewhere = self._nearest_first(place)
+            parts += [ELSEWHERE, *(self._quoted(text, place) for text in elsewhere)]
+        text = "\n\n".join(part for part in parts if part.strip())
+        return Answer(released.id, text, elsewhere=tuple(text.place for text in elsewhere))
 
     def _named(self, released: ReleaseCell) -> int | None:
         """The last cell of that name that was written in, else the last of that name."""

@@ -9,8 +9,6 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-import torch
-
 
 class _Quiet:
     """Stands where an object of the notebook's stood: takes every call and gives itself back."""
@@ -96,6 +94,7 @@ def install_my_course(names: dict[str, Any]) -> None:
 
 def run_eagerly() -> None:
     """`torch.compile` gives back what it is given: it changes no number, and there is no compiler behind the walls."""
+    import torch
 
     def compile_(model: Any = None, **_: Any) -> Any:
         return model if model is not None else lambda function: function
@@ -108,6 +107,7 @@ def fresh_seeds() -> None:
     import random
 
     import numpy as np
+    import torch
 
     random.seed(0)
     np.random.seed(0)
