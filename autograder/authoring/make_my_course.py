@@ -13,20 +13,22 @@ Ends with 0, or with 1 where nothing could be made, or with 2 where it was calle
 from __future__ import annotations
 
 import ast
-import re
 import shutil
 import subprocess
-import symtable
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.authoring.self_check import Cell, NotReady, read_cells
+from autograder.definitions import globals_used, names_bound
+from autograder.errors import UnreadableSubmission
+from autograder.intake.magics import harmless
+from autograder.intake.reading import NotebookCell, parse_notebook
+from autograder.intake.text import place_in_words
 
-FOLDER = Path(__file__).parent / "my_course"
+FOLDER = "my_course"
 _MADE = "# Made by make_my_course.py; make it anew rather than change it.\n"
-_STUB = "write your answer here"
+_STUB = ": write your answer here"
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,13 @@ class Statement:
     role: str
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Make the module of the notebooks that are named; returns the exit status."""
+def main(arguments: Sequence[str], program: Path) -> int:
+    """Make the module of the notebooks that are named; returns the exit status.
+
+    Args:
+        program: this program's file, beside which the module is written.
+    """
+    folder = program.parent / FOLDER
     paths = [Path(argument) for argument in arguments]
     if not paths:
         print("python make_my_course.py NOTEBOOK..., in the order of the course", file=sys.stderr)
@@ -58,16 +65,16 @@ def main(arguments: Sequence[str]) -> int:
             problem = "there is no such file" if not path.is_file() else "name it as it was given out: it is a module"
             print(f"{path}: {problem}", file=sys.stderr)
             return 2
-    if FOLDER.exists() and not _is_ours(FOLDER):
-        print(f"{FOLDER} is there, and was not made by this program: move it away", file=sys.stderr)
+    if folder.exists() and not _is_ours(folder):
+        print(f"{folder} is there, and was not made by this program: move it away", file=sys.stderr)
         return 2
     own: dict[str, tuple[str, ast.stmt]] = {}  # name → its module and its definition
     modules: dict[str, str] = {}
     for path in paths:
         try:
-            statements = list(_statements(path.name, read_cells(path.read_bytes())))
-        except NotReady as problem:
-            print(f"{path.name}: left out, {problem}")
+            statements = list(_statements(path.name, parse_notebook(path.read_bytes(), path.name)[0]))
+        except UnreadableSubmission as problem:
+            print(f"{problem}; left out")
             continue
         names = [name for name in _answers(statements) if name not in own or _is_question(statements, name)]
         modules[path.stem] = _module(statements, names, own)
@@ -76,8 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     if not own:
         print("Nothing is written yet in these notebooks.")
         return 1
-    _write(modules, own)
-    while raised := _import_problem():
+    _write(folder, modules, own)
+    while raised := _import_problem(folder):
         broken = next((module for module in reversed(modules) if f"{module}.py" in raised), "")
         last = raised.rpartition("\n")[2]
         if not broken or len(modules) == 1:
@@ -86,8 +93,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{broken}.ipynb: left out, since what is needed of it does not run: {last}")
         del modules[broken]
         own = {name: (module, node) for name, (module, node) in own.items() if module != broken}
-        _write(modules, own)
-    for beside in sorted(FOLDER.parent.glob("*.ipynb")):
+        _write(folder, modules, own)
+    for beside in sorted(folder.parent.glob("*.ipynb")):
         if beside.stem not in modules:
             _say_how(beside, own)
     return 0
@@ -98,18 +105,19 @@ def _is_ours(folder: Path) -> bool:
     return start.is_file() and start.read_text(encoding="utf-8").startswith(_MADE)
 
 
-def _statements(name: str, cells: Iterable[Cell]) -> Iterator[Statement]:
-    """The statements of all cells but checks and demos, as far as they are Python."""
-    for cell in cells:
-        if cell.kind != "code" or cell.role in ("check", "demo"):
+def _statements(name: str, cells: Iterable[NotebookCell], roles: Sequence[str] = ()) -> Iterator[Statement]:
+    """The statements of all cells but checks and demos, or of those of the roles alone, as far as they are Python."""
+    for number, cell in enumerate(cells):
+        if cell.kind != "code" or cell.role in ("check", "demo") or (roles and cell.role not in roles):
             continue
-        source = _without_magics(cell.source)
+        source, _ = harmless(cell.source)
         try:
             for node in ast.parse(source).body:
                 text = _text(node, source)
-                yield Statement(node, text, frozenset(_bound(node)), frozenset(_needed(text)), cell.role)
+                yield Statement(node, text, names_bound(node), globals_used(text), cell.role)
         except SyntaxError as problem:
-            print(f"{name}: {cell.place} is left out, {problem.msg} in line {problem.lineno}")
+            place = place_in_words(number, cell.source)
+            print(f"{name}: {place} is left out, {problem.msg} in line {problem.lineno}")
 
 
 def _text(node: ast.stmt, source: str) -> str:
@@ -117,38 +125,6 @@ def _text(node: ast.stmt, source: str) -> str:
     first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
     text = "\n".join(source.split("\n")[first - 1 : node.end_lineno])
     return text if len(ast.parse(text).body) == 1 else ast.unparse(node)
-
-
-def _without_magics(source: str) -> str:
-    """What is IPython's and not Python's becomes `pass`."""
-    if source.lstrip().startswith("%%"):
-        first, _, rest = source.lstrip().partition("\n")
-        return f"pass\n{rest}" if first.startswith(("%%time", "%%capture")) else "pass"
-    return re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source)
-
-
-def _bound(node: ast.stmt) -> Iterator[str]:
-    """Names to which the statement gives a value in the notebook, not within its functions."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-        return
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        return
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    for child in ast.iter_child_nodes(node):
-        yield from _bound(child)  # type: ignore[arg-type]  # it asks what each node is
-
-
-def _needed(text: str) -> Iterator[str]:
-    """Names of the module that the statement reads, where Python itself would look for them."""
-    waiting = [symtable.symtable(text, "cell", "exec")]
-    while waiting:
-        table = waiting.pop()
-        waiting += table.get_children()
-        top = table.get_type() == "module"
-        yield from (s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global()))
 
 
 def _answers(statements: Sequence[Statement]) -> list[str]:
@@ -175,8 +151,7 @@ def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
 
 
 def _is_stub(node: ast.stmt) -> bool:
-    texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
-    return any(text.endswith(_STUB) for text in texts)
+    return _STUB in ast.unparse(node)
 
 
 def _module(statements: Sequence[Statement], names: Iterable[str], own: Mapping[str, object]) -> str:
@@ -206,32 +181,32 @@ def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-def _write(modules: Mapping[str, str], own: Mapping[str, tuple[str, object]]) -> None:
+def _write(folder: Path, modules: Mapping[str, str], own: Mapping[str, tuple[str, object]]) -> None:
     """Modules first, and what imports them last: a package with `__init__.py` is whole."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     start = [_MADE]
     for module, text in modules.items():
-        (FOLDER / f"{module}.py").write_text(text, encoding="utf-8")
+        (folder / f"{module}.py").write_text(text, encoding="utf-8")
         if names := sorted(name for name, (where, _) in own.items() if where == module):
             start.append(f"from .{module} import {', '.join(names)}\n")
-    (FOLDER / "__init__.py").write_text("".join(start), encoding="utf-8")
+    (folder / "__init__.py").write_text("".join(start), encoding="utf-8")
 
 
-def _import_problem() -> str:
-    """Import it in a fresh Python, as a notebook will; what that raises, "" where nothing."""
+def _import_problem(folder: Path) -> str:
+    """Import the module in a fresh Python, as a notebook will; what that raises, "" where nothing."""
     command = [sys.executable, "-c", "import my_course"]
-    done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, errors="replace", check=False)
     return "" if done.returncode == 0 else done.stderr.strip() or "it ends Python"
 
 
 def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
     """Print the line that this notebook takes, and what of the staff's cannot be exchanged."""
     try:
-        cells = [cell for cell in read_cells(notebook.read_bytes()) if cell.role == "given"]
-    except NotReady:
+        cells, _ = parse_notebook(notebook.read_bytes(), notebook.name)
+    except UnreadableSubmission:
         return
-    statements = list(_statements(notebook.name, cells))
+    statements = list(_statements(notebook.name, cells, roles=["given"]))
     given = {name for each in statements for name in each.binds if name in own}
     fits = [name for name in sorted(given) if _fits(_definition(statements, name), own[name][1])]
     if fits:
@@ -260,9 +235,3 @@ def _fits(theirs: ast.stmt, yours: ast.stmt) -> bool:
         and your_names[required : len(their_names)] == their_names[required:]
         and all(name in your_names + [arg.arg for arg in your.kwonlyargs] for name in optional)
     )
-
-
-if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a letter
-    sys.exit(main(sys.argv[1:]))

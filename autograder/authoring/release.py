@@ -14,7 +14,8 @@ from pathlib import Path
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check import file_problems, leak_problems
 from autograder.authoring.check_names import names_of_checks
-from autograder.authoring.self_check import TABLE, Released, hash_of, hash_of_first_line
+from autograder.authoring.programs import check_program, my_course_program
+from autograder.authoring.self_check import TABLE
 from autograder.authoring.source import imported_libraries
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, StaleBuild
@@ -24,7 +25,9 @@ from autograder.whole_files import is_part
 
 README = "README.md"
 CHECK, MAKE_MY_COURSE = "check.py", "make_my_course.py"
-"""Programs that students get: `self_check.py` and `make_my_course.py` of this folder."""
+"""Programs that students get, made by `programs.py`."""
+LIMITS = ("notebook_mb", "cell_seconds", "submission_seconds", "memory_mb", "file_mb")
+"""The course's limits that `check.py` keeps to."""
 
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 _VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
@@ -43,7 +46,9 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     built = build_assignment(course, assignment, asked)
     _refuse(assignment, file_problems(assignment, built))
     beside = {**dict(built.files), **programs(course, assignment)}
-    _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=tuple(beside.items()))))
+    # the table holds the notebook itself, which is looked at cell by cell
+    looked_at = tuple((name, content) for name, content in beside.items() if not name.endswith(TABLE))
+    _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=looked_at)))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
     files[README] = _readme(course, assignment, _version(files), imported_libraries(built.release_bytes)).encode()
     _refuse_to_overwrite(to, assignment.name)
@@ -63,40 +68,23 @@ def _refuse(assignment: Assignment, problems: list[str]) -> None:
 
 
 def programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
-    """The programs that students get beside the built notebook, and the table of cells that `check.py` reads, by name.
+    """The programs that students get beside the built notebook, and the table that `check.py` reads, by name.
 
     The first assignment of a course has nothing before it that a student could go on with.
     """
-    here = Path(__file__).parent
-    files = {
-        CHECK: (here / "self_check.py").read_bytes(),
-        f"{assignment.name}{TABLE}": _table(course, assignment).encode(),
-    }
+    files = {CHECK: check_program(), f"{assignment.name}{TABLE}": _table(course, assignment).encode()}
     if assignment.name != course.assignments()[0].name:
-        text = (here / "make_my_course.py").read_text(encoding="utf-8")
-        files[MAKE_MY_COURSE] = text.replace("from autograder.authoring.self_check", "from check").encode()
+        files[MAKE_MY_COURSE] = my_course_program()
     return files
 
 
 def _table(course: Course, assignment: Assignment) -> str:
-    """Names and hashes of the release's cells: nothing that the notebook does not show, and no points."""
-    release = load_release(assignment)
-    cells = [
-        Released(
-            cell.id,
-            cell.role,
-            cell.name,
-            tuple(sorted(release.functions.get(cell.id, ()))),
-            hash_of(cell.source),
-            hash_of_first_line(cell.source),
-        )
-        for cell in release.cells
-    ]
+    """The notebook as it is given out, and what else `check.py` must know: nothing of the suite, no answer."""
     table = {
         "assignment": assignment.name,
-        "notebook_mb": course.limits.notebook_mb,
-        "only_in_checks": names_of_checks(release),
-        "cells": [dataclasses.asdict(cell) for cell in cells],
+        "limits": {name: getattr(course.limits, name) for name in LIMITS},
+        "only_in_checks": names_of_checks(load_release(assignment)),
+        "release": json.loads(assignment.release.read_bytes()),
     }
     return json.dumps(table, indent=1) + "\n"
 

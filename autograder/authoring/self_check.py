@@ -1,92 +1,53 @@
 """Is your notebook ready to be handed in? `python check.py a2_attention.ipynb` says so.
 
-It runs the notebook from top to bottom in a fresh kernel, without the demos, and says which visible checks pass. It
-looks whether every question is there and answered, and whether the file is fit to hand in. It sees what is saved: save
-first. It changes nothing. It needs Python with Jupyter, and what the notebook needs.
+It reads the notebook as grading does, with the same code, and says of each question and each written answer whether it
+is there and where. It runs the cells as grading does: in an empty folder, without the demos, within the course's
+limits, and the visible checks apart from them. It sees what is saved: save first. It changes nothing. It needs Python
+3.11 or later, and what the notebook needs.
 
 Ends with 0 where all is well, 1 where something is to be done, 2 where it was called wrongly.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import datetime
-import dis
-import hashlib
 import json
+import os
 import queue
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-import types
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autograder.definitions import globals_used, names_defined
+from autograder.errors import UnreadableSubmission
+from autograder.intake.magics import harmless
+from autograder.intake.matching import cell_of
+from autograder.intake.notebook import match_notebook
+from autograder.intake.reading import Notebook, notebook_of
+from autograder.intake.release import Release, ReleaseCell, release_of
+from autograder.intake.text import Looked, place_in_words
+from autograder.submission import Submission
+
 TABLE = ".cells.json"
-"""How the file ends that says which cells an assignment has; it lies beside this program."""
-SECONDS, GRACE = 120, 10
-"""What one cell may take here, and what it may take to stop when it is interrupted."""
-WRITTEN_STUB = "*Your answer here.*"
-_STUB = re.compile(r"^[^#\n]*raise NotImplementedError\(.*write your answer here", re.MULTILINE)
+"""How the file ends that holds the notebook as it was given out; it lies beside this program."""
+GRACE = 10.0
+"""Seconds of wall time that a cell gets beyond the course's limits, which its own process keeps."""
+START_SECONDS = 300.0
+"""Seconds of wall time for Python to start and load the notebook's libraries."""
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
-_NOT_WRITTEN = ": not written yet"
-_CODE = ("question", "given", "check", "demo")
+_ANY_CODE = re.compile(r"^\s*[^#\s]", re.MULTILINE)
 
 
-class NotReady(Exception):
-    """The file is no notebook, or no kernel can be started; the text says what to do."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a notebook file.
-
-    Attributes:
-        number: counted from 1.
-        kind: "code", "markdown" or "raw".
-        id: the cell of the release that its metadata names; "" where there is none.
-        role: what its metadata says that it is for, or "".
-        has_files: pictures or other files are attached to it.
-    """
-
-    number: int
-    kind: str
-    source: str
-    id: str = ""
-    role: str = ""
-    has_files: bool = False
-
-    @property
-    def place(self) -> str:
-        """Where it stands, for somebody who looks at the notebook: Jupyter shows no numbers."""
-        first = next((line.strip() for line in self.source.split("\n") if line.strip()), "")
-        return f"cell {self.number} ({first[:37] + '...' if len(first) > 40 else first})"
-
-
-@dataclass(frozen=True)
-class Released:
-    """One cell of the release, as the table names it.
-
-    Attributes:
-        id: its name in nbgrader's metadata, or one like it.
-        role: question, given, check, demo, written or text.
-        name: of the question, for a question and its checks; the cell's own otherwise.
-        defines: functions and classes that a question's cell defines.
-        text: hash of its text.
-        first_line: hash of its first line.
-    """
-
-    id: str
-    role: str
-    name: str
-    defines: tuple[str, ...]
-    text: str
-    first_line: str
+class NothingRan(Exception):
+    """No cell can be run; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +55,29 @@ class Table:
     """What the file beside this program tells of an assignment.
 
     Attributes:
+        release: the notebook as it was given out.
         only_in_checks: names that only a check or a demo defines, each with that cell, in words.
+        limits: the course's limits on one submission, by their names in course.toml.
     """
 
-    assignment: str
-    cells: tuple[Released, ...]
-    notebook_mb: int
+    release: Release
     only_in_checks: Mapping[str, str]
+    limits: Mapping[str, Any]
 
 
-Found = Mapping[str, Sequence[Cell]]
-"""The cells of the file that stand for each cell of the release, by its id, in their order; no id without one."""
+@dataclass(frozen=True)
+class Step:
+    """One cell to run: a graded one, or a visible check.
+
+    Attributes:
+        id: no other step has it.
+        title: which cell it is, in words.
+    """
+
+    id: str
+    source: str
+    title: str
+    check_of: str = ""
 
 
 @dataclass
@@ -115,35 +88,37 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Check the one notebook that is named; returns the exit status."""
+def main(arguments: Sequence[str], program: Path) -> int:
+    """Check the one notebook that is named; returns the exit status.
+
+    Args:
+        program: the file that runs a notebook's cells when it is started with `--run-cells`: `check.py` itself.
+    """
     path = Path(arguments[0]) if len(arguments) == 1 else None
     if path is None or arguments[0].startswith("-"):
         return _wrong("python check.py NOTEBOOK, for instance: python check.py a2_attention.ipynb")
     if not path.is_file():
         there = sorted(other.name for other in Path.cwd().glob("*.ipynb"))
         return _wrong(f"{path}: there is no such file. Notebooks here: {', '.join(there) or 'none'}")
-    tables = _tables(path)
+    path = path.resolve()
+    tables = _tables(path.parent, program.parent)
     if not tables:
         return _wrong(f"no file *{TABLE} lies beside check.py: unpack it from what you were given, next to check.py")
-    ago = int(time.time() - path.stat().st_mtime)
-    print(f"{path.name}, saved {datetime.datetime.fromtimestamp(path.stat().st_mtime):%Y-%m-%d %H:%M} ({_ago(ago)})\n")
+    saved = path.stat().st_mtime
+    day = datetime.datetime.fromtimestamp(saved)
+    print(f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n")
     try:
-        cells = read_cells(path.read_bytes())
-    except NotReady as problem:
+        notebook = notebook_of(path.read_bytes(), path.name)
+        table, submission = _best_match(tables, notebook, path)
+    except UnreadableSubmission as problem:
         print(f"Not ready: {problem}")
         return 1
-    table = max(tables, key=lambda each: (each.assignment == path.stem, len(match(each.cells, cells))))
-    name, released = table.assignment, table.cells
-    found = match(released, cells)
-    if not any(each.role == "question" and each.id in found for each in released):
-        print(f"Not ready: it has no question of {name}. Is it the right file?")
-        return 1
     findings = Findings()
-    _look_at_file(path, name, cells, table.notebook_mb, findings)
-    _look_at_cells(released, found, cells, findings)
-    _look_at_names(table, found, cells, findings)
-    _run(path.parent, released, found, cells, findings)
+    _look_at_file(path, table, notebook, findings)
+    _look_at_cells(table, submission, findings)
+    unwritten = _look_at_questions(table.release, submission, findings)
+    _look_at_answers(table.release, submission, findings)
+    _run(program, path.parent, table, submission, unwritten, findings)
     return _say(findings)
 
 
@@ -159,306 +134,288 @@ def _ago(seconds: int) -> str:
     return "just now"
 
 
-def _tables(path: Path) -> list[Table]:
-    """Every table beside this program or the notebook."""
-    files = {file.name: file for folder in (path.parent, Path(__file__).parent) for file in folder.glob(f"*{TABLE}")}
+def _tables(*folders: Path) -> list[Table]:
+    """Every table that lies in these folders."""
+    files = {file.name: file for folder in folders for file in folder.glob(f"*{TABLE}")}
     tables = []
     for file in files.values():
-        with contextlib.suppress(ValueError, KeyError, TypeError):  # it is no table of ours
+        with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):  # it is no table of ours
             raw = json.loads(file.read_text(encoding="utf-8"))
-            cells = tuple(Released(**{**cell, "defines": tuple(cell["defines"])}) for cell in raw["cells"])
-            tables.append(Table(str(raw["assignment"]), cells, int(raw["notebook_mb"]), raw.get("only_in_checks", {})))
+            released = notebook_of(json.dumps(raw["release"]).encode(), file.name)
+            release = release_of(released.cells, str(raw["assignment"]))
+            tables.append(Table(release, raw["only_in_checks"], raw["limits"]))
     return tables
 
 
-def read_cells(data: bytes) -> tuple[Cell, ...]:
-    """The cells of a notebook's bytes, of any format since 3.
+def _best_match(tables: Sequence[Table], notebook: Notebook, path: Path) -> tuple[Table, Submission]:
+    """The table of the notebook's assignment: that of the file's name, else the one of which it has most cells.
 
     Raises:
-        NotReady: it is no notebook.
+        UnreadableSubmission: it is a notebook of none of them.
     """
-    again = "open it in Jupyter, save it, and check again"
-    try:
+    matches = []
+    for table in sorted(tables, key=lambda each: each.release.assignment != path.stem):
         try:
-            raw = json.loads(data)
-        except UnicodeDecodeError:
-            raw = json.loads(data.decode("cp1252", errors="replace"))
-        sheets = [raw] if "cells" in raw else raw["worksheets"]
-        return tuple(_cell(number, cell) for number, cell in enumerate((c for s in sheets for c in s["cells"]), 1))
-    except (ValueError, RecursionError):
-        if conflict := re.search(rb"^<{7} ", data, re.MULTILINE):
-            line = data.count(b"\n", 0, conflict.start()) + 1
-            raise NotReady(f"a merge conflict begins in line {line} (<<<<<<<): resolve it, {again}") from None
-        raise NotReady(f"it is not valid JSON; {again}, or go back to an older copy") from None
-    except (AttributeError, KeyError, TypeError):
-        raise NotReady("it is JSON, and no notebook: it has no list of cells") from None
-
-
-def _cell(number: int, raw: Mapping[str, Any]) -> Cell:
-    metadata = raw.get("metadata") or {}
-    kit = metadata.get("attention_kit") or {}
-    text = raw.get("source", raw.get("input", ""))
-    if isinstance(text, list):  # some editors leave the ends of the lines out
-        text = ("" if len(text) < 2 or any("\n" in line for line in text) else "\n").join(text)
-    id_ = (metadata.get("nbgrader") or {}).get("grade_id")
-    if not id_ and kit.get("role") in (*_CODE, "written"):
-        id_ = kit["name"] if kit["role"] == "question" else f"{kit['role']}_{kit['name']}"
-    role, has_files = kit.get("role") or "", bool(raw.get("attachments"))
-    return Cell(number, raw["cell_type"], text.replace("\r\n", "\n"), id_ or "", role, has_files)
-
-
-def hash_of(text: str) -> str:
-    """Of what a text says: empty lines, spaces at the ends of lines and the place for a written answer do not count."""
-    lines = [line.rstrip() for line in text.split("\n") if line.strip() not in ("", WRITTEN_STUB)]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def hash_of_first_line(text: str) -> str:
-    """Of the first line that is not empty: what an answer below it does not change."""
-    return hash_of(next((line for line in text.split("\n") if line.strip()), ""))
-
-
-def defined_in(source: str) -> frozenset[str]:
-    """Functions and classes that a cell defines, whether or not it is valid Python."""
-    return frozenset(re.findall(r"^(?:async +)?(?:def|class)[ \t]+(\w+)", source, re.MULTILINE))
-
-
-def match(released: Sequence[Released], cells: Sequence[Cell]) -> Found:
-    """Say which cell is which: by metadata, else by its text, what it defines, or its first line."""
-    found: dict[str, list[Cell]] = {}
-    names = {each.id for each in released}
-    free = [cell for cell in cells if cell.id not in names]
-    first_lines = [each.first_line for each in released if each.role != "text"]
-    for each in released:
-        if own := [cell for cell in cells if cell.id == each.id]:
-            found[each.id] = own
+            submission = match_notebook(notebook, table.release, "", path)
+        except UnreadableSubmission as problem:
+            refusal = problem
             continue
-        alike = [cell for cell in free if hash_of(cell.source) == each.text]
-        if each.role == "text":  # locked, and of no name: whoever wrote into one has a cell of their own
-            alike = [cell for cell in alike if cell.kind != "code"]
-        alike = alike or [c for c in free if c.kind == "code" and defined_in(c.source) & set(each.defines)]
-        if not alike and each.role != "text" and first_lines.count(each.first_line) == 1:
-            alike = [cell for cell in free if hash_of_first_line(cell.source) == each.first_line]
-        if alike:
-            found[each.id] = alike
-            free = [cell for cell in free if cell not in alike]
-    return found
+        matches.append((table, submission))
+        if table.release.assignment == path.stem:
+            break
+    if not matches:
+        raise refusal
+    return max(matches, key=lambda match: sum(bool(cell.id) for cell in match[1].handed_in))
 
 
-def _look_at_file(path: Path, name: str, cells: Sequence[Cell], limit_mb: int, findings: Findings) -> None:
+def _place(submission: Submission, number: float) -> str:
+    return place_in_words(int(number), submission.handed_in[int(number)].source)
+
+
+def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findings) -> None:
     """Its name and size, and copies that may be the one that was worked in."""
+    name, most = table.release.assignment, table.limits["notebook_mb"]
     if path.name != f"{name}.ipynb":
         findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
-    if path.stat().st_size > limit_mb << 20:
-        findings.to_do.append(f"the file is larger than {limit_mb} MB: clear the outputs and save it")
+    if path.stat().st_size > most << 20:
+        findings.to_do.append(f"the file is larger than {most} MB: clear the outputs and save it")
     copies = [path.parent / ".ipynb_checkpoints" / f"{path.stem}-checkpoint.ipynb"]
     copies += sorted(other for other in path.parent.glob(f"{name}*.ipynb") if other.name != path.name)
-    own = [(cell.kind, cell.source) for cell in cells]
+    own = [(cell.kind, cell.source) for cell in notebook.cells]
     for copy in copies:
-        with contextlib.suppress(NotReady):
+        with contextlib.suppress(UnreadableSubmission):
             newer = copy.is_file() and copy.stat().st_mtime > path.stat().st_mtime
-            if newer and [(cell.kind, cell.source) for cell in read_cells(copy.read_bytes())] != own:
+            if newer and [(c.kind, c.source) for c in notebook_of(copy.read_bytes(), copy.name).cells] != own:
                 findings.to_do.append(
                     f"{copy.relative_to(path.parent)} is newer than the file, and differs: save your work as "
                     f"{name}.ipynb, and remove what is not it"
                 )
 
 
-def _look_at_cells(released: Sequence[Released], found: Found, cells: Sequence[Cell], findings: Findings) -> None:
-    texts = {each.id for each in released if each.role == "text"}
-    unnamed = {id_ for id_, own in found.items() if own[0].id != id_} - texts
-    for each in released:
-        own = found.get(each.id, ())
-        if each.role == "question":
-            _look_at_question(each, own, cells, findings)
-        elif each.role == "written":
-            if not own:  # an editor that drops metadata may cut text anew
-                (findings.notes if unnamed else findings.to_do).append(
-                    f"written answer {each.name}: its cell was not found; see that it stands below its question"
-                )
-            elif all(hash_of(cell.source) == each.text and not cell.has_files for cell in own):
-                _look_for_answer(each, own[0], found, cells, findings)
-        elif each.role in ("given", "check"):
-            if not own:
-                findings.notes.append(f"{each.id}: this locked cell was deleted. Grading has its own")
-            elif all(hash_of(cell.source) != each.text for cell in own):
-                findings.notes.append(f"{own[0].place}: you changed this locked cell. Grading takes it as released")
-    for cell in cells:
-        if _CONFLICT.search(cell.source):
-            findings.to_do.append(f"{cell.place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
-    graded = [each for each in released if each.role not in ("demo", "text")]
-    if lost := [each for each in graded if each.id in unnamed]:
-        findings.notes.append(
-            f"{len(lost)} of {len(graded)} cells have lost the notebook's metadata, as some editors do. They were "
-            "recognised by what stands in them; grading does the same"
+def _look_at_cells(table: Table, submission: Submission, findings: Findings) -> None:
+    """What the reader says of the file and its cells, lines of a merge conflict, and names that only checks define."""
+    questions = {question.id for question in table.release.questions}
+    for notice in submission.notices:
+        is_missing = notice.outcome == "missing" and notice.id in questions
+        (findings.to_do if is_missing else findings.notes).append(f"{notice.id}: {notice.message}")
+    findings.notes += [
+        f"{_place(submission, cell.place)}: {cell.note}" if cell.place == int(cell.place) else f"{cell.id}: {cell.note}"
+        for cell in submission.cells
+        if cell.note
+    ]
+    for number, handed_in in enumerate(submission.handed_in):
+        if _CONFLICT.search(handed_in.source):
+            place = _place(submission, number)
+            findings.to_do.append(f"{place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
+    if any("import *" in cell.source for cell in submission.cells):
+        return
+    defined, used = set[str](), dict[str, float]()
+    for cell in submission.cells:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # which running it tells
+            defined |= names_defined(cell.source)
+            used = dict.fromkeys(globals_used(cell.source), cell.place) | used
+    for name in sorted((used.keys() & table.only_in_checks.keys()) - defined):
+        findings.to_do.append(
+            f"{_place(submission, used[name])} needs {name}, which only {table.only_in_checks[name]} defines: "
+            "checks and demos do not run in grading; define it in a cell of your own"
         )
 
 
-def _look_for_answer(written: Released, prompt: Cell, found: Found, cells: Sequence[Cell], findings: Findings) -> None:
-    """The prompt was left as released: is the answer in a text cell of one's own? Right below, it counts."""
-    released = {cell.number for matched in found.values() for cell in matched}
-    texts = [c for c in cells if c.number not in released and c.kind != "code" and (c.source.strip() or c.has_files)]
-    below = next((c for c in cells if c.number > prompt.number and (c.number in released or c in texts)), None)
-    if below in texts:
-        return
-    problem = f"written answer {written.name}: nothing is written yet in {prompt.place}"
-    if texts:
-        nearest = min(texts, key=lambda cell: abs(cell.number - prompt.number))
-        problem += f"; if your answer is {nearest.place}, move it there, or a person has to find it"
-    findings.to_do.append(problem)
+def _look_at_questions(release: Release, submission: Submission, findings: Findings) -> set[str]:
+    """Which questions are not answered yet."""
+    unwritten = set()
+    for question in release.questions:
+        cell = cell_of(submission, question.name)
+        if cell is not None and Looked(cell.source).is_unfinished(question.look):
+            unwritten.add(question.name)
+            findings.to_do.append(f"{question.name}: not written yet, in {_place(submission, cell.place)}")
+    return unwritten
 
 
-def _look_at_names(table: Table, found: Found, cells: Sequence[Cell], findings: Findings) -> None:
-    """Answers that need a name which only a check or a demo defines: grading does not run these cells."""
-    roles = {cell.number: each.role for each in table.cells for cell in found.get(each.id, ())}
-    graded = [c for c in cells if c.kind == "code" and roles.get(c.number) not in ("check", "demo")]
-    if any("import *" in cell.source for cell in graded):
-        return
-    compiled = {cell: code for cell in graded if (code := _compiled(cell.source)) is not None}
-    defined = {step.argval for code in compiled.values() for step in dis.get_instructions(code)
-               if step.opname.startswith("STORE_")}  # fmt: skip
-    for cell, code in compiled.items():
-        for name in sorted(_globals_used(code) & table.only_in_checks.keys() - defined):
-            findings.to_do.append(
-                f"{cell.place} needs {name}, which only {table.only_in_checks[name]} defines: checks and demos do not "
-                "run in grading; define it in a cell of your own"
-            )
+def _look_at_answers(release: Release, submission: Submission, findings: Findings) -> None:
+    """Which written answers are there."""
+    answers = {answer.id: answer for answer in submission.written}
+    places = {cell.id: number for number, cell in reversed(list(enumerate(submission.handed_in)))}
+    for prompt in (cell for cell in release.cells if cell.role == "written"):
+        answer = answers.get(prompt.id)
+        if answer is not None and not answer.blank and not answer.elsewhere:
+            continue
+        if prompt.id not in places:
+            problem = "its cell was not found; see that it stands below its question"
+        else:
+            problem = f"nothing is written yet in {_place(submission, places[prompt.id])}"
+        if answer is not None and answer.elsewhere:
+            nearest = _place(submission, answer.elsewhere[0])
+            problem += f"; if your answer is {nearest}, move it there, or a person has to find it"
+        findings.to_do.append(f"written answer {prompt.name}: {problem}")
 
 
-def _compiled(source: str) -> types.CodeType | None:
-    """The cell's code, which does not run here; None for what is no plain Python."""
-    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        warnings.simplefilter("ignore")
-        code: types.CodeType = compile(source, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        return code
-    return None
+# Running it
 
 
-def _globals_used(code: types.CodeType) -> frozenset[str]:
-    """The names that code looks up as globals, in its functions too."""
-    steps = list(dis.get_instructions(code))
-    stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    read = {step.argval for step in steps if step.opname == "LOAD_NAME"} - stored
-    read |= {step.argval for step in steps if step.opname.startswith("LOAD_") and step.opname.endswith("GLOBAL")}
-    inner = (_globals_used(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return frozenset(read).union(*inner)
+def _steps(release: Release, submission: Submission) -> list[Step]:
+    """The cells that grading runs, in its order, and each visible check, as released, where the student has it."""
+    places = {cell.id: float(number) for number, cell in enumerate(submission.handed_in)}
+    placed: list[tuple[float, Step]] = []
+    for cell in submission.cells:
+        stands = cell.place == int(cell.place)
+        title = f"{_place(submission, cell.place)}, " if stands else ""
+        title += f"{cell.role} {cell.id.removeprefix('given_')}" if cell.role != "extra" else "one of your own"
+        placed.append((cell.place, Step(cell.id, cell.source, title)))
+    for check in (cell for cell in release.cells if cell.role == "check"):
+        question = cell_of(submission, check.name)
+        after = question.place if question else max((place for place, _ in placed), default=0.0)
+        place = places.get(check.id, after)
+        title = _place(submission, place) if check.id in places else "the check that you deleted"
+        placed.append((place, Step(f"check {check.id}", harmless(check.source)[0], title, check.name)))
+    return [step for _, step in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _look_at_question(question: Released, found: Sequence[Cell], cells: Sequence[Cell], findings: Findings) -> None:
-    """Is it there, in a code cell, answered, once, and at its place?"""
-    name = question.name
-    answered = [cell for cell in cells if cell.kind == "code" and defined_in(cell.source) & set(question.defines)]
-    answered = [cell for cell in answered if not _unfinished(cell, question)]
-    own = [cell for cell in found if cell in answered]
-    elsewhere = [cell for cell in answered if cell not in found]
-    if not found:
-        where = f"; the answer stands in {elsewhere[-1].place}, and is found there" if elsewhere else ""
-        (findings.notes if elsewhere else findings.to_do).append(
-            f"{name}: its cell is not there{where or ': copy it from the release, and answer in it'}"
-        )
-    elif all(cell.kind != "code" for cell in found):
-        findings.to_do.append(f"{name}: {found[0].place} is no code cell any more: make it one")
-    elif not own and elsewhere:
-        findings.to_do.append(f"{name}: the answer stands in {elsewhere[-1].place}: move it to {found[0].place}")
-    elif not own and any(_unfinished(cell, question) for cell in found):
-        findings.to_do.append(f"{name}{_NOT_WRITTEN}, in {found[0].place}")
-    elif not own:
-        findings.to_do.append(f"{name}: {found[0].place} does not define {' or '.join(question.defines)} any more")
-    elif len(own) > 1:
-        findings.notes.append(f"{name}: there are {len(own)} cells for it; the last, {own[-1].place}, counts")
-
-
-def _unfinished(cell: Cell, question: Released) -> bool:
-    return bool(_STUB.search(cell.source)) or hash_of(cell.source) == question.text
-
-
-def _run(folder: Path, released: Sequence[Released], found: Found, cells: Sequence[Cell], findings: Findings) -> None:
-    """Run the code cells but demos in a fresh kernel; print how each check fared."""
-    roles = {cell.number: each for each in released for cell in found.get(each.id, ()) if each.role in _CODE}
-    runs = [cell for cell in cells if cell.kind == "code" and cell.source.strip()]
-    runs = [cell for cell in runs if cell.number not in roles or roles[cell.number].role != "demo"]
-    passed = checks = 0
-    unwritten = {line.partition(_NOT_WRITTEN)[0] for line in findings.to_do if _NOT_WRITTEN in line}
+def _run(
+    program: Path, folder: Path, table: Table, submission: Submission, unwritten: set[str], findings: Findings
+) -> None:
+    """Run the graded cells and the checks; print how each check fared."""
+    steps = _steps(table.release, submission)
+    passed = ran = 0
     try:
-        for cell, problem, skipped in _outcomes(folder, runs):
-            each = roles.get(cell.number)
-            if each is not None and each.role == "check":
-                if skipped or not re.search(r"^\s*[^#\s]", cell.source, re.MULTILINE):
-                    print(f"  {each.name:<28} {skipped or 'has no visible check'}")
-                    continue
-                checks += 1
+        for step, reply in _outcomes(program, folder, steps, table):
+            problem, skipped = _problem(reply), reply.get("printed", "")
+            if step is None:
+                _look_at_names(table.release, submission, reply["defined"], unwritten, findings)
+            elif not step.check_of:
+                if problem:
+                    findings.to_do.append(f"{step.title}, does not run: {problem}")
+            elif not _ANY_CODE.search(step.source):
+                print(f"  {step.check_of:<28} has no visible check")
+            elif skipped.startswith("Skipped: ") and not problem:
+                print(f"  {step.check_of:<28} {skipped.strip()}")
+            else:
+                ran += 1
                 passed += not problem
-                unwritten_too = problem and each.name in unwritten
-                print(f"  {each.name:<28} {'not written yet' if unwritten_too else problem or 'passes'}", flush=True)
-                if problem and not unwritten_too:
-                    findings.to_do.append(f"{each.name}: its check in {cell.place} does not pass")
-            elif problem:
-                whose = f"{each.role} {each.name}" if each else "one of your own"
-                findings.to_do.append(f"{cell.place}, {whose}, does not run: {problem}")
-    except NotReady as problem:
+                not_written = step.check_of in unwritten and problem
+                print(f"  {step.check_of:<28} {'not written yet' if not_written else problem or 'passes'}", flush=True)
+                if problem and not not_written:
+                    findings.to_do.append(f"{step.check_of}: its check in {step.title} does not pass")
+    except NothingRan as problem:
         findings.to_do.append(f"nothing ran: {problem}")
-    print(f"\n{passed} of {checks} visible checks pass. They are a first test: hidden tests run when it is graded.\n")
+    print(f"\n{passed} of {ran} visible checks pass. They are a first test: hidden tests run when it is graded.\n")
 
 
-def _outcomes(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, str, str]]:
-    """Each cell, what went wrong in it, and why it did nothing, as they run; ends where the kernel does."""
-    try:
-        from jupyter_client.kernelspec import NoSuchKernel
-        from jupyter_client.manager import start_new_kernel
-    except ImportError as problem:
-        raise NotReady(f"{problem}. Run it with the Python in which Jupyter is, or: pip install jupyter") from None
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    try:
-        kernel, client = start_new_kernel(kernel_name="python3", cwd=str(folder.resolve()), **quiet)
-    except NoSuchKernel:
-        raise NotReady("this Python has no kernel. Run: pip install ipykernel") from None
-    except RuntimeError as problem:
-        raise NotReady(f"the kernel does not start: {problem}") from None
-    try:
-        for cell in cells:
-            yield (cell, *_executed(kernel, client, cell.source))
-            if not kernel.is_alive():
-                return
-    finally:
-        client.stop_channels()
-        kernel.shutdown_kernel(now=True)
+def _look_at_names(
+    release: Release, submission: Submission, defined: Sequence[str], unwritten: set[str], findings: Findings
+) -> None:
+    """Questions whose function is not there after all cells have run."""
+    missing = {notice.id for notice in submission.notices if notice.outcome == "missing"}
+    for question in release.questions:
+        wanted = _asked(release, question)
+        cell = cell_of(submission, question.name)
+        if question.id in missing or question.name in unwritten or cell is None or wanted & set(defined):
+            continue
+        where = _place(submission, cell.place)
+        findings.to_do.append(f"{question.name}: {where} does not define {' or '.join(sorted(wanted))} any more")
 
 
-def _executed(kernel: Any, client: Any, source: str) -> tuple[str, str]:
-    """Run one cell; its error in one line, "" where there is none, and what it printed where it was skipped.
+def _asked(release: Release, question: ReleaseCell) -> frozenset[str]:
+    """The names under which tests call a question's answer."""
+    functions = release.functions[question.id]
+    return frozenset({question.name}) & functions or functions
 
-    As kernels' checks are where there is no Triton: what they print begins with "Skipped: ".
+
+def _outcomes(
+    program: Path, folder: Path, steps: Sequence[Step], table: Table
+) -> Iterator[tuple[Step | None, Mapping[str, Any]]]:
+    """Each step with the reply about it; at the end None, with the names that are defined.
+
+    A cell that ends the process is left out, and the others run again without it, as when they are graded.
+
+    Raises:
+        NothingRan: Python does not start, or cannot load the notebook's libraries.
     """
-    request = client.execute(source, allow_stdin=False)
-    problem = skipped = late = ""
-    ends = time.monotonic() + SECONDS
+    by_id = {step.id: step for step in steps}
+    functions = sorted({name for question in table.release.questions for name in _asked(table.release, question)})
+    told: set[str] = set()
+    left_out: set[str] = set()
     while True:
-        if time.monotonic() > ends:
-            if late:  # it does not let itself be interrupted
-                kernel.shutdown_kernel(now=True)
-                return f"{late}, and the kernel had to be ended: nothing below it ran", ""
-            late, ends = f"took longer than {SECONDS} s", ends + GRACE
-            kernel.interrupt_kernel()
+        cells = [
+            {"id": step.id, "source": step.source, "is_check": bool(step.check_of)}
+            for step in steps
+            if step.id not in left_out
+        ]
+        job = {"cells": cells, "functions": functions, "folder": str(folder), "limits": dict(table.limits)}
+        running = iter(cells)
+        for reply in _replies(program, json.dumps(job), table.limits):
+            if "defined" in reply:
+                yield None, reply
+                return
+            step = by_id[str(next(running)["id"])]
+            if step.id not in told:
+                told.add(step.id)
+                yield step, reply
+            if "error" not in reply:
+                left_out.add(step.id)
+                break
+
+
+def _replies(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The lines of one process that runs the cells; the last says that it ended, where it did not come to its end.
+
+    Raises:
+        NothingRan: it ended before the first cell.
+    """
+    most = 3 * float(limits["cell_seconds"]) + GRACE  # computing, and asleep twice as long
+    folder = tempfile.TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True)
+    with folder as empty, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(program), "--run-cells"],
+            cwd=empty,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "Agg"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+        )
+        lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=_read_lines, args=(process, job, lines), daemon=True).start()
+        ended = "the process ended in it"
         try:
-            message = client.get_iopub_msg(timeout=0.5)
+            wait = START_SECONDS
+            while line := lines.get(timeout=wait):
+                reply: dict[str, Any] = json.loads(line)
+                if "ready" not in reply:
+                    yield reply
+                wait = most
+                if "defined" in reply or "too_long" in reply:
+                    return
+            if wait == START_SECONDS:
+                errors.seek(0)
+                raise NothingRan(errors.read().decode(errors="replace").strip().rpartition("\n")[2])
         except queue.Empty:
-            if not kernel.is_alive():
-                return "the kernel died in it, and nothing below it ran", ""
-            continue
-        kind, content = message["msg_type"], message["content"]
-        if message["parent_header"].get("msg_id") != request:
-            continue
-        if kind == "error":
-            problem = late or _in_one_line(content["ename"], content["evalue"])
-        elif kind == "stream" and content["text"].startswith("Skipped: "):
-            skipped = content["text"].strip()
-        elif kind == "status" and content["execution_state"] == "idle":
-            return problem, skipped
+            ended = f"it took longer than {most:g} s"
+        finally:
+            process.kill()
+            process.wait()
+        yield {"ended": ended}
 
 
-def _in_one_line(name: str, text: str) -> str:
-    text = " ".join(text.split())
-    shown = text if name == "AssertionError" and text else f"{name}: {text}"
+def _read_lines(process: subprocess.Popen[str], job: str, lines: queue.Queue[str]) -> None:
+    """Give a process its job, and put what it writes into the queue, line by line; "" at its end."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(OSError, ValueError):
+        process.stdin.write(job)
+        process.stdin.close()
+        for line in process.stdout:
+            lines.put(line)
+    lines.put("")
+
+
+def _problem(reply: Mapping[str, Any]) -> str:
+    """What went wrong in a cell, in one line; "" where nothing did."""
+    error = reply.get("error")
+    if not error:
+        return str(reply.get("too_long") or reply.get("ended") or "")
+    text = " ".join(error["message"].split())
+    shown = text if error["type"] == "AssertionError" and text else f"{error['type']}: {text}"
     return shown.rstrip(": ") if len(shown) <= 160 else shown[:157] + "..."
 
 
@@ -468,9 +425,3 @@ def _say(findings: Findings) -> int:
             print("\n  - ".join([title, *lines]) + "\n")
     print("Not ready to be handed in." if findings.to_do else "Ready to be handed in.")
     return 1 if findings.to_do else 0
-
-
-if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a letter
-    sys.exit(main(sys.argv[1:]))

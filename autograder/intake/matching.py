@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from autograder.definitions import defined_names
 from autograder.errors import UnreadableSubmission
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.definitions import defined_names
 from autograder.intake.text import Looked, only_additions
 from autograder.intake.written import WrittenMatch, claims_written, match_written
 from autograder.submission import Answer, Cell, CellOutcome, CellState, HandedInCell, Role, Submission

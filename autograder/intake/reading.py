@@ -83,8 +83,12 @@ def read_notebook(path: Path, limit_mb: int) -> Notebook:
     Raises:
         UnreadableSubmission: it is not a notebook, too large, or cannot be read.
     """
-    data = read_handed_in(path, limit_mb << 20)
-    cells, remarks = parse_notebook(data, shown(path.name))
+    return notebook_of(read_handed_in(path, limit_mb << 20), shown(path.name))
+
+
+def notebook_of(data: bytes, name: str) -> Notebook:
+    """The notebook in a file's bytes. Raises: as `parse_notebook`."""
+    cells, remarks = parse_notebook(data, name)
     return Notebook(cells, hashlib.sha256(data).hexdigest(), remarks)
 
 

@@ -36,6 +36,12 @@ def squeezed_lines(text: str) -> frozenset[str]:
     return frozenset(line for line in map(squeezed, text.split("\n")) if line)
 
 
+def place_in_words(number: int, source: str) -> str:
+    """A cell of a notebook, counted from 0, for somebody who looks at it: Jupyter shows no numbers."""
+    first = next((line.strip() for line in source.split("\n") if line.strip()), "")
+    return f"cell {number + 1} ({first[:37] + '...' if len(first) > 40 else first})"
+
+
 class Looked:
     """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with many."""
 
