@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.definitions import globals_used, names_defined
+from autograder.definitions import defined_names, globals_used, names_defined
 from autograder.errors import UnreadableSubmission
 from autograder.intake.magics import harmless
 from autograder.intake.matching import cell_of
@@ -34,7 +34,7 @@ from autograder.intake.notebook import match_notebook
 from autograder.intake.reading import Notebook, notebook_of
 from autograder.intake.release import Release, ReleaseCell, release_of
 from autograder.intake.text import Looked, place_in_words
-from autograder.submission import Submission
+from autograder.submission import Cell, Submission
 
 TABLE = ".cells.json"
 """How the file ends that holds the notebook as it was given out; it lies beside this program."""
@@ -221,11 +221,17 @@ def _look_at_cells(table: Table, submission: Submission, findings: Findings) -> 
         )
 
 
+def _answering_cell(submission: Submission, question: str) -> Cell | None:
+    """The cell whose definition of a question's function is there in the end: the last one; else the question's own."""
+    defining = [cell for cell in submission.cells if question in defined_names(cell.source)]
+    return defining[-1] if defining else cell_of(submission, question)
+
+
 def _look_at_questions(release: Release, submission: Submission, findings: Findings) -> set[str]:
     """Which questions are not answered yet."""
     unwritten = set()
     for question in release.questions:
-        cell = cell_of(submission, question.name)
+        cell = _answering_cell(submission, question.id)
         if cell is not None and Looked(cell.source).is_unfinished(question.look):
             unwritten.add(question.name)
             findings.to_do.append(f"{question.name}: not written yet, in {_place(submission, cell.place)}")
@@ -263,7 +269,7 @@ def _steps(release: Release, submission: Submission) -> list[Step]:
         title += f"{cell.role} {cell.id.removeprefix('given_')}" if cell.role != "extra" else "one of your own"
         placed.append((cell.place, Step(cell.id, cell.source, title)))
     for check in (cell for cell in release.cells if cell.role == "check"):
-        question = cell_of(submission, check.name)
+        question = _answering_cell(submission, check.name)
         after = question.place if question else max((place for place, _ in placed), default=0.0)
         place = places.get(check.id, after)
         title = _place(submission, place) if check.id in places else "the check that you deleted"
@@ -308,7 +314,7 @@ def _look_at_names(
     missing = {notice.id for notice in submission.notices if notice.outcome == "missing"}
     for question in release.questions:
         wanted = _asked(release, question)
-        cell = cell_of(submission, question.name)
+        cell = _answering_cell(submission, question.id)
         if question.id in missing or question.name in unwritten or cell is None or wanted & set(defined):
             continue
         where = _place(submission, cell.place)

@@ -239,7 +239,7 @@ class _Matching:
         if any(piece.id == question.id for piece in self.running):
             return
         names = self.release.functions[question.id]
-        host = next((p for p in reversed(self.running) if names & p.look.functions), None)
+        host = next((p for p in reversed(self.running) if names & p.look.names), None)
         if host is not None:
             where = f"in the cell of {host.id}" if host.id else "in a cell of your own"
             self._tell(question.id, "ok", f"{question.name} was found {where}")

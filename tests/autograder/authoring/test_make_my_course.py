@@ -63,11 +63,10 @@ def write(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """The release in which a student works."""
     made = tmp_path / "release"
     made.mkdir()
-    monkeypatch.setattr(make_my_course, "FOLDER", made / "my_course")
     return made
 
 
@@ -79,7 +78,10 @@ def python(folder: Path, code: str) -> str:
 def test_functions_come_with_what_they_need_and_each_keeps_to_its_notebook(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert make_my_course.main([write("first.ipynb", FIRST), write("second.ipynb", SECOND)]) == 0
+    assert (
+        make_my_course.main([write("first.ipynb", FIRST), write("second.ipynb", SECOND)], folder / "make_my_course.py")
+        == 0
+    )
     assert capsys.readouterr().out.split("\n")[:2] == ["first.ipynb: scaled, both", "second.ipynb: again, given_here"]
     code = "from my_course import *; print(scaled(1.5), both(2, 'y'), again(1), given_here(1))"
     assert python(folder, code) == "4 [6, 'y', ['one']] (3, 5, 1) the second\n"
@@ -89,7 +91,7 @@ def test_the_line_for_the_notebook_beside_it_has_what_fits(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("release/second.ipynb", SECOND)
-    assert make_my_course.main([write("first.ipynb", FIRST)]) == 0
+    assert make_my_course.main([write("first.ipynb", FIRST)], folder / "make_my_course.py") == 0
     assert capsys.readouterr().out.split("\n")[1:] == [
         "",
         "second.ipynb: put this line into a cell of your own below the given code:",
@@ -123,24 +125,26 @@ def test_what_fits(theirs: str, yours: str, fits: bool) -> None:
 def test_without_metadata_a_name_is_the_first_notebooks(folder: Path, write: Callable[..., str]) -> None:
     first = [cell for cell in FIRST if cell[0] in ("given", "question")] + [FIRST[2]]
     paths = [write("first.ipynb", first, metadata=False), write("second.ipynb", SECOND, metadata=False)]
-    assert make_my_course.main(paths) == 0
+    assert make_my_course.main(paths, folder / "make_my_course.py") == 0
     assert python(folder, "from my_course import scaled, given_here; print(scaled(1.5), given_here(2.5))") == "4 2\n"
 
 
 def test_made_again_it_is_replaced_and_what_is_another_s_stays(folder: Path, write: Callable[..., str]) -> None:
     paths = [write("first.ipynb", FIRST), write("second.ipynb", SECOND)]
-    assert make_my_course.main(paths) == 0
-    assert make_my_course.main(paths[:1]) == 0
+    assert make_my_course.main(paths, folder / "make_my_course.py") == 0
+    assert make_my_course.main(paths[:1], folder / "make_my_course.py") == 0
     assert sorted(path.name for path in (folder / "my_course").glob("*.py")) == ["__init__.py", "first.py"]
     (folder / "my_course" / "__init__.py").write_text("mine = 1\n")
-    assert make_my_course.main(paths) == 2
+    assert make_my_course.main(paths, folder / "make_my_course.py") == 2
     assert (folder / "my_course" / "__init__.py").read_text() == "mine = 1\n"
 
 
 def test_a_cell_that_is_not_python_is_left_out_and_named(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert make_my_course.main([write("first.ipynb", [*FIRST, ("", "", "def half(")])]) == 0
+    assert (
+        make_my_course.main([write("first.ipynb", [*FIRST, ("", "", "def half(")])], folder / "make_my_course.py") == 0
+    )
     said = capsys.readouterr().out
     assert said.startswith("first.ipynb: cell 9 (def half() is left out, '(' was never closed in line 1\n")
 
@@ -152,7 +156,10 @@ def test_a_notebook_that_does_not_import_is_left_out_and_named(
         ("given", "library", "import no_such_library\n"),
         ("question", "f", "def f():\n    no_such_library.g()\n"),
     ]
-    assert make_my_course.main([write("broken.ipynb", broken), write("first.ipynb", FIRST)]) == 0
+    assert (
+        make_my_course.main([write("broken.ipynb", broken), write("first.ipynb", FIRST)], folder / "make_my_course.py")
+        == 0
+    )
     assert capsys.readouterr().out.split("\n")[2] == (
         "broken.ipynb: left out, since what is needed of it does not run: ModuleNotFoundError: No module named "
         "'no_such_library'"
@@ -172,10 +179,10 @@ def test_a_wrong_call(
     folder: Path, write: Callable[..., str], capsys: pytest.CaptureFixture[str], names: list[str], problem: str
 ) -> None:
     write("first (1).ipynb", FIRST)
-    assert make_my_course.main([str(folder.parent / name) for name in names]) == 2
+    assert make_my_course.main([str(folder.parent / name) for name in names], folder / "make_my_course.py") == 2
     assert problem in capsys.readouterr().err
 
 
 def test_where_nothing_is_written_nothing_is_made(folder: Path, write: Callable[..., str]) -> None:
-    assert make_my_course.main([write("first.ipynb", FIRST[-1:])]) == 1
+    assert make_my_course.main([write("first.ipynb", FIRST[-1:])], folder / "make_my_course.py") == 1
     assert not (folder / "my_course").exists()

@@ -49,10 +49,10 @@ def edit(folder: Path) -> Callable[[Callable[[Cells], object]], None]:
 @pytest.fixture
 def looked(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What it says of a file, without running it; the status must be 1, and 0 for "Ready"."""
-    monkeypatch.setattr(self_check, "_outcomes", lambda folder, cells: iter(()))
+    monkeypatch.setattr(self_check, "_outcomes", lambda *arguments: iter(()))
 
     def look(name: str = "tiny.ipynb") -> str:
-        status = self_check.main([str(folder / name)])
+        status = self_check.main([str(folder / name)], folder / "check.py")
         said = capsys.readouterr().out
         assert status == (0 if "Ready to be handed in." in said else 1)
         return said
@@ -77,7 +77,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-# In a kernel
+# Its cells run
 
 
 def test_an_answered_notebook_is_ready_and_stays_as_it_is(folder: Path) -> None:
@@ -116,22 +116,86 @@ def test_what_does_not_run_is_said_with_its_place(folder: Path, edit: Callable[.
     ]
 
 
-def test_a_kernel_that_dies_is_said(folder: Path, edit: Callable[..., None]) -> None:
-    edit(lambda cells: cells.insert(IMPORTS, code("import os\nos._exit(3)")))
-    assert to_do(run(folder, "tiny.ipynb").stdout) == [
-        "cell 2 (import os), one of your own, does not run: the kernel died in it, and nothing below it ran"
+def test_it_runs_in_an_empty_folder_as_grading_does(folder: Path, edit: Callable[..., None]) -> None:
+    """What lies beside the notebook is not handed in; no process is started, and there is no network."""
+    (folder / "helpers.py").write_text("scale = 2")
+    (folder / "numbers.csv").write_text("1,2")
+    own = [
+        "from helpers import scale",
+        "open('numbers.csv')",
+        f"open({str(folder / 'numbers.csv')!r})",
+        "import subprocess\nsubprocess.run(['true'])",
+        "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+        "exit()",
+        "!pip install something\nimport math",
+    ]
+    edit(lambda cells: cells.extend(map(code, own)))
+    said = run(folder, "tiny.ipynb").stdout
+    by_its_whole_path = to_do(said).pop(2)
+    assert by_its_whole_path.startswith(
+        f"cell 12 ({own[2][:37]}...), one of your own, does not run: FileNotFoundError: "
+    )
+    assert "only the notebook is there when it is graded" in by_its_whole_path
+    assert [line for line in to_do(said) if line != by_its_whole_path] == [
+        "cell 10 (from helpers import scale), one of your own, does not run: ModuleNotFoundError: No module named "
+        "'helpers'",
+        "cell 11 (open('numbers.csv')), one of your own, does not run: FileNotFoundError: [Errno 2] No such file or "
+        "directory: 'numbers.csv'",
+        "cell 13 (import subprocess), one of your own, does not run: PermissionError: [Errno 1] no process can be "
+        "started when this is graded",
+        "cell 14 (import socket), one of your own, does not run: PermissionError: [Errno 1] there is no network when "
+        "this is graded",
+        "cell 15 (exit()), one of your own, does not run: SystemExit: None",
+    ]
+    assert "2 of 2 visible checks pass." in said
+    assert "cell 16 (!pip install something): left out when grading: !pip (line 1)" in notes(said)
+
+
+def test_a_name_that_a_check_defines_is_seen_by_checks_alone(folder: Path, edit: Callable[..., None]) -> None:
+    """The check passes in the notebook: grading, which runs no check, has no `times_two`."""
+    table = json.loads((folder / "tiny.cells.json").read_text())
+    released = table["release"]["cells"]
+    released[CHECK_1]["source"] = "def times_two(x):\n    return 2 * x\nassert times_two(1) == 2"
+    released[CHECK_2]["source"] = "assert times_two(2) == 4\nassert double(3) == 6"
+    table["only_in_checks"] = {"times_two": "the check of double"}
+    (folder / "tiny.cells.json").write_text(json.dumps(table))
+    edit(lambda cells: cells[DOUBLE].update(source="def double(x):\n    return times_two(x)"))
+    said = run(folder, "tiny.ipynb").stdout
+    assert "  double                       NameError: name 'times_two' is not defined\n" in said
+    assert "1 of 2 visible checks pass." in said
+    assert to_do(said) == [
+        "cell 3 (def double(x):) needs times_two, which only the check of double defines: checks and demos do not run "
+        "in grading; define it in a cell of your own",
+        "double: its check in cell 5 (assert double(-1.5) == -3.0) does not pass",
     ]
 
 
-def test_a_cell_that_hangs_is_stopped_and_the_others_run(
-    folder: Path, edit: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_cell_that_ends_python_or_takes_too_long_is_left_out_and_named(
+    folder: Path, edit: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(self_check, "SECONDS", 1)
-    edit(lambda cells: cells.insert(IMPORTS, code("while True:\n    pass")))
-    assert self_check.main([str(folder / "tiny.ipynb")]) == 1
-    said = capsys.readouterr().out
-    assert to_do(said) == ["cell 2 (while True:), one of your own, does not run: took longer than 1 s"]
+    """The others run again without it, as when they are graded; a check that never ran does not count as passed."""
+    table = json.loads((folder / "tiny.cells.json").read_text())
+    table["limits"]["cell_seconds"] = 0.5
+    (folder / "tiny.cells.json").write_text(json.dumps(table))
+
+    def change(cells: Cells) -> None:
+        cells[HALF]["source"] = "while True:\n    pass"
+        cells.insert(IMPORTS, code("import os\nos._exit(3)"))
+
+    edit(change)
+    said = run(folder, "tiny.ipynb").stdout
+    assert to_do(said) == [
+        "cell 2 (import os), one of your own, does not run: the process ended in it",
+        "cell 7 (while True:), question half, does not run: it took longer than 0.5 s, the most when it is graded",
+        "half: cell 7 (while True:) does not define half any more",
+    ]
     assert "2 of 2 visible checks pass." in said
+
+
+@pytest.mark.parametrize("answer", ["mine = lambda x: x / 2\nhalf = mine", "half = lambda x: x / 2"])
+def test_an_assigned_function_is_a_definition(folder: Path, edit: Callable[..., None], answer: str) -> None:
+    edit(lambda cells: cells[HALF].update(source=answer))
+    assert to_do(run(folder, "tiny.ipynb").stdout) == []
 
 
 # The cells
@@ -151,14 +215,13 @@ def test_a_notebook_as_released_says_what_is_to_be_written(
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda cells: cells.pop(HALF), "half: its cell is not there: copy it from the release, and answer in it"),
         (
-            lambda cells: cells[HALF].update(cell_type="markdown"),
-            "half: cell 6 (def half(x):) is no code cell any more: make it one",
+            lambda cells: cells.pop(HALF),
+            "half: no cell defines half; copy its cell from the released notebook and answer there",
         ),
         (
-            lambda cells: cells[HALF].update(source="def halve(x):\n    return x / 2"),
-            "half: cell 6 (def halve(x):) does not define half any more",
+            lambda cells: cells[HALF].update(cell_type="markdown"),
+            "half: this cell is a text cell now and does not run; make it a code cell",
         ),
         (
             lambda cells: cells[HALF]["source"].append("\n<<<<<<< HEAD\n"),
@@ -245,13 +308,15 @@ def test_a_name_of_ones_own_may_be_that_of_a_demos(
     assert to_do(looked()) == []
 
 
-def test_an_answer_in_another_cell_is_to_be_moved(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+def test_an_answer_in_another_cell_counts(edit: Callable[..., None], looked: Callable[..., str]) -> None:
     def change(cells: Cells) -> None:
         cells.insert(HALF + 1, code("def half(x):\n    return x / 2"))
         cells[HALF]["source"] = 'def half(x):\n    raise NotImplementedError("half: write your answer here")'
 
     edit(change)
-    assert to_do(looked()) == ["half: the answer stands in cell 7 (def half(x):): move it to cell 6 (def half(x):)"]
+    said = looked()
+    assert to_do(said) == []
+    assert "Ready to be handed in." in said
 
 
 def test_what_costs_nothing_is_a_note(edit: Callable[..., None], looked: Callable[..., str]) -> None:
@@ -262,9 +327,10 @@ def test_what_costs_nothing_is_a_note(edit: Callable[..., None], looked: Callabl
 
     edit(change)
     assert notes(looked()) == [
-        "cell 2 (import math, cmath): you changed this locked cell. Grading takes it as released",
-        "check_double: this locked cell was deleted. Grading has its own",
-        "half: there are 2 cells for it; the last, cell 6 (def half(x):), counts",
+        "check_double: this check was deleted; grading does not need it",
+        "half: there are several cells for half; the last one that defines the function was graded",
+        "cell 2 (import math, cmath): you changed this locked cell; it ran as released",
+        "extra-1: the imports and functions that you added to the locked cell given_imports",
     ]
 
 
@@ -275,8 +341,7 @@ def test_without_metadata_cells_are_known_by_what_stands_in_them(
     said = looked()
     assert to_do(said) == []
     assert notes(said) == [
-        "7 of 7 cells have lost the notebook's metadata, as some editors do. They were recognised by what stands in "
-        "them; grading does the same"
+        "notebook: its nbgrader metadata is gone: 3 cells were recognised by their content, which costs nothing"
     ]
 
 
@@ -301,15 +366,15 @@ def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str])
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"cells": [\n<<<<<<< HEAD\n', "a merge conflict begins in line 2 (<<<<<<<): resolve it, open it in Jupyter"),
-        ('{"cells": [', "it is not valid JSON; open it in Jupyter, save it, and check again"),
-        ("[]", "it is JSON, and no notebook: it has no list of cells"),
-        ('{"cells": []}', "it has no question of tiny. Is it the right file?"),
+        ('{"cells": [\n<<<<<<< HEAD\n>>>>>>> mine\n', "holds an unresolved merge conflict from line 2 on"),
+        ('{"cells": [', "is not a notebook (no valid JSON); open it in Jupyter"),
+        ("[]", "is not a notebook (it has no cells); open it in Jupyter"),
+        ('{"cells": []}', "has none of the assignment's cells; hand in the notebook of tiny"),
     ],
 )
 def test_a_file_that_is_no_such_notebook(folder: Path, looked: Callable[..., str], text: str, problem: str) -> None:
     (folder / "tiny.ipynb").write_text(text)
-    assert f"Not ready: {problem}" in looked()
+    assert f"Not ready: tiny.ipynb: {problem}" in looked()
 
 
 @pytest.mark.parametrize(
@@ -328,7 +393,7 @@ def test_a_wrong_call(
     problem: str,
 ) -> None:
     monkeypatch.chdir(folder)
-    assert self_check.main(arguments) == 2
+    assert self_check.main(arguments, folder / "check.py") == 2
     assert capsys.readouterr().err.startswith(problem)
 
 
@@ -337,14 +402,5 @@ def test_without_its_table_it_says_what_is_missing(
     folder: Path, capsys: pytest.CaptureFixture[str], table: str
 ) -> None:
     (folder / "tiny.cells.json").write_text(table)
-    assert self_check.main([str(folder / "tiny.ipynb")]) == 2
+    assert self_check.main([str(folder / "tiny.ipynb")], folder / "check.py") == 2
     assert capsys.readouterr().err.startswith("no file *.cells.json lies beside check.py")
-
-
-def test_without_jupyter_it_says_what_to_install(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "jupyter_client.manager", None)
-    assert self_check.main([str(folder / "tiny.ipynb")]) == 1
-    assert "nothing ran: " in (said := capsys.readouterr().out)
-    assert "pip install jupyter" in said
