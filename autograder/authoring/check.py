@@ -10,11 +10,11 @@ from autograder.authoring import regions
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, expected_files, stale_files
 from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebook
 from autograder.authoring.leaks import leaks
-from autograder.authoring.raw_cells import without_magics
 from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
 from autograder.definitions import names_defined
 from autograder.errors import StaleBuild
+from autograder.intake.magics import harmless
 
 
 def check_assignment(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
@@ -83,7 +83,7 @@ def run_problems(
     for error in execute_notebook(notebook, built.files, cell_seconds):
         cell = cells[error.cell]
         if stubs and _is_consequence(error, cell["metadata"]["attention_kit"]["role"], unmade):
-            unmade |= names_defined(without_magics("".join(cell["source"])))
+            unmade |= names_defined(harmless("".join(cell["source"]))[0])
             continue
         problems.append(f"{what} does not run: {_describe(error, cell)}")
     return problems

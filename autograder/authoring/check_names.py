@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 
 from autograder.authoring import regions
-from autograder.authoring.raw_cells import without_magics
 from autograder.authoring.source import SourceCell, SourceNotebook
 from autograder.definitions import globals_used, names_bound, names_defined
+from autograder.intake.magics import harmless
 from autograder.intake.release import Release, ReleaseCell
 
 _NOT_GRADED = ("check", "demo")
@@ -52,13 +52,13 @@ def names_of_checks(release: Release) -> dict[str, str]:
 
 def _names_of(cell: ReleaseCell) -> frozenset[str]:
     try:
-        return names_defined(without_magics(cell.source))
+        return names_defined(harmless(cell.source)[0])
     except SyntaxError:  # a release that nbgrader alone has made
         return frozenset()
 
 
 def _code(cell: SourceCell) -> str:
-    return without_magics(regions.complete(cell.source))
+    return harmless(regions.complete(cell.source))[0]
 
 
 def _callable_names(source: str) -> frozenset[str]:

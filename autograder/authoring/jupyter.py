@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.raw_cells import CODE_TAGS, Place, RawCell, without_magics
+from autograder.authoring.raw_cells import CODE_TAGS, Place, RawCell
 from autograder.errors import BadSource
+from autograder.intake.magics import harmless
 
 _NBGRADER_MARKER = re.compile(r"(?m)^([ \t]*)#+ *(BEGIN|END) SOLUTION[ \t]*$")
 
@@ -102,7 +103,7 @@ def _untagged(source: str, number: int) -> dict[str, Any]:
     if not source.strip():
         return {}
     try:
-        body = ast.parse(without_magics(source)).body
+        body = ast.parse(harmless(source)[0]).body
     except SyntaxError:
         return {"demo": f"cell_{number}"}
     defines = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Pass)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.raw_cells import without_magics
 from autograder.authoring.source import SourceNotebook
 from autograder.intake.text import squeezed
 
@@ -139,7 +138,7 @@ def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[s
 def _test_lines(source: str) -> Iterator[str]:
     """The code lines of a suite that nothing else would have by chance; docstrings are shown to students anyway."""
     docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(without_magics(source))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     for number, line in enumerate(source.split("\n"), start=1):

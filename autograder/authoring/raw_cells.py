@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,11 +36,3 @@ class RawCell:
     tags: dict[str, Any]
     source: str
     place: Place
-
-
-def without_magics(source: str) -> str:
-    """The cell as Python can parse it: lines that are IPython's become `pass`."""
-    if source.lstrip().startswith("%%"):
-        first, _, rest = source.lstrip().partition("\n")
-        return "pass\n" + rest if first.startswith(("%%time", "%%capture")) else "pass"
-    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", source)

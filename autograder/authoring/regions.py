@@ -44,26 +44,10 @@ def check_regions(source: str) -> None:
     Raises:
         RegionError: says which line is wrong and why.
     """
-    opened: int | None = None
-    filled = False
     for number, line in enumerate(source.split("\n")):
-        text = line.strip()
-        if text == BEGIN:
-            if opened is not None:
-                raise RegionError(number, f"a second {BEGIN} before the {END} of the first")
-            opened, filled = number, False
-        elif text == END:
-            if opened is None:
-                raise RegionError(number, f"{END} without a {BEGIN} before it")
-            if not filled:
-                raise RegionError(opened, "the solution region is empty")
-            opened = None
-        elif _RESEMBLES_A_MARKER.search(line):
-            raise RegionError(number, _advice(text))
-        else:
-            filled = filled or bool(text)
-    if opened is not None:
-        raise RegionError(opened, f"{BEGIN} without an {END} after it")
+        if line.strip() not in (BEGIN, END) and _RESEMBLES_A_MARKER.search(line):
+            raise RegionError(number, _advice(line.strip()))
+    _parted(source, BEGIN, END, "solution region")
 
 
 def without_scheme(source: str) -> tuple[str, str]:
@@ -72,26 +56,38 @@ def without_scheme(source: str) -> tuple[str, str]:
     Raises:
         RegionError: the markers do not pair up, or nothing stands between them.
     """
+    kept, scheme = _parted(source, BEGIN_SCHEME, END_SCHEME, "marking guide")
+    return "\n".join(kept).rstrip("\n"), "\n".join(scheme).strip("\n")
+
+
+def _parted(source: str, begin: str, end: str, what: str) -> tuple[list[str], list[str]]:
+    """The lines outside of the markers, and those between them.
+
+    Raises:
+        RegionError: the markers do not pair up, or nothing stands between them.
+    """
     kept: list[str] = []
-    scheme: list[str] = []
+    inside: list[str] = []
     opened: int | None = None
+    filled = False
     for number, line in enumerate(source.split("\n")):
         text = line.strip()
-        if text == BEGIN_SCHEME:
+        if text == begin:
             if opened is not None:
-                raise RegionError(number, f"a second {BEGIN_SCHEME} before the {END_SCHEME} of the first")
-            opened = number
-        elif text == END_SCHEME:
+                raise RegionError(number, f"a second {begin} before the {end} of the first")
+            opened, filled = number, False
+        elif text == end:
             if opened is None:
-                raise RegionError(number, f"{END_SCHEME} without a {BEGIN_SCHEME} before it")
-            if not "".join(scheme).strip():
-                raise RegionError(opened, "the marking guide is empty")
+                raise RegionError(number, f"{end} without a {begin} before it")
+            if not filled:
+                raise RegionError(opened, f"the {what} is empty")
             opened = None
         else:
-            (kept if opened is None else scheme).append(line)
+            (kept if opened is None else inside).append(line)
+            filled = filled or bool(text)
     if opened is not None:
-        raise RegionError(opened, f"{BEGIN_SCHEME} without an {END_SCHEME} after it")
-    return "\n".join(kept).rstrip("\n"), "\n".join(scheme).strip("\n")
+        raise RegionError(opened, f"{begin} without an {end} after it")
+    return kept, inside
 
 
 def _advice(text: str) -> str:
@@ -124,16 +120,8 @@ def stubbed(source: str, stub: str) -> str:
 
 
 def answers(source: str) -> list[str]:
-    """The lines between the markers, of all regions."""
-    lines: list[str] = []
-    inside = False
-    for line in source.split("\n"):
-        text = line.strip()
-        if text in (BEGIN, END):
-            inside = text == BEGIN
-        elif inside:
-            lines.append(line)
-    return lines
+    """The lines between the markers, of all regions. Raises: RegionError."""
+    return _parted(source, BEGIN, END, "solution region")[1]
 
 
 def question_stub(question: str) -> str:

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from autograder.authoring import regions
 from autograder.authoring.jupyter import read_jupyter
-from autograder.authoring.raw_cells import CODE_TAGS, Kind, Place, RawCell, without_magics
+from autograder.authoring.raw_cells import CODE_TAGS, Kind, Place, RawCell
 from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment
 from autograder.errors import BadSource
+from autograder.intake.magics import harmless
 
 EXPECT_IMPORT = "from autograder.authoring.expect import expect"
 INCLUDED = {
@@ -203,7 +204,7 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
         forms.append(regions.stubbed(source, regions.question_stub(name)))
     for form in forms:
         try:
-            tree = ast.parse(without_magics(form))
+            tree = ast.parse(harmless(form)[0])
         except SyntaxError as error:
             place = cell.place.at((error.lineno or 1) - 1)
             raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
@@ -226,7 +227,7 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
 def imported_libraries(notebook: bytes) -> list[str]:
     """The libraries that a built notebook imports. Triton is not among them: a notebook goes on where it is missing."""
     code = ("".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code")
-    trees = (ast.parse(without_magics(cell)) for cell in code)
+    trees = (ast.parse(harmless(cell)[0]) for cell in code)
     roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
     return sorted(roots - sys.stdlib_module_names - {"", "triton"})
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
-from autograder.intake.built import read_built_json
+from autograder.intake.release import read_built_json
 from autograder.suite.known import KnownAnswer, load_known_answers
 from autograder.together import Together
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from autograder.definitions import defined_functions
 from autograder.errors import BadSource, UnreadableSubmission
@@ -176,3 +177,35 @@ def _built_cells(assignment: Assignment) -> tuple[NotebookCell, ...]:
         return parse_notebook(assignment.release.read_bytes(), assignment.release.name)[0]
     except (OSError, UnreadableSubmission):
         return ()
+
+
+def read_built_json(path: Path) -> dict[str, Any]:
+    """A built notebook with whatever the kit does not read, each cell's source as one text.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no built notebook; says why.
+    """
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(notebook, dict) or not isinstance(notebook.setdefault("metadata", {}), dict):
+        raise ValueError("it is no JSON object with metadata")
+    if not isinstance(notebook.get("cells"), list) or not all(map(_is_built_cell, notebook["cells"])):
+        raise ValueError("it has no list of cells, each with a cell_type, a source and metadata")
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+def _is_built_cell(cell: Any) -> bool:
+    """Whether all of a cell that the kit reads is of the type that a build writes."""
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        return False
+    source, metadata = cell.setdefault("source", ""), cell.get("metadata")
+    if not (isinstance(source, str) or (isinstance(source, list) and all(isinstance(line, str) for line in source))):
+        return False
+    if not isinstance(metadata, dict):
+        return False
+    kit, marks = metadata.get("attention_kit", {}), metadata.get("nbgrader", {})
+    tags = isinstance(kit, dict) and all(isinstance(value, str) for value in kit.values())
+    named = isinstance(marks, dict) and isinstance(marks.get("grade_id", ""), str)
+    return tags and named and isinstance(marks.get("points", 0), int | float)

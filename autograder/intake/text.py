@@ -16,24 +16,9 @@ _COMMENT = re.compile(r"^[ \t]*#")
 _STUB = re.compile(r"^[ \t]+raise[ \t]+NotImplementedError\b.*$", re.MULTILINE)
 
 
-def plain(source: str) -> str:
-    """The text without what an editor may change: blank lines and spaces at the ends of lines."""
-    return "\n".join(line.rstrip() for line in source.split("\n") if line.strip())
-
-
-def code_lines(source: str) -> frozenset[str]:
-    """The lines that say something, without their indentation."""
-    return frozenset(line.strip() for line in source.split("\n") if line.strip() and not _COMMENT.match(line))
-
-
 def squeezed(text: str) -> str:
     """The text without any space: editors break lines anew."""
     return "".join(text.split())
-
-
-def squeezed_lines(text: str) -> frozenset[str]:
-    """Its lines that say something, each `squeezed`."""
-    return frozenset(line for line in map(squeezed, text.split("\n")) if line)
 
 
 def place_in_words(number: int, source: str) -> str:
@@ -50,13 +35,13 @@ class Looked:
 
     @cached_property
     def plain(self) -> str:
-        """As `plain`."""
-        return plain(self.source)
+        """The text without what an editor may change: blank lines and spaces at the ends of lines."""
+        return "\n".join(line.rstrip() for line in self.source.split("\n") if line.strip())
 
     @cached_property
     def lines(self) -> frozenset[str]:
-        """As `code_lines`."""
-        return code_lines(self.source)
+        """The lines that say something, without their indentation."""
+        return frozenset(line.strip() for line in self.source.split("\n") if line.strip() and not _COMMENT.match(line))
 
     @cached_property
     def squeezed(self) -> str:
@@ -65,8 +50,8 @@ class Looked:
 
     @cached_property
     def squeezed_lines(self) -> frozenset[str]:
-        """As `squeezed_lines`."""
-        return squeezed_lines(self.source)
+        """The lines that say something, each `squeezed`."""
+        return frozenset(line for line in map(squeezed, self.source.split("\n")) if line)
 
     @cached_property
     def functions(self) -> frozenset[str]:

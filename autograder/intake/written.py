@@ -16,7 +16,7 @@ from autograder.definitions import defined_names
 from autograder.intake.own_text import LONG, OwnText, has_words_in_a_row, own_files, own_text, staff_text
 from autograder.intake.reading import NotebookCell
 from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import squeezed, squeezed_lines
+from autograder.intake.text import Looked, squeezed
 from autograder.submission import Answer, CellOutcome
 
 ALIKE = 0.5
@@ -56,7 +56,7 @@ class _Search:
         self.cells = cells
         self.release = release
         self.order = {cell.id: number for number, cell in enumerate(release.cells)}
-        self.lines = [squeezed_lines(cell.source) for cell in cells]
+        self.lines = [Looked(cell.source).squeezed_lines for cell in cells]
         self.anchors = dict(code)
         self.places: dict[int, str] = {}
 

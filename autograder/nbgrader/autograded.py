@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import StaleBuild
-from autograder.intake.built import read_built_json
+from autograder.intake.release import read_built_json
 from autograder.model import HandedInCell, Result, Submission
 from autograder.nbgrader.texts import as_literal, cell_report, question_report
 from autograder.outputs.rubric import numbered

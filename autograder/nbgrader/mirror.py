@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autograder.course import Course
 from autograder.folders import Folder
-from autograder.intake.built import load_built
+from autograder.intake.release import read_built_json
 
 FOLDER = Path(Folder.BUILD.path) / "nbgrader"
 _STAND_IN = "attention_kit_stand_in"
@@ -94,6 +94,6 @@ def _stand_in_text(name: str) -> str:
 
 def _is_stand_in(notebook: Path) -> bool:
     try:
-        return bool(load_built(notebook).metadata.get(_STAND_IN))
+        return bool(read_built_json(notebook)["metadata"].get(_STAND_IN))
     except (OSError, ValueError):
         return False

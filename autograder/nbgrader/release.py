@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import StaleBuild
-from autograder.intake.built import read_built_json
+from autograder.intake.release import read_built_json
 
 
 @dataclass(frozen=True, slots=True)
