@@ -1,21 +1,19 @@
 """Run a notebook top to bottom in a real Jupyter kernel, quietly, and say which cells raised.
 
-The kernel and its client live in a process of their own (`python -m autograder.authoring.execute`): what they print
-is kept away from the terminal, and what they write goes to a temporary folder instead of the user's home.
+What the kernel prints is kept away from the terminal, and what it writes goes to a temporary folder instead of the
+user's home.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 from autograder.errors import KitError
 
@@ -52,35 +50,50 @@ def execute_notebook(
     Raises:
         KitError: no kernel could be started.
     """
+    import nbformat
+    from jupyter_client.kernelspec import NoSuchKernel
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+    loaded = nbformat.reads(notebook.decode(), as_version=4)
+    started: list[int] = []
+    stopped: list[CellError] = []
     with tempfile.TemporaryDirectory(prefix="autograder-kernel-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch) / "notebook"
         folder.mkdir()
         for name, content in files:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
-        path, report = Path(scratch) / "notebook.ipynb", Path(scratch) / "report.json"
-        path.write_bytes(notebook)
-        finished = subprocess.run(
-            [sys.executable, "-m", __name__, str(path), str(folder), str(report), str(cell_seconds)],
-            env=_environment(Path(scratch)),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+        client = NotebookClient(
+            loaded,
+            timeout=cell_seconds,
+            kernel_name="python3",
+            allow_errors=True,
+            on_cell_execute=lambda cell, cell_index: started.append(cell_index),
+            resources={"metadata": {"path": str(folder)}},
         )
-        if finished.returncode != 0 or not report.exists():
-            raise KitError(f"the Jupyter kernel could not run the notebook:\n{finished.stderr.strip()[-2000:]}")
-        return tuple(CellError(**error) for error in json.loads(report.read_text(encoding="utf-8")))
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        try:
+            with mock.patch.dict(os.environ, _environment(Path(scratch))):  # the kernel and its client read it
+                client.execute(**quiet)
+        except CellTimeoutError:
+            stopped = [CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")]
+        except DeadKernelError:
+            stopped = [CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")]
+        except (RuntimeError, NoSuchKernel) as error:
+            raise KitError(f"the Jupyter kernel could not run the notebook: {error}") from error
+    errors = [
+        CellError(index, output.ename, output.evalue, _plain("\n".join(output.traceback)))
+        for index, cell in enumerate(loaded.cells)
+        for output in cell.get("outputs", [])
+        if output.output_type == "error" and not any(index == stop.cell for stop in stopped)
+    ]
+    return (*errors, *stopped)
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """This process's environment, with Jupyter's and IPython's folders in `scratch`."""
-    package_parent = str(Path(__file__).parents[2])
-    paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
+    """Jupyter's and IPython's folders in `scratch`, and what keeps a run short."""
     return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_CONFIG_DIR": str(scratch / "config"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
@@ -93,41 +106,6 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def _run(notebook: Path, folder: Path, report: Path, cell_seconds: float) -> None:
-    import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-
-    started: list[int] = []
-    loaded = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(
-        loaded,
-        timeout=cell_seconds,
-        kernel_name="python3",
-        allow_errors=True,
-        on_cell_execute=lambda cell, cell_index: started.append(cell_index),
-        resources={"metadata": {"path": str(folder)}},
-    )
-    stopped: list[CellError] = []
-    try:
-        client.execute()
-    except CellTimeoutError:
-        stopped = [CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")]
-    except DeadKernelError:
-        stopped = [CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")]
-    errors = [
-        CellError(index, output.ename, output.evalue, _plain("\n".join(output.traceback)))
-        for index, cell in enumerate(loaded.cells)
-        for output in cell.get("outputs", [])
-        if output.output_type == "error" and not any(index == stop.cell for stop in stopped)
-    ]
-    report.write_text(json.dumps([dataclasses.asdict(error) for error in (*errors, *stopped)]), encoding="utf-8")
-
-
 def _plain(text: str) -> str:
     """The text without terminal colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-if __name__ == "__main__":
-    _run(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4]))

@@ -260,7 +260,8 @@ def _look_at_answers(release: Release, submission: Submission, findings: Finding
 
 
 def _steps(release: Release, submission: Submission) -> list[Step]:
-    """The cells that grading runs, in its order, and each visible check, as released, where the student has it."""
+    """The cells that grading runs, in its order, and each visible check, as released, where the student has it, but not
+    before the cell that it checks."""
     places = {cell.id: float(number) for number, cell in enumerate(submission.handed_in)}
     placed: list[tuple[float, Step]] = []
     for cell in submission.cells:
@@ -270,10 +271,10 @@ def _steps(release: Release, submission: Submission) -> list[Step]:
         placed.append((cell.place, Step(cell.id, cell.source, title)))
     for check in (cell for cell in release.cells if cell.role == "check"):
         question = _answering_cell(submission, check.name)
-        after = question.place if question else max((place for place, _ in placed), default=0.0)
-        place = places.get(check.id, after)
+        answered = question.place if question else 0.0
+        place = places.get(check.id, answered)
         title = _place(submission, place) if check.id in places else "the check that you deleted"
-        placed.append((place, Step(f"check {check.id}", harmless(check.source)[0], title, check.name)))
+        placed.append((max(place, answered), Step(f"check {check.id}", harmless(check.source)[0], title, check.name)))
     return [step for _, step in sorted(placed, key=lambda pair: pair[0])]
 
 

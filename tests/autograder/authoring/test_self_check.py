@@ -73,7 +73,7 @@ def code(source: str) -> dict[str, Any]:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "check.py", *arguments]
+    command = [sys.executable, "-S", "check.py", *arguments]  # without site-packages: the kit is not there
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -196,6 +196,21 @@ def test_a_cell_that_ends_python_or_takes_too_long_is_left_out_and_named(
 def test_an_assigned_function_is_a_definition(folder: Path, edit: Callable[..., None], answer: str) -> None:
     edit(lambda cells: cells[HALF].update(source=answer))
     assert to_do(run(folder, "tiny.ipynb").stdout) == []
+
+
+def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path) -> None:
+    text = (folder / "check.py").read_text()
+    carried = re.findall("^#@ autograder[.](.*)", text, re.MULTILINE)
+    assert carried == [
+        "authoring.self_check", "definitions", "errors", "handed_in", "intake.magics", "intake.matching",
+        "intake.notebook", "intake.own_text", "intake.pictures", "intake.reading", "intake.release", "intake.text",
+        "intake.written", "points", "submission", "worker.asking", "worker.at_home", "worker.cells",
+        "worker.notebook_world",
+    ]  # fmt: skip
+    package = Path(self_check.__file__).parents[1]
+    for name in carried:
+        lines = (package / f"{name.replace('.', '/')}.py").read_text().rstrip("\n").split("\n")
+        assert "\n".join([f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]) in text
 
 
 # The cells
