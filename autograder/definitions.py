@@ -48,7 +48,8 @@ def names_bound(node: ast.AST) -> frozenset[str]:
             return frozenset({node.id})
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return frozenset()
-    return frozenset().union(*map(names_bound, ast.iter_child_nodes(node)))
+    captured = {node.name} if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name else set[str]()
+    return frozenset(captured).union(*map(names_bound, ast.iter_child_nodes(node)))
 
 
 def globals_used(source: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""Makes students' own programs, each one file that plain Python runs: a small loader, and the modules that it carries.
+"""Makes `check.py` and `make_my_course.py` for students: single files that plain Python runs.
 
-What students run is the reader and the matcher of `intake/` itself, so that it cannot read a notebook otherwise than
-grading does.
+A program is a small loader and, in lines of comments, the texts of the modules that the loader imports. So students run
+the reader and the matcher of `intake/` unchanged, and read a notebook exactly as grading does.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def my_course_program() -> bytes:
     return _program("autograder.authoring.make_my_course")
 
 
-def _program(entry: str, *others: str) -> bytes:
-    """One file that carries these modules and all of ours that they import, in the order of their names."""
+def _program(entry: str, *started: str) -> bytes:
+    """A file with the kit's modules `entry` and `started`, and every module of the kit that these import, by name."""
     sources: dict[str, str] = {}
-    waiting = [entry, *others]
+    waiting = [entry, *started]
     while waiting:
         module = waiting.pop()
         if module not in sources:

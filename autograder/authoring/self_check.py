@@ -148,10 +148,10 @@ def _tables(*folders: Path) -> list[Table]:
 
 
 def _best_match(tables: Sequence[Table], notebook: Notebook, path: Path) -> tuple[Table, Submission]:
-    """The table of the notebook's assignment: that of the file's name, else the one of which it has most cells.
+    """The table of the notebook's assignment: by the file's name, else by the number of cells that match.
 
     Raises:
-        UnreadableSubmission: it is a notebook of none of them.
+        UnreadableSubmission: the notebook is of no assignment that has a table here.
     """
     matches = []
     for table in sorted(tables, key=lambda each: each.release.assignment != path.stem):
@@ -173,7 +173,7 @@ def _place(submission: Submission, number: float) -> str:
 
 
 def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findings) -> None:
-    """Its name and size, and copies that may be the one that was worked in."""
+    """The file's name and size, and newer copies, in which the student may have worked."""
     name, most = table.release.assignment, table.limits["notebook_mb"]
     if path.name != f"{name}.ipynb":
         findings.to_do.append(f"the file is called {path.name}: hand it in as {name}.ipynb")
@@ -364,7 +364,7 @@ def _outcomes(
 
 
 def _replies(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The lines of one process that runs the cells; the last says that it ended, where it did not come to its end.
+    """The replies of one process that runs the cells; the last reply is "ended" if the process ended too early.
 
     Raises:
         NothingRan: it ended before the first cell.

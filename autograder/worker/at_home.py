@@ -5,7 +5,7 @@ It is started as a program, with a JSON object on its standard input:
     {"cells": [{"id", "source", "is_check"}], "functions": [names], "folder": path, "limits": {...}}
 
 It writes JSON lines: {"ready"}; {"cell", "error", "printed"} for each cell, or {"cell", "too_long"} and nothing more;
-{"defined": [names]}, those of the functions that are there at the end.
+{"defined": [names]}, the functions that the notebook has defined at the end.
 
 There are no walls here: what grading would refuse is refused by Python's audit events, which is enough for somebody
 who checks their own work.
@@ -68,14 +68,14 @@ class Clock(threading.Thread):
                 os._exit(1)
 
     def _problem(self) -> str:
-        for what, (processor, wall), most in (
+        for subject, (processor, wall), limit in (
             ("it", self._began, self._cell_seconds),
             ("the notebook", self._all_began, self._all_seconds),
         ):
             computed = time.process_time() - processor
             asleep = time.monotonic() - wall - computed
-            if computed > most or asleep > ASLEEP_TIMES * most:
-                return f"{what} took longer than {most:g} s, the most when it is graded"
+            if computed > limit or asleep > ASLEEP_TIMES * limit:
+                return f"{subject} took longer than {limit:g} s, the most when it is graded"
         return ""
 
 
@@ -95,20 +95,20 @@ class Replies:
 
 
 class Namespaces:
-    """What cells share, and what checks have on top of it: no other cell sees what a check defines."""
+    """The namespace of the graded cells, and a second one for checks: no graded cell sees a name of a check."""
 
     def __init__(self) -> None:
         self.graded = new_namespace()
-        self._of_checks: dict[str, tuple[Any, Any]] = {}  # name → its value, and what it hides
+        self._of_checks: dict[str, tuple[Any, Any]] = {}  # name → the check's value, and the graded one below it
 
     def for_check(self) -> dict[str, Any]:
-        """A copy with what checks before it have defined, unless a cell has given that name another value since."""
-        hidden = {name: value for name, (value, hides) in self._of_checks.items() if self.graded.get(name) is hides}
-        return {**self.graded, **hidden}
+        """A copy of the graded names with the names of earlier checks, unless a graded cell has changed one since."""
+        names = {name: value for name, (value, below) in self._of_checks.items() if self.graded.get(name) is below}
+        return {**self.graded, **names}
 
-    def keep(self, after_check: dict[str, Any]) -> None:
-        """Keep what a check has defined for the checks that follow it."""
-        for name, value in after_check.items():
+    def keep(self, names: dict[str, Any]) -> None:
+        """Keep the names of a check that has run, for later checks."""
+        for name, value in names.items():
             if self.graded.get(name) is not value:
                 self._of_checks[name] = value, self.graded.get(name)
 
@@ -118,7 +118,8 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.read())
     replies = Replies()
     folder, limits = Path(job["folder"]), job["limits"]
-    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() != folder]
+    beside = {folder, Path(sys.argv[0]).resolve().parent}
+    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() not in beside]
     text = "\n".join(cell["source"] for cell in job["cells"])
     _load_libraries(text)
     sys.addaudithook(lambda event, arguments: _refuse(event, arguments, folder))
@@ -144,14 +145,12 @@ def main() -> None:
 
 def _load_libraries(text: str) -> None:
     """Load what the notebook names, and prepare it as a worker does. A notebook of plain Python needs none."""
-    there = []
     for library in _LIBRARIES:
         if library.partition(".")[0] in text:
-            with contextlib.suppress(Exception):  # the cell that imports it says so
+            with contextlib.suppress(Exception):  # the cell that imports the library says so
                 importlib.import_module(library)
-                there.append(library)
-    if "torch" in there:
-        importlib.import_module("torch").set_num_threads(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
         run_eagerly()
         fresh_seeds()
 
@@ -162,8 +161,8 @@ def _limit_memory_and_files(limits: dict[str, Any]) -> None:
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         memory = pages * resource.getpagesize() + (limits["memory_mb"] << 20)
-        for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, limits["file_mb"] << 20)):
-            resource.setrlimit(what, (most, resource.getrlimit(what)[1]))
+        for resource_limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, limits["file_mb"] << 20)):
+            resource.setrlimit(resource_limit, (most, resource.getrlimit(resource_limit)[1]))
 
 
 def _refuse(event: str, arguments: tuple[Any, ...], folder: Path) -> None:
@@ -174,7 +173,8 @@ def _refuse(event: str, arguments: tuple[Any, ...], folder: Path) -> None:
     """
     if event in _STARTS_A_PROCESS:
         raise PermissionError(errno.EPERM, "no process can be started when this is graded")
-    if event in _OPENS_A_CONNECTION:
+    to_itself = event == "socket.connect" and arguments[1][:1] == ("127.0.0.1",)  # as asyncio does on Windows
+    if event in _OPENS_A_CONNECTION and not to_itself:
         raise PermissionError(errno.EPERM, "there is no network when this is graded")
     if event == "open" and isinstance(arguments[0], str) and _lies_beside(Path(arguments[0]), folder):
         raise FileNotFoundError(errno.ENOENT, "only the notebook is there when it is graded", arguments[0])

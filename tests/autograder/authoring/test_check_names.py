@@ -9,7 +9,7 @@ from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check_names import names_of_checks_needed
 from autograder.authoring.source import read_source
 from autograder.course import Assignment, Course
-from autograder.definitions import globals_used
+from autograder.definitions import globals_used, names_defined
 from autograder.errors import BadSource
 
 CHECK = "assert double(3) == 6"
@@ -109,3 +109,17 @@ def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
 def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:
     builtins = {"__name__", "__module__", "__qualname__"}
     assert globals_used(source) - builtins == used
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def f(x):\n    y = x\nclass A:\n    b = 1\nasync def g(): pass", {"f", "A", "g"}),
+        ("f = g\nh: int = 1\ni += 1\n(j, *k), m[0] = 1, 2", {"f", "h", "i", "j", "k"}),
+        ("import a.b, c as d\nfrom e import f as g\nfrom h import *", {"a", "d", "g", "*"}),
+        ("squares = [x for x in y]\nfor z in (lambda w: w): pass\nif (v := 1): pass", {"squares", "z", "v"}),
+        ("match p:\n    case [q, *r]: pass\n    case A(b=s) as t: pass", {"q", "r", "s", "t"}),
+    ],
+)
+def test_the_names_that_a_cell_defines(source: str, names: set[str]) -> None:
+    assert names_defined(source) == names

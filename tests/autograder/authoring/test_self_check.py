@@ -125,7 +125,7 @@ def test_it_runs_in_an_empty_folder_as_grading_does(folder: Path, edit: Callable
         "open('numbers.csv')",
         f"open({str(folder / 'numbers.csv')!r})",
         "import subprocess\nsubprocess.run(['true'])",
-        "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+        "import socket\nsocket.create_connection(('192.0.2.1', 9))",
         "exit()",
         "!pip install something\nimport math",
     ]
