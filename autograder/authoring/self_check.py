@@ -354,7 +354,10 @@ def _outcomes(
             if "defined" in reply:
                 yield None, reply
                 return
-            step = by_id[str(next(running)["id"])]
+            cell = next(running, None)
+            if cell is None:  # a thread of the notebook's ended the process after the last cell
+                return
+            step = by_id[str(cell["id"])]
             if step.id not in told:
                 told.add(step.id)
                 yield step, reply
