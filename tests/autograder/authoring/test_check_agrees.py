@@ -64,6 +64,10 @@ def both(*changes: Callable[[Cells], object]) -> Callable[[Cells], None]:
     return change
 
 
+def copy_of_half(place: int) -> Callable[[Cells], None]:
+    return lambda cells: cells.insert(place, copy.deepcopy(cells[HALF]))
+
+
 def blank_with(place: int, own: dict[str, Any]) -> Callable[[Cells], None]:
     """The prompt as released, and a cell of one's own in this place."""
     return both(write(WHY, BLANK), lambda cells: cells.insert(place, own))
@@ -96,11 +100,11 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
     "a lambda": (write(HALF, "half = lambda x: x / 2"), {}),
     "an async function": (write(HALF, "async def half(x):\n    return x / 2"), {}),
     "a copy below, the first a stub": (
-        lambda cells: (cells.insert(HALF + 1, copy.deepcopy(cells[HALF])), write(HALF, STUB)(cells)),
+        both(copy_of_half(HALF + 1), write(HALF, STUB)),
         {},
     ),
     "a copy above, the last a stub": (
-        lambda cells: (cells.insert(HALF, copy.deepcopy(cells[HALF])), write(HALF + 1, STUB)(cells)),
+        both(copy_of_half(HALF), write(HALF + 1, STUB)),
         {},
     ),
     "an answer in a cell of one's own below the stub": (
@@ -161,7 +165,6 @@ LOOK = """
 import contextlib, io, json, runpy, sys
 from pathlib import Path
 check = Path(sys.argv[1])
-sys.path[:] = [entry for entry in sys.path if "wt" not in entry and entry]
 sys.meta_path.insert(0, runpy.run_path(str(check))["CarriedModules"]())
 from autograder.authoring import self_check
 self_check._outcomes = lambda *arguments: iter(())
