@@ -17,9 +17,6 @@ from autograder.nbgrader.earlier_answers import answer_sha256
 Key = tuple[str, str]
 """(submitted notebook, cell), as the database names them."""
 
-MANY = 500
-"""How many values one query is given: databases limit the number of parameters."""
-
 _OURS = MetaData()
 _ANSWERS = Table(
     "attention_kit_answer",
@@ -36,35 +33,27 @@ _SUBMISSIONS = Table(
 )
 
 
-def remember_answers(db: Session, answers: Mapping[Key, str]) -> set[Key]:
-    """Note these answers; returns those that are other than before, or that nothing was known of. Commits nothing."""
-    _ANSWERS.create(db.connection(), checkfirst=True)
-    notebooks = list(dict.fromkeys(notebook for notebook, _ in answers))
-    query = select(_ANSWERS.c.notebook_id, _ANSWERS.c.cell_id, _ANSWERS.c.sha256)
-    known = {}
-    for start in range(0, len(notebooks), MANY):
-        some = query.where(_ANSWERS.c.notebook_id.in_(notebooks[start : start + MANY]))
-        known.update({(row[0], row[1]): row[2] for row in db.execute(some)})
+def remember_answers(db: Session, answers: Mapping[Key, str], submissions: Mapping[str, str]) -> set[Key]:
+    """Note what was handed in, for one batch of submissions. Commits nothing.
+
+    Args:
+        answers: what was answered in each cell.
+        submissions: submitted notebook → hash of the file that its rows are filled from; "" where that is not known.
+
+    Returns:
+        The answers that are other than before, or that nothing was known of.
+    """
+    _OURS.create_all(db.connection())
+    rows = db.execute(select(_ANSWERS).where(_ANSWERS.c.notebook_id.in_(submissions)))
+    known = {(row.notebook_id, row.cell_id): row.sha256 for row in rows}
     new = {key: answer_sha256(answer) for key, answer in answers.items()}
     changed = {key for key, digest in new.items() if known.get(key) != digest}
-    if old := [{"notebook": key[0], "cell": key[1]} for key in changed & known.keys()]:
-        of_key = (_ANSWERS.c.notebook_id == bindparam("notebook"), _ANSWERS.c.cell_id == bindparam("cell"))
-        db.execute(delete(_ANSWERS).where(*of_key), old)
     if changed:
-        rows = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
-        db.execute(insert(_ANSWERS), rows)
+        this_answer = (_ANSWERS.c.notebook_id == bindparam("notebook"), _ANSWERS.c.cell_id == bindparam("cell"))
+        db.execute(delete(_ANSWERS).where(*this_answer), [{"notebook": key[0], "cell": key[1]} for key in changed])
+        columns = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
+        db.execute(insert(_ANSWERS), columns)
+    db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(submissions)))
+    if hashes := [{"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256]:
+        db.execute(insert(_SUBMISSIONS), hashes)
     return changed
-
-
-def remember_submissions(db: Session, submissions: Mapping[str, str]) -> None:
-    """Note which notebook each submitted notebook's row was filled from: its id in the database → hash of the file.
-
-    Commits nothing.
-    """
-    _SUBMISSIONS.create(db.connection(), checkfirst=True)
-    keys = list(submissions)
-    for start in range(0, len(keys), MANY):
-        some = keys[start : start + MANY]
-        db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(some)))
-        if known := [{"notebook_id": key, "sha256": submissions[key]} for key in some if submissions[key]]:
-            db.execute(insert(_SUBMISSIONS), known)

@@ -9,31 +9,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from autograder.errors import StaleBuild
-from autograder.intake.built import read_built_json
 from autograder.model import HandedInCell, Result, Submission
+from autograder.nbgrader.release import grade_id, read_built, tested_question
 from autograder.nbgrader.texts import as_literal, cell_report, question_report
-from autograder.outputs.rubric import numbered
-
-GUIDE = "guide"
-"""The role of a cell that only graders see."""
+from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
+from autograder.outputs.rubric import GUIDE, numbered
 
 _Json = dict[str, Any]
-
-
-def read_built(path: Path) -> _Json:
-    """A built notebook as JSON, each cell's source as one text.
-
-    Raises:
-        StaleBuild: there is none, or it is no notebook.
-    """
-    try:
-        return read_built_json(path)
-    except (OSError, ValueError) as error:
-        raise StaleBuild(f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`") from error
 
 
 def made_whole(release: _Json, submission: Submission) -> _Json:
@@ -60,26 +46,19 @@ def made_whole(release: _Json, submission: Submission) -> _Json:
     return {**{key: copy.deepcopy(value) for key, value in release.items() if key != "cells"}, "cells": cells}
 
 
-def grade_id(cell: Mapping[str, Any]) -> str:
-    """nbgrader's name of a cell, "" for one that it does not know."""
-    meta = cell["metadata"].get("nbgrader")
-    name = meta.get("grade_id") if isinstance(meta, dict) else None
-    return name if isinstance(name, str) else ""
-
-
 def show_result(notebook: _Json, result: Result) -> None:
     """Put each question's report under its grade cell, and what went wrong in a cell under that cell."""
-    reports = {question.name: question_report(question) for question in result.questions}
+    reports = {question.name: question_report(question, result) for question in result.questions}
     said = {outcome.id: cell_report(outcome) for outcome in result.cells}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            text = said.get(grade_id(cell), "") + reports.get(_tested_question(cell), "")
+            text = said.get(grade_id(cell), "") + reports.get(tested_question(cell), "")
             cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
 
 
 def show_problem(notebook: _Json, problem: str) -> None:
     """Say at the top why the release stands here."""
-    text = "**This submission could not be graded.** This is the release, with nothing of the student's in it."
+    text = f"**{COULD_NOT_BE_GRADED}.** This is the release, with nothing of the student's in it."
     notebook["cells"].insert(0, _text_cell("could-not-be-graded", f"{text}\n\n{as_literal(problem)}"))
 
 
@@ -131,18 +110,7 @@ def _model_answer(prompt: str, answered: str) -> str:
 
 
 def _equal_at_start(first: Sequence[str], second: Sequence[str]) -> int:
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(first), len(second)))
-
-
-def _tested_question(cell: Mapping[str, Any]) -> str:
-    meta = cell["metadata"].get("nbgrader") or {}
-    if not meta.get("grade") or meta.get("solution"):
-        return ""
-    kit = _kit(cell)
-    return (
-        str(kit["name"]) if kit.get("role") == "check" else grade_id(cell).removeprefix("check_").removeprefix("test_")
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _answered(

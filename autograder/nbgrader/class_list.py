@@ -9,11 +9,11 @@ from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Student
 
 from autograder.course import Assignment, Course
-from autograder.due import as_span, extension_for
+from autograder.due import as_span
 from autograder.nbgrader.extensions import granted_extensions, write_extensions
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.late import refresh_all_penalties
-from autograder.outputs.lateness import InGradebook
+from autograder.outputs.lateness import InGradebook, listed_extension
 from autograder.roster import Person
 
 
@@ -45,11 +45,10 @@ def _spans(course: Course, row: AssignmentRow, people: Mapping[str, Person]) -> 
     due = row.duedate.replace(tzinfo=UTC)
     spans = {}
     for submission in row.submissions:
-        listed = people.get(submission.student_id)
-        names = (submission.student_id, *([listed.id] if listed else []))
-        longer = extension_for(course.due.extensions.get(row.name, {}), names)
+        student = submission.student_id
+        longer = listed_extension(course, row.name, student, people.get(student))
         if longer is not None:
-            spans[submission.student_id] = as_span(longer, due)
+            spans[student] = as_span(longer, due)
     return spans
 
 

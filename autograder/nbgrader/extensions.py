@@ -42,20 +42,18 @@ def write_extensions(db: Session, assignment: Assignment, extensions: Mapping[st
     """
     _WRITTEN.create(db.connection(), checkfirst=True)
     written = _written(db)
-    now = {}
+    now = []
     for submission in assignment.submissions:
         span = extensions.get(submission.student_id)
         if span is not None:
             submission.extension = span
-            now[submission.id] = span.total_seconds()
+            now.append({"submission_id": submission.id, "seconds": span.total_seconds()})
         elif _is_ours(submission, written):
             submission.extension = None
-    ids = [submission.id for submission in assignment.submissions]
-    for key in ids:
-        if key in written:
-            db.execute(delete(_WRITTEN).where(_WRITTEN.c.submission_id == key))
+    ids = select(SubmittedAssignment.id).where(SubmittedAssignment.assignment_id == assignment.id)
+    db.execute(delete(_WRITTEN).where(_WRITTEN.c.submission_id.in_(ids)))
     if now:
-        db.execute(insert(_WRITTEN), [{"submission_id": key, "seconds": seconds} for key, seconds in now.items()])
+        db.execute(insert(_WRITTEN), now)
 
 
 def _written(db: Session) -> dict[str, float]:

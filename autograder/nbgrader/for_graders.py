@@ -15,15 +15,9 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.release import load_release
 from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
-from autograder.nbgrader.autograded import (
-    made_whole,
-    marking_guides,
-    read_built,
-    show_guides,
-    show_problem,
-    show_result,
-)
+from autograder.nbgrader.autograded import made_whole, marking_guides, show_guides, show_problem, show_result
 from autograder.nbgrader.feedback_return import RECEIPTS
+from autograder.nbgrader.release import read_built
 from autograder.together import Together
 
 _SHIPPED = ("figures",)

@@ -7,7 +7,6 @@ saved here as well, since nbgrader gives full marks for an output that it cannot
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -15,17 +14,14 @@ from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade, is_grade, is_solution
 
-from autograder.course import find_course
 from autograder.errors import UnreadableSubmission
-from autograder.model import FoundSubmission, Graded, Submission
+from autograder.model import Submission
 from autograder.nbgrader import graders
-from autograder.nbgrader.autograded import grade_id, marking_guides, read_built, show_guides, show_result
+from autograder.nbgrader.autograded import marking_guides, show_guides, show_result
 from autograder.nbgrader.earlier_answers import answers_of
-from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, entry_of, open_gradebook, write_entries
-from autograder.nbgrader.registry import register_release
-from autograder.nbgrader.release import read_release
-from autograder.nbgrader.repair import handed_in, release_path, submitted_folder
-from autograder.nbgrader.source import suite_assignment
+from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, entry_of
+from autograder.nbgrader.release import grade_id, read_built, read_release
+from autograder.nbgrader.repair import handed_in
 
 GRADED = "attention_kit_graded"
 
@@ -34,21 +30,17 @@ class GradeInSandbox(NbGraderPreprocessor):  # type: ignore[misc]
     """Grades the file as it was handed in, exactly as `autograder grade` does."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        where = resources["nbgrader"]
-        course = find_course(Path.cwd())
-        assignment = suite_assignment(course, where["assignment"], where["notebook"])
-        if assignment is None:
-            self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", where["notebook"])
+        submission = handed_in(self.parent.parent.coursedir, resources)
+        if submission.suite is None:
+            self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", submission.path.stem)
             return notebook, resources
-        coursedir = self.parent.parent.coursedir
-        found = FoundSubmission(where["student"], submitted_folder(coursedir, resources) / f"{where['notebook']}.ipynb")
-        graded = graders.grade(course, assignment, found)
+        graded = graders.grade(submission.course, submission.suite, submission.found)
         resources[GRADED] = graded
         if graded.result is None:
-            self.log.error("%s could not be graded: %s", where["student"], graded.problem)
+            self.log.error("%s could not be graded: %s", submission.student, graded.problem)
         else:
             show_result(notebook, graded.result)
-        show_guides(notebook, marking_guides(read_built(assignment.release), assignment.solution))
+        show_guides(notebook, marking_guides(read_built(submission.release), submission.suite.solution))
         return nbformat.from_dict(notebook), resources
 
 
@@ -62,32 +54,23 @@ class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
 
 
 class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
-    """Writes all scores and comments of a submission in one transaction."""
+    """Writes all scores and comments of a submission, and what lateness costs, in one transaction."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        where = resources["nbgrader"]
-        course = find_course(Path.cwd())
-        coursedir = self.parent.parent.coursedir
-        release = read_release(release_path(coursedir, resources))
-        graded: Graded | None = resources.get(GRADED)
+        submission = handed_in(self.parent.parent.coursedir, resources)
+        graded = resources.get(GRADED)
         try:
-            submission = handed_in(course, coursedir, resources)
-        except UnreadableSubmission as problem:
-            entry = Entry(where["student"], problem=graded.problem if graded else str(problem))
+            read = submission.read()
+        except UnreadableSubmission as error:
+            entry = Entry(submission.student, problem=graded.problem if graded else str(error))
         else:
             if graded is None:
-                entry = self._from_outputs(submission, notebook)
+                entry = self._from_outputs(read, notebook)
             elif graded.result is None:
-                entry = Entry(where["student"], problem=graded.problem)
+                entry = Entry(submission.student, problem=graded.problem)
             else:
-                entry = entry_of(release, graded.result, submission)
-        with open_gradebook(course, where["db_url"]) as gradebook:
-            if graded is None:
-                row = gradebook.find_notebook(where["notebook"], where["assignment"])
-            else:
-                row = register_release(gradebook.db, gradebook.course_id, where["assignment"], release)
-            write_entries(gradebook.db, course, row, release, [entry])
-            gradebook.db.commit()
+                entry = entry_of(read_release(submission.release), graded.result, read)
+        submission.save(entry)
         return notebook, resources
 
     def _from_outputs(self, submission: Submission, notebook: Any) -> Entry:

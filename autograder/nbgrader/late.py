@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
-from nbgrader.plugins import LateSubmissionPlugin
 from sqlalchemy import or_, select
 
-from autograder.course import Late, find_course
+from autograder.course import Late
 from autograder.outputs.late import apply_late
 from autograder.points import total
 
@@ -16,16 +13,6 @@ from autograder.points import total
 def late_penalty(late: Late, score: float, max_score: float, seconds_late: float) -> float:
     """Points taken off by the course's policy, never more than the score."""
     return total((score, -apply_late(score, max_score, seconds_late / 60, late)))
-
-
-class CourseLatePolicy(LateSubmissionPlugin):  # type: ignore[misc]
-    """nbgrader's hook for late penalties, answered from course.toml."""
-
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
-        # nbgrader does not say which notebook it asks about; the preprocessor that asks does.
-        asks = self.parent
-        notebook = asks.gradebook.find_notebook(asks.notebook_id, asks.assignment_id)
-        return late_penalty(find_course(Path.cwd()).late, score, notebook.max_score, total_seconds_late)
 
 
 def refresh_penalty(notebook: SubmittedNotebook, late: Late) -> None:

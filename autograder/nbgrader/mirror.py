@@ -7,6 +7,7 @@ the build replaces when nbgrader reads it; a folder with a Jupyter source is lin
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shutil
@@ -72,14 +73,9 @@ def _copy_new(source: Path, target: Path) -> None:
             path.unlink()
     for name in sorted(wanted):
         old, new = target / name, source / name
-        if not old.is_file() or (old.stat().st_mtime_ns, old.stat().st_size) != _stamp(new):
+        if not old.is_file() or not filecmp.cmp(old, new):
             old.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(new, old)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
 
 
 def _stand_in_text(name: str) -> str:

@@ -6,21 +6,81 @@ gone stay gone. Here every cell of the release is there once, with its metadata,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 
-from autograder.course import Course, find_course
+from autograder.course import Assignment, Course, find_course
 from autograder.errors import UnreadableSubmission
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import read_release_cells
 from autograder.model import FoundSubmission, Submission
-from autograder.nbgrader.autograded import made_whole, read_built, show_problem
-from autograder.nbgrader.gradebook import record_problem
+from autograder.nbgrader.autograded import made_whole, show_problem
+from autograder.nbgrader.gradebook import Entry, write_gradebook
 from autograder.nbgrader.no_files import TIMESTAMP, no_files, not_to_be_copied, told
-from autograder.nbgrader.source import suite_assignment
+from autograder.nbgrader.release import read_built, read_release, suite_assignment
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """The notebook that nbgrader converts just now.
+
+    Attributes:
+        student: nbgrader's id of the student.
+        path: where it was handed in.
+        release: what students got.
+        suite: the assignment, where a hidden suite of ours grades this notebook of it.
+    """
+
+    course: Course
+    student: str
+    assignment: str
+    path: Path
+    release: Path
+    suite: Assignment | None
+    db_url: str
+
+    @property
+    def found(self) -> FoundSubmission:
+        """The same for the kit's own reader and grader."""
+        return FoundSubmission(self.student, self.path)
+
+    def read(self) -> Submission:
+        """The submission as the kit reads it.
+
+        Raises:
+            UnreadableSubmission: it cannot be read.
+            BadSource: the assignment has no release that can be read.
+        """
+        key = self.suite.solution if self.suite else None
+        return read_submission(self.found, read_release_cells(self.release, self.assignment, key), self.course.limits)
+
+    def save(self, entry: Entry) -> None:
+        """Put scores and comments, or the problem, into the gradebook."""
+        release = read_release(self.release)
+        has_suite = self.suite is not None
+        write_gradebook(self.course, self.assignment, release, [entry], db_url=self.db_url, has_suite=has_suite)
+
+
+def handed_in(coursedir: Any, resources: Any) -> HandedIn:
+    """What nbgrader's resources of a conversion say."""
+    where = resources["nbgrader"]
+    student, assignment, notebook = where["student"], where["assignment"], where["notebook"]
+    course = find_course(Path.cwd())
+    folder = coursedir.format_path(coursedir.submitted_directory, student, assignment)
+    release = coursedir.format_path(coursedir.release_directory, ".", assignment)
+    return HandedIn(
+        course=course,
+        student=student,
+        assignment=assignment,
+        path=Path(folder, f"{notebook}.ipynb"),
+        release=Path(release, f"{notebook}.ipynb"),
+        suite=suite_assignment(course, assignment, notebook),
+        db_url=where["db_url"],
+    )
 
 
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
@@ -46,65 +106,31 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             problem = f"{TIMESTAMP} is {odd[folder / TIMESTAMP]}; put a file in its place, or remove it"
             self.log.error("%s: %s", student, problem)
             del self.parent.assignments[str(folder)]
-            course = find_course(Path(coursedir.root))
-            if assignment := suite_assignment(course, folder.name, folder.name):
-                record_problem(course, assignment.release, folder.name, student, problem, coursedir.db_url)
+            name = folder.name
+            where = {"student": student, "assignment": name, "notebook": name, "db_url": coursedir.db_url}
+            submission = handed_in(coursedir, {"nbgrader": where})
+            if submission.suite is not None:
+                submission.save(Entry(student, problem=problem))
 
     def from_filename(self, filename: str, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
+        submission = handed_in(self.parent.coursedir, resources)
         try:
-            if self._is_handed_in(Path(filename), resources):
-                return self._made_whole(resources, **keywords)
+            if Path(filename).parent.resolve() == submission.path.parent.resolve():
+                notebook = nbformat.from_dict(self._made_whole(submission))
+                return self.from_notebook_node(notebook, resources, **keywords)  # type: ignore[no-any-return]
             return super().from_filename(filename, resources, **keywords)  # type: ignore[no-any-return]
         except Exception as error:
-            where = resources["nbgrader"]
-            release = release_path(self.parent.coursedir, resources)
-            problem = f"grading ended with {_short(error)}"
-            record_problem(
-                find_course(Path.cwd()), release, where["assignment"], where["student"], problem, where["db_url"]
-            )
+            submission.save(Entry(submission.student, problem=f"grading ended with {_short(error)}"))
             raise
 
-    def _is_handed_in(self, path: Path, resources: Any) -> bool:
-        """Whether it lies among the submissions; else it is what this exporter made of one."""
-        return path.parent.resolve() == submitted_folder(self.parent.coursedir, resources).resolve()
-
-    def _made_whole(self, resources: Any, **keywords: Any) -> tuple[Any, Any]:
-        release = read_built(release_path(self.parent.coursedir, resources))
+    def _made_whole(self, submission: HandedIn) -> dict[str, Any]:
+        release = read_built(submission.release)
         try:
-            notebook = made_whole(release, handed_in(find_course(Path.cwd()), self.parent.coursedir, resources))
+            return made_whole(release, submission.read())
         except UnreadableSubmission as problem:
-            self.log.error("%s: %s", resources["nbgrader"]["student"], problem)
-            notebook = release
-            show_problem(notebook, str(problem))
-        return self.from_notebook_node(nbformat.from_dict(notebook), resources, **keywords)  # type: ignore[no-any-return]
-
-
-def handed_in(course: Course, coursedir: Any, resources: Any) -> Submission:
-    """The notebook that is being converted, as the kit reads it.
-
-    Raises:
-        UnreadableSubmission: it cannot be read.
-        BadSource: the assignment has no release that can be read.
-    """
-    where = resources["nbgrader"]
-    path = submitted_folder(coursedir, resources) / f"{where['notebook']}.ipynb"
-    graded_here = suite_assignment(course, where["assignment"], where["notebook"])
-    key = graded_here.solution if graded_here else None
-    release = read_release_cells(release_path(coursedir, resources), where["assignment"], key)
-    return read_submission(FoundSubmission(where["student"], path), release, course.limits)
-
-
-def submitted_folder(coursedir: Any, resources: Any) -> Path:
-    """Where the notebook that is being converted was handed in."""
-    where = resources["nbgrader"]
-    return Path(coursedir.format_path(coursedir.submitted_directory, where["student"], where["assignment"]))
-
-
-def release_path(coursedir: Any, resources: Any) -> Path:
-    """The release of the notebook that is being converted."""
-    where = resources["nbgrader"]
-    folder = coursedir.format_path(coursedir.release_directory, ".", where["assignment"])
-    return Path(folder) / f"{where['notebook']}.ipynb"
+            self.log.error("%s: %s", submission.student, problem)
+            show_problem(release, str(problem))
+            return release
 
 
 def _short(error: Exception) -> str:

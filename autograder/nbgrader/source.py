@@ -14,12 +14,12 @@ from nbconvert.exporters import NotebookExporter
 from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 
-from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.commands import questions_asked
-from autograder.course import Assignment, Course, find_course
+from autograder.course import find_course
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.registry import register_release
-from autograder.nbgrader.release import release_of
+from autograder.nbgrader.release import release_of, suite_assignment
 
 _TEXT = "attention_kit_text"
 
@@ -50,9 +50,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
 
     nbgraders_steps: ClassVar[tuple[type[Any], ...]] = ()
     own_steps: ClassVar[tuple[type[Any], ...]] = ()
-
-    def built_text(self, built: BuiltNotebooks) -> str:
-        raise NotImplementedError
+    built_part: ClassVar[str]
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
@@ -61,7 +59,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         if (assignment := suite_assignment(course, where["assignment"], where["notebook"])) is not None:
             built = build_assignment(course, assignment, questions_asked(assignment))
             write_build(assignment, built)
-            resources[_TEXT] = self.built_text(built)
+            resources[_TEXT] = getattr(built, self.built_part).decode()
             notebook = nbformat.reads(resources[_TEXT], as_version=4)
             steps = self.own_steps
         for step in steps:
@@ -87,9 +85,7 @@ class MakeRelease(_Make):
         preprocessors.CheckCellMetadata,
     )
     own_steps = (preprocessors.CheckCellMetadata, SaveRelease)
-
-    def built_text(self, built: BuiltNotebooks) -> str:
-        return built.release_bytes.decode()
+    built_part = "release_bytes"
 
 
 class MakeSolution(_Make):
@@ -102,13 +98,4 @@ class MakeSolution(_Make):
         preprocessors.ClearMarkScheme,
         preprocessors.Execute,
     )
-
-    def built_text(self, built: BuiltNotebooks) -> str:
-        return built.solution_bytes.decode()
-
-
-def suite_assignment(course: Course, assignment: str, notebook: str) -> Assignment | None:
-    """The assignment, where this notebook of it is graded by a hidden suite of ours."""
-    found = Assignment(assignment, course.root)
-    ours = notebook == assignment and found.source.exists() and any(found.suite.glob("test_*.py"))
-    return found if ours else None
+    built_part = "solution_bytes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
 from autograder.outputs.late import Lateness, lateness, with_late_days
 from autograder.points import shown
+from autograder.roster import Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,45 +27,19 @@ class InGradebook:
     granted: Mapping[str, timedelta] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """When an assignment is due, and who has longer.
-
-    Attributes:
-        extensions: those of course.toml, by student: as in submitted/, or by the id in the class list.
-        granted: those that a person gave in nbgrader, by the student's folder in submitted/.
-    """
-
-    due: datetime
-    extensions: Mapping[str, timedelta | datetime] = field(default_factory=dict)
-    granted: Mapping[str, timedelta] = field(default_factory=dict)
-
-    def extension(self, names: Sequence[str], folders: Sequence[str]) -> timedelta | datetime | None:
-        """A student's own extension. Where course.toml and nbgrader both have one, course.toml's counts.
-
-        Args:
-            names: what the student is called here and in the class list.
-            folders: the student's folder, and the one in which the submission lies: nbgrader's ids of them.
-        """
-        longer = extension_for(self.extensions, names)
-        return longer if longer is not None else extension_for(self.granted, folders)
+def listed_extension(
+    course: Course, assignment: str, student: str, person: Person | None
+) -> timedelta | datetime | None:
+    """The extension that course.toml gives a student, by the name here or by the id in the class list."""
+    names = (student, person.id) if person else (student,)
+    return extension_for(course.due.extensions.get(assignment, {}), names)
 
 
-def deadlines(course: Course, in_gradebook: Mapping[str, InGradebook]) -> dict[str, Deadline]:
-    """By assignment, in the order of their due times: those of course.toml and of nbgrader's gradebook, merged.
-
-    The due time in [due] counts before the gradebook's; an extension that a person granted in nbgrader counts where
-    course.toml has none for the student. `conflicts` says where the two differ.
-    """
-    merged = {}
-    for name in in_gradebook.keys() | course.due.due.keys():
-        in_nbgrader = in_gradebook.get(name)
-        due = course.due.due.get(name) or (in_nbgrader.due if in_nbgrader else None)
-        if due is not None:
-            merged[name] = Deadline(
-                due, course.due.extensions.get(name, {}), in_nbgrader.granted if in_nbgrader else {}
-            )
-    return dict(sorted(merged.items(), key=lambda entry: (entry[1].due, entry[0])))
+def _due_times(course: Course, in_gradebook: Mapping[str, InGradebook]) -> dict[str, datetime]:
+    """When each assignment is due, in the order of these times: [due] counts before nbgrader's gradebook."""
+    of_gradebook = {name: stored.due for name, stored in in_gradebook.items() if stored.due is not None}
+    merged = {**of_gradebook, **course.due.due}
+    return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
 
 
 def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGradebook]) -> list[str]:
@@ -73,9 +48,9 @@ def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGrad
     if in_nbgrader is None:
         return []
     due = course.due.due.get(assignment, in_nbgrader.due)
-    lines = []
     if due is None:
         return []
+    lines = []
     if in_nbgrader.due is not None and due != in_nbgrader.due:
         lines.append(
             f"{assignment} is due {_shown_time(due)} in course.toml and {_shown_time(in_nbgrader.due)} in nbgrader's "
@@ -85,8 +60,7 @@ def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGrad
     people, _ = ledger.people(map(ledger.student_in, in_nbgrader.granted), assignment)
     for folder, span in sorted(in_nbgrader.granted.items()):
         student = ledger.student_in(folder)
-        names = (student, *([people[student].id] if student in people else []))
-        listed = extension_for(course.due.extensions.get(assignment, {}), names)
+        listed = listed_extension(course, assignment, student, people.get(student))
         if listed is not None and as_span(listed, due) != span:
             lines.append(
                 f"{student} has {_shown_span(as_span(listed, due))} more for {assignment} in course.toml and "
@@ -113,6 +87,9 @@ def class_lateness(
 ) -> dict[str, Lateness] | None:
     """How late each student's submission of the assignment is, after their late days.
 
+    An extension that a person granted in nbgrader counts where course.toml has none for the student. `conflicts` says
+    where the two differ.
+
     Args:
         in_gradebook: what nbgrader's gradebook says of each assignment that it knows.
         platform_times: student → the hand-in time in a platform's own file, or why that time cannot be read.
@@ -122,10 +99,10 @@ def class_lateness(
     """
     if course.late.policy == "none":
         return None
-    dates = deadlines(course, in_gradebook)
-    if assignment not in dates:
+    due_times = _due_times(course, in_gradebook)
+    if assignment not in due_times:
         return None
-    names = list(dates) if course.late.late_days else [assignment]
+    names = list(due_times) if course.late.late_days else [assignment]
     until = names[: names.index(assignment) + 1]
     arrivals = {name: read_collected(course.submitted, name).students for name in until}
     ledger = read_ledger(course)
@@ -136,15 +113,16 @@ def class_lateness(
         for name in until:
             holder = ledger.holder(student, name)
             arrival = arrivals[name].get(holder)
-            person = people[name].get(student)
-            called = (student, *([person.id] if person else []))
-            folders = (ledger.folder(student), ledger.folder(holder))
+            extension = listed_extension(course, name, student, people[name].get(student))
+            if extension is None and name in in_gradebook:
+                folders = (ledger.folder(student), ledger.folder(holder))  # nbgrader's ids of them
+                extension = extension_for(in_gradebook[name].granted, folders)
             platform_time = (platform_times or {}).get(student) if name == assignment else None
             in_order.append(
                 lateness(
                     ledger.submission(student, name),
-                    dates[name].due,
-                    dates[name].extension(called, folders),
+                    due_times[name],
+                    extension,
                     zone=course.about.timezone,
                     marked=arrival.late if arrival else None,
                     unread=(platform_time if isinstance(platform_time, str) else "")

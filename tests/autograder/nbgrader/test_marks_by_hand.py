@@ -11,27 +11,11 @@ from courses import on_stderr
 from nbgrader_course import TinyCourse, result_for
 
 from autograder.commands import ExportRequest, export_command
-from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
+from autograder.nbgrader.gradebook import open_gradebook
 from autograder.results import write_result
 
 STUDENTS = ("ada", "ben", "cay")
-
-
-@pytest.fixture
-def graded_class(tiny: TinyCourse) -> TinyCourse:
-    """Everybody has 4 of 6; Ada's written answer has 2.5 of 4, Ben's waits, Cay's was left blank."""
-    results = [result_for(student) for student in STUDENTS]
-    for result in results:
-        write_result(tiny.root / "results", result)
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
-    with open_gradebook(tiny.course) as gradebook:
-        ada = gradebook.find_grade("written_why", "tiny", "tiny", "ada")
-        ada.manual_score, ada.needs_manual_grade = 2.5, False
-        gradebook.find_comment("written_why", "tiny", "tiny", "ada").manual_comment = "Say why."
-        cay = gradebook.find_grade("written_why", "tiny", "tiny", "cay")
-        cay.auto_score, cay.needs_manual_grade = 0.0, False
-        gradebook.db.commit()
-    return tiny
+LEFT_BLANK = ("cay",)
 
 
 def exported(tiny: TinyCourse, **options: Any) -> dict[str, dict[str, str]]:
