@@ -8,7 +8,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbclient.exceptions import DeadKernelError
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback, GenerateSolution
+from nbgrader.converters.base import NbGraderException
+from nbgrader.preprocessors import Execute
 from nbgrader_course import TinyCourse, cell, notebook, write
 
 from autograder.authoring.build import Asked, build_assignment
@@ -154,3 +157,24 @@ def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> No
     assert "square" in page
     assert "HIDDEN TESTS" not in page
     assert "9" not in page[page.index("a hidden test failed") - 200 :][:400]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_failure_while_nbgrader_runs_a_notebook_leaves_its_hidden_tests_in_the_database(
+    native: TinyCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A submission that ends its kernel must not take the hidden tests of everybody after it along."""
+
+    def die(*_: Any, **__: Any) -> None:
+        raise DeadKernelError("Kernel died")
+
+    native_convert(native, GenerateAssignment)
+    released = nbformat.read("assignments/native/native.ipynb", as_version=4)
+    write(native.root / "submitted" / "ada" / "native" / "native.ipynb", released)
+    monkeypatch.setattr(Execute, "preprocess", die)
+    with pytest.raises(NbGraderException):
+        native_convert(native, Autograde)
+    with open_gradebook(native.course) as gradebook:
+        assert "square(3)" in gradebook.find_source_cell("test_square", "native", "native").source
+        rows = gradebook.find_submission_notebook("native", "native", "ada").grades
+        assert {(row.auto_score, row.needs_manual_grade) for row in rows} == {(0.0, True)}
