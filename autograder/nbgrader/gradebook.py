@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Comment, Grade, Gradebook, Notebook, Student, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
 from sqlalchemy import insert, select, text, update
@@ -24,9 +23,8 @@ from sqlalchemy.orm import Session
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
-from autograder.nbgrader.answers import remember_answers
-from autograder.nbgrader.earlier_answers import answers_of
-from autograder.nbgrader.late import late_penalty
+from autograder.nbgrader.answers import answers_of, remember_answers
+from autograder.nbgrader.late import refresh_penalties
 from autograder.nbgrader.manual_grades import shown_gradebook
 from autograder.nbgrader.names import course_id, put_alembic_on_path
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
@@ -172,57 +170,37 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Submission:
-    """A submission's rows in the database.
-
-    Attributes:
-        notebook: id of the submitted notebook.
-        is_other: whether it was handed in at another time than what was there before.
-    """
-
-    notebook: str
-    is_other: bool
-    seconds_late: float
-
-
 def _write_batch(db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
-    submissions = _submissions(db, notebook, entries)
+    notebooks, other_times = _submitted_notebooks(db, notebook, entries)
     ids = cell_ids(db, notebook)
     graded = {key: name for (name, kind), key in ids.items() if kind in GRADED}
     commented = {key: name for (name, kind), key in ids.items() if kind in COMMENTED}
-    keys = [submission.notebook for submission in submissions.values()]
+    keys = list(notebooks.values())
     grades, comments = _rows(db, Grade, keys), _rows(db, Comment, keys)
     manual = {cell.grade_id for cell in release.cells if cell.manual}
-    max_score = sum(cell.points for cell in release.cells if cell.grade or cell.task)
 
     answers = {
-        (submissions[entry.student].notebook, cell): entry.answers[name]
+        (notebooks[entry.student], cell): entry.answers[name]
         for entry in entries
         for cell, name in graded.items()
         if name in entry.answers
     }
-    hashes = {submissions[entry.student].notebook: entry.submission_sha256 for entry in entries}
+    hashes = {notebooks[entry.student]: entry.submission_sha256 for entry in entries}
     new_answers = remember_answers(db, answers, hashes)
 
-    new_grades, new_comments, notebooks = [], [], []
+    new_grades, new_comments = [], []
     for entry in entries:
-        submission = submissions[entry.student]
-        total = 0.0
         for cell, name in graded.items():
-            key = (submission.notebook, cell)
-            again = key in new_answers if key in answers else submission.is_other
+            key = (notebooks[entry.student], cell)
+            again = key in new_answers if key in answers else entry.student in other_times
             new_grades.append(_graded(grades.get(key) or _new_row(key), entry, name, name in manual, again))
-            total += _counted(new_grades[-1])
         for cell, name in commented.items():
-            key = (submission.notebook, cell)
+            key = (notebooks[entry.student], cell)
             new_comments.append({**(comments.get(key) or _new_row(key)), "auto_comment": _comment(entry, name)})
-        penalty = late_penalty(course.late, total, max_score, submission.seconds_late)
-        notebooks.append({"id": submission.notebook, "late_submission_penalty": penalty or None})
     _save(db, Grade, new_grades)
     _save(db, Comment, new_comments)
-    db.execute(update(SubmittedNotebook), notebooks)
+    refresh_penalties(db, course.late, SubmittedNotebook.id.in_(keys))
 
 
 def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool) -> dict[str, Any]:
@@ -236,21 +214,17 @@ def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: b
     return {**row, "auto_score": score, "needs_manual_grade": look}
 
 
-def _counted(row: Mapping[str, Any]) -> float:
-    """What a grade counts, as nbgrader adds it up."""
-    score = row.get("manual_score")
-    if score is None:
-        score = row["auto_score"]
-    return 0.0 if score is None else float(score) + float(row.get("extra_credit") or 0.0)
-
-
 def _comment(entry: Entry, name: str) -> str | None:
     comment = problem_comment(entry.problem) if entry.problem else entry.comments.get(name, "")
     return comment or None
 
 
-def _submissions(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> dict[str, _Submission]:
-    """The rows of these students' submissions, by student; those that are missing are made."""
+def _submitted_notebooks(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> tuple[dict[str, str], set[str]]:
+    """Make what is missing of students and their submissions.
+
+    Returns:
+        The id of each student's submitted notebook, and who handed in at another time than what was there before.
+    """
     students = list(dict.fromkeys(entry.student for entry in entries))
     known = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
     _insert(db, Student, [{"id": student} for student in students if student not in known])
@@ -264,36 +238,29 @@ def _submissions(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> d
         .where(SubmittedAssignment.assignment_id == notebook.assignment_id)
         .where(SubmittedAssignment.student_id.in_(students))
     )
-    stored = {row.student_id: row for row in db.execute(query)}
-    due = db.scalars(select(AssignmentRow.duedate).where(AssignmentRow.id == notebook.assignment_id)).one()
-
-    submissions = {}
-    new_submissions, new_notebooks, moved = [], [], []
+    stored = {row.student_id: row._asdict() for row in db.execute(query)}
+    notebooks: dict[str, str] = {}
+    new_submissions, new_notebooks, moved = [], [], {}
     for entry in entries:
         row = stored.get(entry.student)
-        submission_id = row.id if row else uuid4().hex
-        notebook_id = (row and row.notebook) or uuid4().hex
-        timestamp = entry.timestamp or (row and row.timestamp)
-        is_other = row is not None and timestamp != row.timestamp
         if row is None:
+            row = {"id": uuid4().hex, "timestamp": entry.timestamp, "notebook": None}
             new_submissions.append(
-                {"id": submission_id, "assignment_id": notebook.assignment_id, "student_id": entry.student,
-                 "timestamp": timestamp}
+                {"id": row["id"], "assignment_id": notebook.assignment_id, "student_id": entry.student,
+                 "timestamp": entry.timestamp}
             )  # fmt: skip
-        elif is_other:
-            moved.append({"id": submission_id, "timestamp": timestamp})
-        if row is None or row.notebook is None:
-            new_notebooks.append({"id": notebook_id, "assignment_id": submission_id, "notebook_id": notebook.id})
-        seconds_late = 0.0
-        if due is not None and timestamp is not None:
-            extension = (row and row.extension) or datetime.timedelta()
-            seconds_late = max(0.0, (timestamp - due - extension).total_seconds())
-        submissions[entry.student] = _Submission(notebook_id, is_other, seconds_late)
+        elif entry.timestamp not in (None, row["timestamp"]):
+            moved[entry.student] = {"id": row["id"], "timestamp": entry.timestamp}
+        notebooks[entry.student] = row["notebook"] or uuid4().hex
+        if row["notebook"] is None:
+            new_notebooks.append(
+                {"id": notebooks[entry.student], "assignment_id": row["id"], "notebook_id": notebook.id}
+            )
     if moved:
-        db.execute(update(SubmittedAssignment), moved)
+        db.execute(update(SubmittedAssignment), list(moved.values()))
     _insert(db, SubmittedAssignment, new_submissions)
     _insert(db, SubmittedNotebook, new_notebooks)
-    return submissions
+    return notebooks, set(moved)
 
 
 def _rows(db: Session, table: type[Any], notebooks: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -1,7 +1,6 @@
-"""The autograde pass: grade through the sandbox, show the result in the notebook, save every score at once.
+"""The autograde pass of a notebook without a hidden suite: nbgrader's own execution, which runs it without walls.
 
-A notebook without a hidden suite goes through nbgrader's own execution, which runs it without walls; its scores are
-saved here as well, since nbgrader gives full marks for an output that it cannot read.
+Its scores are saved here, all at once, since nbgrader gives full marks for an output that it cannot read.
 """
 
 from __future__ import annotations
@@ -9,47 +8,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import nbformat
 from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade, is_grade, is_solution
 
 from autograder.errors import UnreadableSubmission
 from autograder.model import Submission
-from autograder.nbgrader import graders
-from autograder.nbgrader.autograded import marking_guides, show_guides, show_result
-from autograder.nbgrader.earlier_answers import answers_of
-from autograder.nbgrader.gradebook import NO_RESPONSE, Entry, entry_of
-from autograder.nbgrader.release import grade_id, read_built, read_release
-from autograder.nbgrader.repair import handed_in
-
-GRADED = "attention_kit_graded"
-
-
-class GradeInSandbox(NbGraderPreprocessor):  # type: ignore[misc]
-    """Grades the file as it was handed in, exactly as `autograder grade` does."""
-
-    def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        submission = handed_in(self.parent.parent.coursedir, resources)
-        if submission.suite is None:
-            self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", submission.path.stem)
-            return notebook, resources
-        graded = graders.grade(submission.course, submission.suite, submission.found)
-        resources[GRADED] = graded
-        if graded.result is None:
-            self.log.error("%s could not be graded: %s", submission.student, graded.problem)
-        else:
-            show_result(notebook, graded.result)
-        show_guides(notebook, marking_guides(read_built(submission.release), submission.suite.solution))
-        return nbformat.from_dict(notebook), resources
+from autograder.nbgrader.answers import answers_of
+from autograder.nbgrader.gradebook import NO_RESPONSE, Entry
+from autograder.nbgrader.release import grade_id
+from autograder.nbgrader.repair import HandedIn
 
 
 class ExecuteWithoutSuite(preprocessors.Execute):  # type: ignore[misc]
-    """nbgrader's execution, for notebooks that were not graded in the sandbox."""
+    """nbgrader's execution, which says that there is no sandbox."""
 
     def preprocess(self, notebook: Any, resources: Any, *arguments: Any, **keywords: Any) -> tuple[Any, Any]:
-        if GRADED in resources:
-            return notebook, resources
+        name = resources["nbgrader"]["notebook"]
+        self.log.warning("%s has no hidden suite: nbgrader runs it, without a sandbox", name)
         return super().preprocess(notebook, resources, *arguments, **keywords)  # type: ignore[no-any-return]
 
 
@@ -57,20 +33,11 @@ class SaveScores(NbGraderPreprocessor):  # type: ignore[misc]
     """Writes all scores and comments of a submission, and what lateness costs, in one transaction."""
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
-        submission = handed_in(self.parent.parent.coursedir, resources)
-        graded = resources.get(GRADED)
+        submission = HandedIn(self.parent.parent.coursedir, **resources["nbgrader"])
         try:
-            read = submission.read()
+            submission.save(self._from_outputs(submission.read(), notebook))
         except UnreadableSubmission as error:
-            entry = Entry(submission.student, problem=graded.problem if graded else str(error))
-        else:
-            if graded is None:
-                entry = self._from_outputs(read, notebook)
-            elif graded.result is None:
-                entry = Entry(submission.student, problem=graded.problem)
-            else:
-                entry = entry_of(read_release(submission.release), graded.result, read)
-        submission.save(entry)
+            submission.save_problem(str(error))
         return notebook, resources
 
     def _from_outputs(self, submission: Submission, notebook: Any) -> Entry:

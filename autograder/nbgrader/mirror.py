@@ -47,12 +47,8 @@ def _adopt_or_remove(entry: Path, source: Path) -> None:
 
 
 def _link(folder: Path, mirrored: Path) -> None:
-    if mirrored.exists():
-        return
-    try:
+    if not mirrored.exists():
         mirrored.symlink_to(os.path.relpath(folder, mirrored.parent), target_is_directory=True)
-    except OSError:  # a system without links
-        shutil.copytree(folder, mirrored)
 
 
 def _stand_in(folder: Path, mirrored: Path) -> None:

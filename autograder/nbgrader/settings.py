@@ -61,8 +61,8 @@ def _steps(c: Any) -> None:
     c.GenerateSolution.exporter_class = "autograder.nbgrader.source.BuiltExporter"
     c.GenerateSolution.force = True
 
-    # Grading: the submission is made whole, graded through the sandbox, and its scores are saved at once, with what
-    # [late] in course.toml takes off.
+    # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its scores at once, with
+    # what [late] in course.toml takes off. The steps below are for notebooks without a hidden suite.
     c.Autograde.pre_convert_hook = "autograder.nbgrader.hooks.before_autograde"
     c.Autograde.exporter_class = "autograder.nbgrader.repair.SubmissionExporter"
     c.Autograde.sanitize_preprocessors = [
@@ -72,7 +72,6 @@ def _steps(c: Any) -> None:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Autograde.autograde_preprocessors = [
-        "autograder.nbgrader.grading.GradeInSandbox",
         "autograder.nbgrader.grading.ExecuteWithoutSuite",
         "nbgrader.preprocessors.IgnorePattern",
         "nbgrader.preprocessors.LimitOutput",

@@ -22,15 +22,8 @@ from autograder.points import is_full
 from autograder.prerequisites import prerequisites
 from autograder.results import path_name
 
-
-@dataclass(frozen=True, slots=True)
-class FailedGroup:
-    """Tests that failed in the same way, with one message for all, and the hints of the slips that explain them."""
-
-    what_happened: str
-    message: str
-    hints: tuple[str, ...]
-    tests: tuple[TestOutcome, ...]
+FailedGroup = tuple[Outcome, str, tuple[str, ...]]
+"""What tests have in common that failed in the same way: what happened, the message, and hints of slips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class QuestionView:
 
     question: QuestionResult
     share: float
-    failed: tuple[FailedGroup, ...]
+    failed: Mapping[FailedGroup, Sequence[TestOutcome]]
     passed: tuple[TestOutcome, ...]
     carried: str
     kept: str
@@ -72,6 +65,7 @@ def feedback_page(
         questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
         cells=_worth_telling(result.cells),
         cell_words=CELL_WORDS,
+        what_happened=WHAT_HAPPENED,
         without_walls=WITHOUT_WALLS,
     )
 
@@ -83,17 +77,14 @@ def feedback_path(folder: Path, assignment: str, students_folder: str) -> Path:
 
 
 def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> QuestionView:
-    failed = [test for test in question.tests if test.outcome != "passed"]
-    groups: dict[tuple[Outcome, str, tuple[str, ...]], list[TestOutcome]] = {}
-    for test in failed:
-        groups.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(test)
+    failed: dict[FailedGroup, list[TestOutcome]] = {}
+    for test in question.tests:
+        if test.outcome != "passed":
+            failed.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(test)
     return QuestionView(
         question=question,
         share=min(1.0, max(0.0, question.score / question.max_score)) if question.max_score > 0 else 1.0,
-        failed=tuple(
-            FailedGroup(WHAT_HAPPENED[how], message, hints, tuple(tests))
-            for (how, message, hints), tests in groups.items()
-        ),
+        failed=failed,
         passed=tuple(test for test in question.tests if test.outcome == "passed"),
         carried=carried_note(question, result, uses),
         kept=kept_note(question),
