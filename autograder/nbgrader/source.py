@@ -6,13 +6,14 @@ order; only its cells are saved our way, so that an assignment can be corrected 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
-from nbgrader import preprocessors
-from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
+from nbgrader.converters import GenerateAssignment, GenerateSolution
+from nbgrader.preprocessors import CheckCellMetadata, NbGraderPreprocessor, SaveCells
 
 from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.commands import questions_asked
@@ -46,10 +47,16 @@ class SaveRelease(SaveCells):  # type: ignore[misc]
 
 
 class _Make(NbGraderPreprocessor):  # type: ignore[misc]
-    """Replaces the stand-in by the built notebook, or runs nbgrader's steps."""
+    """Replaces the stand-in by the built notebook, or runs nbgrader's steps.
 
-    nbgraders_steps: ClassVar[tuple[type[Any], ...]] = ()
-    own_steps: ClassVar[tuple[type[Any], ...]] = ()
+    Attributes:
+        nbgraders_steps: for a notebook without a hidden suite.
+        own_steps: after the build.
+        built_part: the field of `BuiltNotebooks` that has the notebook.
+    """
+
+    nbgraders_steps: ClassVar[Sequence[type[Any]]]
+    own_steps: ClassVar[Sequence[type[Any]]]
     built_part: ClassVar[str]
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
@@ -70,32 +77,16 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
 class MakeRelease(_Make):
     """`nbgrader generate_assignment`."""
 
-    nbgraders_steps = (
-        preprocessors.IncludeHeaderFooter,
-        preprocessors.InstantiateTests,
-        preprocessors.LockCells,
-        preprocessors.ClearSolutions,
-        preprocessors.ClearOutput,
-        preprocessors.CheckCellMetadata,
-        preprocessors.ComputeChecksums,
-        SaveRelease,
-        preprocessors.ClearHiddenTests,
-        preprocessors.ClearMarkScheme,
-        preprocessors.ComputeChecksums,
-        preprocessors.CheckCellMetadata,
-    )
-    own_steps = (preprocessors.CheckCellMetadata, SaveRelease)
+    nbgraders_steps: ClassVar[Sequence[type[Any]]] = [
+        SaveRelease if step is SaveCells else step for step in GenerateAssignment.preprocessors.default()
+    ]
+    own_steps = (CheckCellMetadata, SaveRelease)
     built_part = "release_bytes"
 
 
 class MakeSolution(_Make):
     """`nbgrader generate_solution`."""
 
-    nbgraders_steps = (
-        preprocessors.IncludeHeaderFooter,
-        preprocessors.LockCells,
-        preprocessors.ClearOutput,
-        preprocessors.ClearMarkScheme,
-        preprocessors.Execute,
-    )
+    nbgraders_steps = GenerateSolution.preprocessors.default()
+    own_steps = ()
     built_part = "solution_bytes"

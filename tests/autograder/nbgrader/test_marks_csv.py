@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from courses import on_stderr
 from nbgrader_course import TinyCourse
 
 from autograder.cli import main
-from autograder.commands import ExportRequest, export_command
 from autograder.errors import KitError
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.manual_grades import read_hand_marks
@@ -44,9 +42,7 @@ def write(path: Path, rows: Iterable[Mapping[str, str]], columns: Iterable[str] 
 
 
 def totals(tiny: TinyCourse) -> dict[str, str]:
-    request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv")
-    (text,) = export_command(request, on_stderr)
-    return {row["student"]: row["total"] for row in csv.DictReader(io.StringIO(text))}
+    return {student: row["total"] for student, row in tiny.exported().items()}
 
 
 def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from autograder.model import Graded, ManualGrades
 from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
-from autograder.outputs.lateness import InGradebook
+from autograder.outputs.late import InGradebook
 from autograder.results import write_result
 from autograder.roster import Person
 
