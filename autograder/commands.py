@@ -342,7 +342,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
-    from autograder.nbgrader.manual_grades import shown_gradebook
+    from autograder.nbgrader.names import shown_gradebook
 
     course, assignment = request.course, request.assignment
     ledger = read_ledger(course)

@@ -58,7 +58,8 @@ class NotebooksForGraders:
                 guide_cell = _text_cell(f"guide-{len(cells)}", guide)
                 guide_cell["metadata"]["attention_kit"] = {"role": GUIDE, "name": grade_id(cell)}
                 cells.append(guide_cell)
-        return json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
+        return text.encode("utf-8", "backslashreplace").decode()  # nbgrader writes no lone surrogate
 
 
 def release_with_problem(release: _Json, problem: str) -> _Json:

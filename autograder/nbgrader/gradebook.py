@@ -25,8 +25,7 @@ from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
 from autograder.nbgrader.answers import answers_of, remember_answers
 from autograder.nbgrader.late import refresh_penalties
-from autograder.nbgrader.manual_grades import shown_gradebook
-from autograder.nbgrader.names import course_id, put_alembic_on_path
+from autograder.nbgrader.names import course_id, put_alembic_on_path, shown_gradebook
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
 from autograder.nbgrader.release import Release, read_release
 from autograder.nbgrader.texts import problem_comment, question_comment

@@ -16,6 +16,7 @@ from autograder.course import Assignment, Course
 from autograder.errors import KitError
 from autograder.ledger import read_ledger
 from autograder.model import ManualGrades, ManualScore
+from autograder.nbgrader.names import shown_gradebook
 from autograder.nbgrader.release import read_release
 
 if TYPE_CHECKING:
@@ -142,13 +143,6 @@ def write_hand_marks(course: Course, assignment: Assignment, marks: Iterable[Han
             grade.needs_manual_grade = mark.waits
             gradebook.find_comment(mark.commented, *where).manual_comment = mark.comment or None
         gradebook.db.commit()
-
-
-def shown_gradebook(db_url: str) -> str:
-    """The database of that address for people: a file's path, or a server's without the password."""
-    from sqlalchemy import make_url
-
-    return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix(_SQLITE)
 
 
 def _stored_marks(db_url: str, assignment: str) -> list[HandMark]:

@@ -27,6 +27,7 @@ from autograder.nbgrader import graders
 from autograder.nbgrader.autograded import NotebooksForGraders, made_whole, release_with_problem
 from autograder.nbgrader.gradebook import Entry, entry_of, write_gradebook
 from autograder.nbgrader.release import read_built, read_release, suite_assignment
+from autograder.outputs.late import TIMESTAMP_FILE
 
 
 class HandedIn:
@@ -88,8 +89,8 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         student, coursedir = folder.parent.name, self.parent.coursedir
         coursedir.ignore = list(dict.fromkeys([*coursedir.ignore, *not_to_be_copied(folder, odd)]))
         self.log.warning("%s: left out, since only files are taken: %s", student, told(folder, odd))
-        if folder / TIMESTAMP in odd:
-            problem = f"{TIMESTAMP} is {odd[folder / TIMESTAMP]}; put a file in its place, or remove it"
+        if folder / TIMESTAMP_FILE in odd:
+            problem = f"{TIMESTAMP_FILE} is {odd[folder / TIMESTAMP_FILE]}; put a file in its place, or remove it"
             self.log.error("%s: %s", student, problem)
             del self.parent.assignments[str(folder)]
             submission = HandedIn(coursedir, student, folder.name, folder.name, coursedir.db_url)
@@ -144,9 +145,6 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
 def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:120]
 
-
-TIMESTAMP = "timestamp.txt"
-"""What nbgrader opens before anything else."""
 
 _FEW = 20
 
