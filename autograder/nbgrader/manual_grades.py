@@ -27,8 +27,9 @@ SELECT submission.student_id AS student, cell.name AS cell, grade.auto_score AS 
        COALESCE(grade.extra_credit, 0) AS extra_credit, grade.needs_manual_grade AS waits,
        COALESCE(graded.max_score, task.max_score, 0) AS max_points,
        cell.type = 'TaskCell' OR answer.id IS NOT NULL AS written,
-       commented.name AS commented, comment.manual_comment AS comment, comment.auto_comment AS automatic_comment,
-       {answer_sha256} AS answer, {submission_sha256} AS submission
+       COALESCE(commented.name, '') AS commented, COALESCE(comment.manual_comment, '') AS comment,
+       COALESCE(comment.auto_comment, '') AS automatic_comment,
+       COALESCE({answer_sha256}, '') AS answer, COALESCE({submission_sha256}, '') AS submission
 FROM assignment
 JOIN submitted_assignment AS submission ON submission.assignment_id = assignment.id
 JOIN submitted_notebook AS notebook ON notebook.assignment_id = submission.id
@@ -190,25 +191,12 @@ def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> li
         submission_sha256=_SUBMISSION if "attention_kit_submission" in tables else "NULL",
     )
     rows = connection.execute(text(query), {"assignment": assignment}).mappings().all()
-    return [
-        HandMark(
-            student=row["student"],
-            question=row["cell"].removeprefix("written_").removeprefix("check_"),
-            max_points=row["max_points"],
-            written=bool(row["written"]),
-            tests=row["tests"],
-            points=row["points"],
-            extra_credit=row["extra_credit"],
-            comment=row["comment"] or "",
-            waits=bool(row["waits"]),
-            answer=row["answer"] or "",
-            submission=row["submission"] or "",
-            automatic_comment=row["automatic_comment"] or "",
-            cell=row["cell"],
-            commented=row["commented"] or "",
-        )
-        for row in rows
-    ]
+    marks = []
+    for row in rows:
+        question = row["cell"].removeprefix("written_").removeprefix("check_")
+        truths = {name: bool(row[name]) for name in ("written", "waits")}  # SQLite has 0 and 1
+        marks.append(HandMark(question=question, **{**row, **truths}))
+    return marks
 
 
 def _manual_grades(student: str, marks: Sequence[HandMark]) -> ManualGrades:
