@@ -17,7 +17,7 @@ from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
 from autograder.outputs.fill import Filled, PlatformFile, fill, read_platform_file
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.lateness import conflicts
+from autograder.outputs.late import conflicts
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.push import PUSHES, PushFormat, push_marks
 from autograder.outputs.report import write_report
@@ -34,7 +34,6 @@ from autograder.stored_marks import (
     present_timing,
     read_marks,
     tell_stale,
-    times_in_gradebook,
 )
 from autograder.tables import read_table, table_bytes
 from autograder.together import Together
@@ -338,11 +337,12 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
 
 
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
-    from autograder.nbgrader.class_list import tell_gradebook
+    from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
     from autograder.nbgrader.earlier_names import join_earlier_names
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
-    from autograder.nbgrader.gradebook import fill_gradebook, shown_gradebook
+    from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
+    from autograder.nbgrader.names import shown_gradebook
 
     course, assignment = request.course, request.assignment
     ledger = read_ledger(course)
@@ -378,7 +378,7 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell)
             tell(line)
         fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url, version=version)
         everybody = class_marks(course, assignment, graded, timing)
-        for line in conflicts(course, assignment.name, times_in_gradebook(course, db_url)):
+        for line in conflicts(course, assignment.name, due_in_gradebook(course, db_url)):
             tell(line)
         people = {mark.own_folder: mark.person for mark in everybody if mark.person}
         tell_gradebook(course, assignment, people, db_url)

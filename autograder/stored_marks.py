@@ -12,8 +12,7 @@ from autograder.errors import NothingToGrade
 from autograder.ledger import Ledger, read_ledger
 from autograder.model import ManualGrades, Result
 from autograder.outputs.fill import PlatformFile
-from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, submitted_at
-from autograder.outputs.lateness import InGradebook, class_lateness, conflicts
+from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, InGradebook, class_lateness, conflicts, submitted_at
 from autograder.outputs.marks import Mark, class_marks
 from autograder.outputs.stale import misvalued, stale
 from autograder.results import Tell, Timed, read_results, result_path
@@ -43,12 +42,13 @@ def read_marks(
         tell(f"results from before, to be graded again: {listing(older)}")
     assert_graded(course, assignment, results, graded, timing)
     hand = _by_hand(ledger, course, assignment, graded)
-    in_gradebook = _gradebooks_times(course)
+    in_gradebook = _times_in_gradebook(course)
     for line in conflicts(course, assignment.name, in_gradebook):
         tell(line)
     students = sorted({m for result in graded for m in ledger.members(result.student, assignment.name)})
     platform_times = file.hand_in_times(course, assignment.name, students, tell) if file else {}
-    if new := [student for student in platform_times if not _has_timestamp(ledger, assignment, student)]:
+    folders = {student: ledger.submission(student, assignment.name) for student in platform_times}
+    if new := [student for student, folder in folders.items() if not (folder / TIMESTAMP_FILE).exists()]:
         tell(
             f"hand-in times of {len(new)} are this worksheet's: give it to `autograder collect` as `--roster` too, "
             "so that pages and totals know them"
@@ -130,7 +130,7 @@ def _by_hand(
     """What people gave, by student; nbgrader knows the student's folder. Points for an earlier answer wait."""
     if not course.has_gradebook:
         return None
-    from autograder.nbgrader.earlier_answers import with_earlier_answers
+    from autograder.nbgrader.answers import with_earlier_answers
     from autograder.nbgrader.manual_grades import read_manual_grades
 
     by_folder = read_manual_grades(course.db_url, assignment.name)
@@ -139,10 +139,6 @@ def _by_hand(
     names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
     by_student = {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
     return with_earlier_answers(course, assignment, results, by_student)
-
-
-def _has_timestamp(ledger: Ledger, assignment: Assignment, student: str) -> bool:
-    return (ledger.submission(student, assignment.name) / TIMESTAMP_FILE).exists()
 
 
 def handed_in_at(ledger: Ledger, course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
@@ -155,18 +151,13 @@ def handed_in_at(ledger: Ledger, course: Course, assignment: Assignment, student
         return None
 
 
-def _gradebooks_times(course: Course) -> dict[str, InGradebook]:
+def _times_in_gradebook(course: Course) -> dict[str, InGradebook]:
     """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
     if course.late.policy == "none" or not course.has_gradebook:
         return {}
-    return times_in_gradebook(course, course.db_url)
+    from autograder.nbgrader.class_list import due_in_gradebook  # imports nbgrader, which takes seconds
 
-
-def times_in_gradebook(course: Course, db_url: str) -> dict[str, InGradebook]:
-    """By assignment, when it is due and who was given longer, as nbgrader's gradebook says."""
-    from autograder.nbgrader.class_list import due_in_gradebook
-
-    return due_in_gradebook(course, db_url)
+    return due_in_gradebook(course)
 
 
 def listing(students: Sequence[str]) -> str:

@@ -8,32 +8,65 @@ leaves them out by their role.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from autograder.errors import StaleBuild
-from autograder.intake.release import read_built_json
 from autograder.model import HandedInCell, Result, Submission
+from autograder.nbgrader.release import grade_id, read_built, tested_question
 from autograder.nbgrader.texts import as_literal, cell_report, question_report
-from autograder.outputs.rubric import numbered
-
-GUIDE = "guide"
-"""The role of a cell that only graders see."""
+from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
+from autograder.outputs.rubric import GUIDE, numbered
 
 _Json = dict[str, Any]
 
 
-def read_built(path: Path) -> _Json:
-    """A built notebook as JSON, each cell's source as one text.
+class NotebooksForGraders:
+    """Makes the notebooks that a person grades, as text, for one assignment.
 
     Raises:
-        StaleBuild: there is none, or it is no notebook.
+        StaleBuild: the assignment is not built.
     """
-    try:
-        return read_built_json(path)
-    except (OSError, ValueError) as error:
-        raise StaleBuild(f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`") from error
+
+    def __init__(self, release: Path, solution: Path) -> None:
+        self._release = read_built(release)
+        self._guides = _marking_guides(self._release, solution)
+
+    def graded(self, submission: Submission, result: Result) -> str:
+        """What was handed in, with each question's report under its grade cell, and what went wrong under its cell."""
+        notebook = made_whole(self._release, submission)
+        questions = {question.name: question_report(question, result) for question in result.questions}
+        cells = {outcome.id: cell_report(outcome) for outcome in result.cells}
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                text = cells.get(grade_id(cell), "") + questions.get(tested_question(cell), "")
+                cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
+        return self._with_guides(notebook)
+
+    def problem(self, problem: str) -> str:
+        """The release in place of a submission that could not be graded, and why."""
+        return self._with_guides(release_with_problem(self._release, problem))
+
+    def _with_guides(self, notebook: _Json) -> str:
+        """The notebook's text with the marking guide below each written answer."""
+        cells = []
+        for cell in notebook["cells"]:
+            cells.append(cell)
+            if guide := self._guides.get(grade_id(cell)):
+                guide_cell = _text_cell(f"guide-{len(cells)}", guide)
+                guide_cell["metadata"]["attention_kit"] = {"role": GUIDE, "name": grade_id(cell)}
+                cells.append(guide_cell)
+        text = json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
+        return text.encode("utf-8", "backslashreplace").decode()  # nbgrader writes no lone surrogate
+
+
+def release_with_problem(release: _Json, problem: str) -> _Json:
+    """The release, which says at its top why it stands in place of a submission."""
+    text = f"**{COULD_NOT_BE_GRADED}.** This is the release, with nothing of the student's in it."
+    first = _text_cell("could-not-be-graded", f"{text}\n\n{as_literal(problem)}")
+    return {**release, "cells": [first, *release["cells"]]}
 
 
 def made_whole(release: _Json, submission: Submission) -> _Json:
@@ -60,42 +93,17 @@ def made_whole(release: _Json, submission: Submission) -> _Json:
     return {**{key: copy.deepcopy(value) for key, value in release.items() if key != "cells"}, "cells": cells}
 
 
-def grade_id(cell: Mapping[str, Any]) -> str:
-    """nbgrader's name of a cell, "" for one that it does not know."""
-    meta = cell["metadata"].get("nbgrader")
-    name = meta.get("grade_id") if isinstance(meta, dict) else None
-    return name if isinstance(name, str) else ""
+def is_guide(cell: Mapping[str, Any]) -> bool:
+    """Whether only graders may see the cell."""
+    return _kit(cell).get("role") == GUIDE
 
 
-def show_result(notebook: _Json, result: Result) -> None:
-    """Put each question's report under its grade cell, and what went wrong in a cell under that cell."""
-    reports = {question.name: question_report(question) for question in result.questions}
-    said = {outcome.id: cell_report(outcome) for outcome in result.cells}
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            text = said.get(grade_id(cell), "") + reports.get(_tested_question(cell), "")
-            cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
+def _kit(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    kit = cell["metadata"].get("attention_kit")
+    return kit if isinstance(kit, dict) else {}
 
 
-def show_problem(notebook: _Json, problem: str) -> None:
-    """Say at the top why the release stands here."""
-    text = "**This submission could not be graded.** This is the release, with nothing of the student's in it."
-    notebook["cells"].insert(0, _text_cell("could-not-be-graded", f"{text}\n\n{as_literal(problem)}"))
-
-
-def show_guides(notebook: _Json, guides: Mapping[str, str]) -> None:
-    """Put the marking guide below each written answer."""
-    shown = []
-    for cell in notebook["cells"]:
-        shown.append(cell)
-        if guide := guides.get(grade_id(cell)):
-            made = _text_cell(f"guide-{len(shown)}", guide)
-            made["metadata"]["attention_kit"] = {"role": GUIDE, "name": grade_id(cell)}
-            shown.append(made)
-    notebook["cells"] = shown
-
-
-def marking_guides(release: _Json, solution: Path) -> dict[str, str]:
+def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     """grade_id of a written answer → what its grader reads: the points, and the model answer."""
     if not solution.is_file():
         return {}
@@ -112,16 +120,6 @@ def marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     return guides
 
 
-def is_guide(cell: Mapping[str, Any]) -> bool:
-    """Whether only graders may see the cell."""
-    return _kit(cell).get("role") == GUIDE
-
-
-def _kit(cell: Mapping[str, Any]) -> Mapping[str, Any]:
-    kit = cell["metadata"].get("attention_kit")
-    return kit if isinstance(kit, dict) else {}
-
-
 def _model_answer(prompt: str, answered: str) -> str:
     """What the answer key has where the release has a line to replace."""
     before, after = prompt.split("\n"), answered.split("\n")
@@ -131,18 +129,7 @@ def _model_answer(prompt: str, answered: str) -> str:
 
 
 def _equal_at_start(first: Sequence[str], second: Sequence[str]) -> int:
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(first), len(second)))
-
-
-def _tested_question(cell: Mapping[str, Any]) -> str:
-    meta = cell["metadata"].get("nbgrader") or {}
-    if not meta.get("grade") or meta.get("solution"):
-        return ""
-    kit = _kit(cell)
-    return (
-        str(kit["name"]) if kit.get("role") == "check" else grade_id(cell).removeprefix("check_").removeprefix("test_")
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _answered(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nbgrader.api import Gradebook, Student, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Gradebook, Student, SubmittedAssignment
 
 from autograder.course import Course
 from autograder.ledger import Ledger
@@ -43,19 +43,14 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
         if gradebook.db.get(Student, folder) is None:
             gradebook.db.add(Student(id=folder, first_name=old.first_name, last_name=old.last_name, email=old.email))
             gradebook.db.flush()
+        present = {submission.assignment_id: submission for submission in gradebook.student_submissions(folder)}
         for submission in list(old.submissions):
-            present = gradebook.db.query(SubmittedAssignment).filter_by(
-                student_id=folder, assignment_id=submission.assignment_id
-            ).one_or_none()  # fmt: skip
-            if present is None:
+            name = submission.assignment.name
+            if submission.assignment_id not in present:
                 submission.student_id = folder
-            elif all(
-                _take_over(notebook, earlier_notebook)
-                for notebook, earlier_notebook in _same_notebooks(present, submission)
-            ):
+            elif _take_over(present[submission.assignment_id], submission):
                 gradebook.db.delete(submission)
             else:
-                name = submission.assignment.name
                 differing.append(
                     f"{folder}: the gradebook has other points by hand in {name} under {earlier}: take over what "
                     "should count, then remove that student with `nbgrader db student remove`"
@@ -67,27 +62,20 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
     return differing
 
 
-def _same_notebooks(
-    present: SubmittedAssignment, earlier: SubmittedAssignment
-) -> list[tuple[SubmittedNotebook, SubmittedNotebook]]:
-    notebooks = {notebook.notebook_id: notebook for notebook in present.notebooks}
-    return [
-        (notebooks[notebook.notebook_id], notebook)
-        for notebook in earlier.notebooks
-        if notebook.notebook_id in notebooks
-    ]
-
-
-def _take_over(present: SubmittedNotebook, earlier: SubmittedNotebook) -> bool:
+def _take_over(present: SubmittedAssignment, earlier: SubmittedAssignment) -> bool:
     """Copy points and comments by hand where the student has none; False where both have, and they differ."""
-    grades = {grade.cell_id: grade for grade in present.grades}
-    comments = {comment.cell_id: comment for comment in present.comments}
-    pairs = [(grades[g.cell_id], g, "manual_score") for g in earlier.grades if g.cell_id in grades]
-    pairs += [(comments[c.cell_id], c, "manual_comment") for c in earlier.comments if c.cell_id in comments]
-    by_hand = [(target, source, field) for target, source, field in pairs if getattr(source, field) is not None]
-    if any(getattr(target, field) not in (None, getattr(source, field)) for target, source, field in by_hand):
+    pairs = []
+    for rows, field in (("grades", "manual_score"), ("comments", "manual_comment")):
+        targets = {row.cell_id: row for notebook in present.notebooks for row in getattr(notebook, rows)}
+        sources = [row for notebook in earlier.notebooks for row in getattr(notebook, rows)]
+        pairs += [
+            (targets[row.cell_id], row, field)
+            for row in sources
+            if row.cell_id in targets and getattr(row, field) is not None
+        ]
+    if any(getattr(target, field) not in (None, getattr(source, field)) for target, source, field in pairs):
         return False
-    for target, source, field in by_hand:
+    for target, source, field in pairs:
         setattr(target, field, getattr(source, field))
         if field == "manual_score":
             target.extra_credit = target.extra_credit or source.extra_credit

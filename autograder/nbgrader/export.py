@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import Assignment, Grade, Gradebook, Student, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment
 from nbgrader.plugins import ExportPlugin
-from sqlalchemy import func, select
 
 from autograder.course import find_course
-from autograder.nbgrader.late import refresh_all_penalties
+from autograder.nbgrader.late import refresh_penalties, scored_notebooks
 from autograder.outputs.export import safe_cell
 from autograder.points import shown
 
@@ -27,7 +26,8 @@ class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
     """nbgrader's CSV columns, quoted, with late penalties brought up to date, and no cell that runs as a formula."""
 
     def export(self, gradebook: Gradebook) -> None:
-        refresh_all_penalties(gradebook, find_course(Path(self.parent.coursedir.root)).late)
+        refresh_penalties(gradebook.db, find_course(Path(self.parent.coursedir.root)).late)
+        gradebook.db.commit()
         target = Path(self.to or "grades.csv")
         with target.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -63,25 +63,11 @@ def _row(assignment: Assignment, student: Student, handed_in: tuple[Any, float, 
 
 
 def _submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, tuple[Any, float, float, bool]]:
-    """Student → (timestamp, score, penalty, waits for a person), in two queries for the whole class."""
-    penalty = func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)
-    submissions = gradebook.db.execute(
-        select(SubmittedAssignment.student_id, SubmittedAssignment.timestamp, penalty)
-        .outerjoin(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .where(SubmittedAssignment.assignment_id == assignment.id)
-        .group_by(SubmittedAssignment.id)
-    )
-    scores = gradebook.db.execute(
-        select(SubmittedAssignment.student_id, func.sum(Grade.score), func.max(Grade.needs_manual_grade))
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-        .where(SubmittedAssignment.assignment_id == assignment.id)
-        .group_by(SubmittedAssignment.id)
-    )
-    by_student = {student: (score, bool(waits)) for student, score, waits in scores}
-    return {student: (timestamp, *_at(by_student, student, float(off))) for student, timestamp, off in submissions}
-
-
-def _at(scores: dict[str, tuple[float, bool]], student: str, penalty: float) -> tuple[float, float, bool]:
-    score, waits = scores.get(student, (0.0, False))
-    return score, penalty, waits
+    """Student → (timestamp, score, penalty, waits for a person), in one query for the whole class."""
+    handed_in: dict[str, tuple[Any, float, float, bool]] = {}
+    of_assignment = SubmittedAssignment.assignment_id == assignment.id
+    for notebook, submission, _, score, waiting in scored_notebooks(gradebook.db, of_assignment):
+        _, raw, penalty, waits = handed_in.get(submission.student_id, ("", 0.0, 0.0, False))
+        raw, penalty = raw + (score or 0.0), penalty + (notebook.late_submission_penalty or 0.0)
+        handed_in[submission.student_id] = (submission.timestamp, raw, penalty, waits or bool(waiting))
+    return handed_in

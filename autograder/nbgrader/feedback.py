@@ -11,7 +11,7 @@ from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
-from nbgrader.api import Comment, Grade, Gradebook
+from nbgrader.api import Assignment, Comment, Grade, Gradebook, SubmittedAssignment
 from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import is_grade
 from sqlalchemy.orm import joinedload, undefer
@@ -19,7 +19,7 @@ from traitlets import List
 
 from autograder.course import find_course
 from autograder.nbgrader.autograded import is_guide
-from autograder.nbgrader.late import refresh_penalty
+from autograder.nbgrader.late import refresh_penalties
 from autograder.nbgrader.student_html import LONGEST_KEPT
 
 _HIDDEN = re.compile(r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)", re.M | re.S)
@@ -54,9 +54,9 @@ class UpToDatePenalty(FeedbackStep):
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
+        of_student = (SubmittedAssignment.student_id == where["student"], Assignment.name == where["assignment"])
         with Gradebook(where["db_url"]) as gradebook:
-            submitted = gradebook.find_submission_notebook(where["notebook"], where["assignment"], where["student"])
-            refresh_penalty(submitted, find_course(Path.cwd()).late)
+            refresh_penalties(gradebook.db, find_course(Path.cwd()).late, *of_student)
             gradebook.db.commit()
         return notebook, resources
 

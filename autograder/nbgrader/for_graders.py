@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from autograder.course import Assignment, Course
 from autograder.errors import NothingToGrade, UnreadableSubmission
@@ -15,14 +12,7 @@ from autograder.intake.notebook import read_submission
 from autograder.intake.release import load_release
 from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
-from autograder.nbgrader.autograded import (
-    made_whole,
-    marking_guides,
-    read_built,
-    show_guides,
-    show_problem,
-    show_result,
-)
+from autograder.nbgrader.autograded import NotebooksForGraders
 from autograder.nbgrader.feedback_return import RECEIPTS
 from autograder.together import Together
 
@@ -67,29 +57,22 @@ class AutogradedFolder:
     def __init__(self, course: Course, assignment: Assignment, files: Together) -> None:
         self._files = files
         self._course, self._assignment, self._ledger = course, assignment, read_ledger(course)
-        self._release = read_built(assignment.release)
-        self._guides = marking_guides(self._release, assignment.solution)
+        self._notebooks = NotebooksForGraders(assignment.release, assignment.solution)
         self.written = 0
 
     def write(self, result: Result, submission: Submission) -> None:
         """What was handed in, with what the tests said."""
-        notebook = made_whole(self._release, submission)
-        show_result(notebook, result)
-        self._save(result.student, notebook)
+        self._save(result.student, self._notebooks.graded(submission, result))
 
     def write_problem(self, student: str, problem: str) -> None:
         """Of a submission that could not be graded: the release, and why."""
-        notebook = copy.deepcopy(self._release)
-        show_problem(notebook, problem)
-        self._save(student, notebook)
+        self._save(student, self._notebooks.problem(problem))
 
-    def _save(self, student: str, notebook: dict[str, Any]) -> None:
-        show_guides(notebook, self._guides)
+    def _save(self, student: str, notebook: str) -> None:
         name = self._assignment.name
         own = self._ledger.folder(student)
         folder = self._course.autograded / own / name
-        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        self._files.write(folder / f"{name}.ipynb", text, to_disk=False)  # the next export writes it again
+        self._files.write(folder / f"{name}.ipynb", notebook, to_disk=False)  # the next export writes it again
         _copy_beside(self._files, self._course, self._assignment, own, folder)
         self.written += 1
 

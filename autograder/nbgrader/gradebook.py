@@ -1,4 +1,4 @@
-"""Scores into nbgrader's `gradebook.db`, a whole batch in one transaction.
+"""Scores into nbgrader's `gradebook.db`, a whole batch in one transaction: for `autograder export` and nbgrader alike.
 
 A person's manual scores are never touched. Where an automatic score changes under one, or another answer was handed
 in, the cell is marked for a second look.
@@ -9,42 +9,29 @@ from __future__ import annotations
 import contextlib
 import datetime
 import itertools
-import os
-import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from nbgrader.api import (
-    Assignment as AssignmentRow,
-)
-from nbgrader.api import (
-    Comment,
-    Grade,
-    Gradebook,
-    Notebook,
-    Student,
-    SubmittedAssignment,
-    SubmittedNotebook,
-)
+from nbgrader.api import Comment, Grade, Gradebook, Notebook, Student, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
-from sqlalchemy import insert, make_url, select, text, update
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
 from autograder.model import Result, Submission
-from autograder.nbgrader.answers import MANY, remember_answers, remember_submissions
-from autograder.nbgrader.earlier_answers import answers_of
-from autograder.nbgrader.late import late_penalty
-from autograder.nbgrader.names import course_id
+from autograder.nbgrader.answers import answers_of, remember_answers
+from autograder.nbgrader.late import refresh_penalties
+from autograder.nbgrader.names import course_id, put_alembic_on_path, shown_gradebook
 from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
 from autograder.nbgrader.release import Release, read_release
-from autograder.nbgrader.texts import as_literal, question_comment
+from autograder.nbgrader.texts import problem_comment, question_comment
+
+BATCH = 500
+"""How many submissions are written at once: their rows are in memory then, and databases limit a query's parameters."""
 
 Timestamp = datetime.datetime | str
 """When something was handed in: a time with a zone, or as nbgrader writes it into timestamp.txt."""
@@ -107,14 +94,39 @@ def fill_gradebook(
         Entry(ledger.folder(student), problem=problem, timestamp=times.get(student))
         for student, problem in (problems or {}).items()
     )
+    write_gradebook(course, assignment.name, release, itertools.chain(entries, failed), db_url=db_url, version=version)
+
+
+def write_gradebook(
+    course: Course,
+    assignment: str,
+    release: Release,
+    entries: Iterable[Entry],
+    *,
+    db_url: str = "",
+    version: int = 0,
+    has_suite: bool = True,
+) -> None:
+    """Write scores, comments and late penalties of submissions, all in one transaction.
+
+    Args:
+        entries: by nbgrader's ids of the students.
+        version: as for `fill_gradebook`.
+        has_suite: whether a hidden suite grades the notebook. The cells in the database follow its release then; else
+            they have tests that the release is without.
+    """
     with open_gradebook(course, db_url) as gradebook:
-        notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)
-        waiting = itertools.chain(entries, failed)
-        while some := list(itertools.islice(waiting, MANY)):
-            write_entries(gradebook.db, course, notebook, release, some)
+        db = gradebook.db
+        if has_suite:
+            notebook = register_release(db, gradebook.course_id, assignment, release)
+        else:
+            notebook = gradebook.find_notebook(release.notebook, assignment)
+        waiting = iter(entries)
+        while batch := list(itertools.islice(waiting, BATCH)):
+            _write_batch(db, course, notebook, release, batch)
         if version:
-            gradebook.db.execute(text(f"PRAGMA user_version = {version}"))
-        gradebook.db.commit()
+            db.execute(text(f"PRAGMA user_version = {version}"))
+        db.commit()
 
 
 def entry_of(
@@ -144,89 +156,50 @@ def entry_of(
     return Entry(result.student, scores, comments, "", timestamp, answers, sha256)
 
 
-def record_problem(course: Course, release: Path, assignment: str, student: str, problem: str, db_url: str) -> None:
-    """Put 0 in place of whatever score a submission had, to wait for a person."""
-    cells = read_release(release)
-    with open_gradebook(course, db_url) as gradebook:
-        notebook = register_release(gradebook.db, gradebook.course_id, assignment, cells)
-        write_entries(gradebook.db, course, notebook, cells, [Entry(student, problem=problem)])
-        gradebook.db.commit()
-
-
 @contextlib.contextmanager
 def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
     """The course's gradebook; made where there is none."""
     url = db_url or course.db_url
+    put_alembic_on_path()
     try:
-        with alembic_on_path():
-            gradebook = Gradebook(url, course_id(course.about.name))
-        try:
+        with Gradebook(url, course_id(course.about.name)) as gradebook:
             yield gradebook
-        finally:
-            gradebook.close()
     except SQLAlchemyError as error:
         error.add_note(shown_gradebook(url))  # the error itself does not say which file it is about
         raise
 
 
-def shown_gradebook(db_url: str) -> str:
-    """The database of that address for people: a file's path, or a server's without the password."""
-    return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix("sqlite:///")
-
-
-@contextlib.contextmanager
-def alembic_on_path() -> Iterator[None]:
-    """nbgrader runs `alembic` by name when it makes a database; without an activated environment nobody finds it."""
-    before = os.environ.get("PATH", "")
-    if shutil.which("alembic") is None:
-        os.environ["PATH"] = f"{before}{os.pathsep}{Path(sys.executable).parent}"
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
-
-
-def write_entries(db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]) -> None:
+def _write_batch(db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
-    if not entries:
-        return
-    students = [entry.student for entry in entries]
-    changed, late = _write_submissions(db, notebook, entries)
-    submitted = _submitted_notebooks(db, notebook, students)
+    notebooks, other_times = _submitted_notebooks(db, notebook, entries)
     ids = cell_ids(db, notebook)
     graded = {key: name for (name, kind), key in ids.items() if kind in GRADED}
     commented = {key: name for (name, kind), key in ids.items() if kind in COMMENTED}
-    grades = _rows(db, Grade, submitted)
-    comments = _rows(db, Comment, submitted)
+    keys = list(notebooks.values())
+    grades, comments = _rows(db, Grade, keys), _rows(db, Comment, keys)
     manual = {cell.grade_id for cell in release.cells if cell.manual}
-    max_score = sum(cell.points for cell in release.cells if cell.grade or cell.task)
 
-    told = {
-        (submitted[entry.student], cell): entry.answers[name]
+    answers = {
+        (notebooks[entry.student], cell): entry.answers[name]
         for entry in entries
         for cell, name in graded.items()
         if name in entry.answers
     }
-    new_answers = remember_answers(db, told)
-    remember_submissions(db, {submitted[entry.student]: entry.submission_sha256 for entry in entries})
+    hashes = {notebooks[entry.student]: entry.submission_sha256 for entry in entries}
+    new_answers = remember_answers(db, answers, hashes)
 
-    new_grades, new_comments, notebooks = [], [], []
+    new_grades, new_comments = [], []
     for entry in entries:
-        key = submitted[entry.student]
-        total = 0.0
         for cell, name in graded.items():
-            row = grades.pop((key, cell), {"notebook_id": key, "cell_id": cell})
-            again = (key, cell) in new_answers if (key, cell) in told else entry.student in changed
-            new_grades.append(_graded(row, entry, name, name in manual, again))
-            total += _counted(new_grades[-1])
+            key = (notebooks[entry.student], cell)
+            again = key in new_answers if key in answers else entry.student in other_times
+            new_grades.append(_graded(grades.get(key) or _new_row(key), entry, name, name in manual, again))
         for cell, name in commented.items():
-            row = comments.pop((key, cell), {"notebook_id": key, "cell_id": cell})
-            new_comments.append(_commented(row, entry, name))
-        penalty = late_penalty(course.late, total, max_score, late.get(entry.student, 0.0))
-        notebooks.append({"id": key, "late_submission_penalty": penalty or None})
+            key = (notebooks[entry.student], cell)
+            new_comments.append({**(comments.get(key) or _new_row(key)), "auto_comment": _comment(entry, name)})
     _save(db, Grade, new_grades)
     _save(db, Comment, new_comments)
-    db.execute(update(SubmittedNotebook), notebooks)
+    refresh_penalties(db, course.late, SubmittedNotebook.id.in_(keys))
 
 
 def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool) -> dict[str, Any]:
@@ -240,99 +213,71 @@ def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: b
     return {**row, "auto_score": score, "needs_manual_grade": look}
 
 
-def _counted(row: Mapping[str, Any]) -> float:
-    """What a grade counts, as nbgrader adds it up."""
-    score = row.get("manual_score")
-    if score is None:
-        score = row["auto_score"]
-    return 0.0 if score is None else float(score) + float(row.get("extra_credit") or 0.0)
+def _comment(entry: Entry, name: str) -> str | None:
+    comment = problem_comment(entry.problem) if entry.problem else entry.comments.get(name, "")
+    return comment or None
 
 
-def _commented(row: dict[str, Any], entry: Entry, name: str) -> dict[str, Any]:
-    if entry.problem:
-        text = as_literal(f"This submission could not be graded: {entry.problem}")
-    else:
-        text = entry.comments.get(name, "")
-    return {**row, "auto_comment": text or None}
-
-
-def _write_submissions(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> tuple[set[str], dict[str, float]]:
-    """Students and submissions that are missing, and new timestamps.
+def _submitted_notebooks(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> tuple[dict[str, str], set[str]]:
+    """Make what is missing of students and their submissions.
 
     Returns:
-        Who handed in something new since the last time, and how many seconds late each one is.
+        The id of each student's submitted notebook, and who handed in at another time than what was there before.
     """
-    students = [entry.student for entry in entries]
-    known = set(db.scalars(_of(select(Student.id), Student.id, students)))
-    if new := [{"id": student} for student in dict.fromkeys(students) if student not in known]:
-        db.execute(insert(Student), new)
-    columns = ("id", "student_id", "timestamp", "extension")
-    where = select(*(getattr(SubmittedAssignment, c) for c in columns))
-    where = where.where(SubmittedAssignment.assignment_id == notebook.assignment_id)
-    there = {row.student_id: row._asdict() for row in db.execute(_of(where, SubmittedAssignment.student_id, students))}
-    due = db.scalars(select(AssignmentRow.duedate).where(AssignmentRow.id == notebook.assignment_id)).one()
-
-    changed, late = set(), {}
-    added, moved = [], []
-    for entry in entries:
-        row = there.get(entry.student)
-        timestamp = entry.timestamp or (row["timestamp"] if row else None)
-        if row is None:
-            added.append(
-                {"id": uuid4().hex, "assignment_id": notebook.assignment_id, "student_id": entry.student,
-                 "timestamp": timestamp}
-            )  # fmt: skip
-        elif timestamp != row["timestamp"]:
-            moved.append({"id": row["id"], "timestamp": timestamp})
-            changed.add(entry.student)
-        if due is not None and timestamp is not None:
-            extension = (row and row["extension"]) or datetime.timedelta()
-            late[entry.student] = max(0.0, (timestamp - due - extension).total_seconds())
-    if added:
-        db.execute(insert(SubmittedAssignment), added)
-    if moved:
-        db.execute(update(SubmittedAssignment), moved)
-    return changed, late
-
-
-def _submitted_notebooks(db: Session, notebook: Notebook, students: Sequence[str]) -> dict[str, str]:
-    """Student → id of the submitted notebook, made where there is none."""
-    where = select(SubmittedAssignment.student_id, SubmittedAssignment.id, SubmittedNotebook.id)
-    where = where.outerjoin(
-        SubmittedNotebook,
-        (SubmittedNotebook.assignment_id == SubmittedAssignment.id) & (SubmittedNotebook.notebook_id == notebook.id),
-    ).where(SubmittedAssignment.assignment_id == notebook.assignment_id)
-    found, added = {}, []
-    for student, submission, submitted in db.execute(_of(where, SubmittedAssignment.student_id, students)):
-        found[student] = submitted or uuid4().hex
-        if submitted is None:
-            added.append({"id": found[student], "assignment_id": submission, "notebook_id": notebook.id})
-    if added:
-        db.execute(insert(SubmittedNotebook), added)
-    return found
-
-
-def _rows(db: Session, table: type[Any], submitted: Mapping[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """(submitted notebook, cell) → row."""
-    names = ["id", "notebook_id", "cell_id"]
-    names += (
-        ["auto_score", "manual_score", "extra_credit", "needs_manual_grade"] if table is Grade else ["auto_comment"]
+    students = list(dict.fromkeys(entry.student for entry in entries))
+    known = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
+    _insert(db, Student, [{"id": student} for student in students if student not in known])
+    query = (
+        select(SubmittedAssignment.__table__, SubmittedNotebook.id.label("notebook"))
+        .outerjoin(
+            SubmittedNotebook,
+            (SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            & (SubmittedNotebook.notebook_id == notebook.id),
+        )
+        .where(SubmittedAssignment.assignment_id == notebook.assignment_id)
+        .where(SubmittedAssignment.student_id.in_(students))
     )
-    query = select(*(getattr(table, name) for name in names))
-    keys, found = list(submitted.values()), {}
-    for start in range(0, len(keys), MANY):
-        for row in db.execute(query.where(table.notebook_id.in_(keys[start : start + MANY]))):
-            found[row.notebook_id, row.cell_id] = row._asdict()
-    return found
+    stored = {row.student_id: row._asdict() for row in db.execute(query)}
+    notebooks: dict[str, str] = {}
+    new_submissions, new_notebooks, moved = [], [], {}
+    for entry in entries:
+        row = stored.get(entry.student)
+        if row is None:
+            row = {"id": uuid4().hex, "timestamp": entry.timestamp, "notebook": None}
+            new_submissions.append(
+                {"id": row["id"], "assignment_id": notebook.assignment_id, "student_id": entry.student,
+                 "timestamp": entry.timestamp}
+            )  # fmt: skip
+        elif entry.timestamp not in (None, row["timestamp"]):
+            moved[entry.student] = {"id": row["id"], "timestamp": entry.timestamp}
+        notebooks[entry.student] = row["notebook"] or uuid4().hex
+        if row["notebook"] is None:
+            new_notebooks.append(
+                {"id": notebooks[entry.student], "assignment_id": row["id"], "notebook_id": notebook.id}
+            )
+    if moved:
+        db.execute(update(SubmittedAssignment), list(moved.values()))
+    _insert(db, SubmittedAssignment, new_submissions)
+    _insert(db, SubmittedNotebook, new_notebooks)
+    return notebooks, set(moved)
 
 
-def _of(query: Any, column: Any, values: Sequence[str]) -> Any:
-    """The query for these values only; for many, the whole assignment is as quick."""
-    return query.where(column.in_(values)) if len(values) <= MANY else query
+def _rows(db: Session, table: type[Any], notebooks: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """(submitted notebook, cell) → row."""
+    rows = db.execute(select(table.__table__).where(table.notebook_id.in_(notebooks)))
+    return {(row.notebook_id, row.cell_id): row._asdict() for row in rows}
+
+
+def _new_row(key: tuple[str, str]) -> dict[str, Any]:
+    return {"notebook_id": key[0], "cell_id": key[1]}
 
 
 def _save(db: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
     if old := [row for row in rows if "id" in row]:
         db.execute(update(table), old)
-    if new := [{"id": uuid4().hex, **row} for row in rows if "id" not in row]:
-        db.execute(insert(table), new)
+    _insert(db, table, [{"id": uuid4().hex, **row} for row in rows if "id" not in row])
+
+
+def _insert(db: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        db.execute(insert(table), rows)

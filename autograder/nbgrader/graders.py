@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autograder.course import Assignment, Course
@@ -26,7 +25,8 @@ def grade(course: Course, assignment: Assignment, found: FoundSubmission) -> Gra
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; no submission is to blame.
     """
-    return _warm.grade(course, assignment, found)
+    with _warm.bench(course, assignment) as bench:
+        return bench.grade(found)
 
 
 def warm_up(course: Course, assignment: Assignment) -> None:
@@ -35,52 +35,43 @@ def warm_up(course: Course, assignment: Assignment) -> None:
     Raises:
         KitError: as above.
     """
-    _warm.start(course, assignment)
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a grader was started with; another suite, answer key or course setting needs another grader."""
-
-    course: Course
-    assignment: str
-    suite: str
-    solution: tuple[int, int]
+    with _warm.bench(course, assignment):
+        pass
 
 
 class _Warm:
+    """The grader of the last submission: closed when it idles, fails, or another suite, answer key or course comes."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
-        self._key: _Key | None = None
+        self._key: object = None
         self._bench: Bench | None = None
-        self._timer: threading.Timer | None = None
+        self._timer = threading.Timer(IDLE_SECONDS, self.close)
 
-    def grade(self, course: Course, assignment: Assignment, found: FoundSubmission) -> Graded:
+    @contextlib.contextmanager
+    def bench(self, course: Course, assignment: Assignment) -> Iterator[Bench]:
+        """The grader, which nobody else uses inside."""
         with self._lock:
-            bench = self._started(course, assignment)
+            self._timer.cancel()
             try:
-                return bench.grade(found)
+                yield self._started(course, assignment)
             except BaseException:
                 self._close()
                 raise
-            finally:
-                self._wait()
-
-    def start(self, course: Course, assignment: Assignment) -> None:
-        with self._lock:
-            self._started(course, assignment)
-            self._wait()
+            self._timer = threading.Timer(IDLE_SECONDS, self.close)
+            self._timer.daemon = True
+            self._timer.start()
 
     def close(self) -> None:
         with self._lock:
+            self._timer.cancel()
             self._close()
 
     def _started(self, course: Course, assignment: Assignment) -> Bench:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        key = _Key(course, assignment.name, suite_sha256(assignment.suite), _stamp(assignment.solution))
+        solution = assignment.solution
+        stamp = solution.stat().st_mtime_ns if solution.exists() else 0
+        key = (course, assignment.name, suite_sha256(assignment.suite), stamp)
         if self._bench is None or key != self._key:
             from autograder.grading.bench import bench_for_any
 
@@ -89,25 +80,9 @@ class _Warm:
             self._key = key
         return self._bench
 
-    def _wait(self) -> None:
-        if self._bench is not None:
-            self._timer = threading.Timer(IDLE_SECONDS, self.close)
-            self._timer.daemon = True
-            self._timer.start()
-
     def _close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._bench = self._key = None
+        self._bench = None
         self._stack.close()
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    if not path.exists():
-        return (0, 0)
-    stat = path.stat()
-    return (stat.st_mtime_ns, stat.st_size)
 
 
 _warm = _Warm()

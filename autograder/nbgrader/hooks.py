@@ -8,9 +8,7 @@ from collections.abc import MutableSequence
 from pathlib import Path
 from typing import Any
 
-from nbgrader.api import SubmittedAssignment
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from nbgrader.api import MissingEntry
 from traitlets.config import Application
 from traitlets.log import get_logger
 
@@ -18,10 +16,8 @@ from autograder.course import Assignment, Course, find_course
 from autograder.errors import KitError
 from autograder.handed_in import what_else
 from autograder.nbgrader import graders
-from autograder.nbgrader.gradebook import Entry, open_gradebook, write_entries
-from autograder.nbgrader.registry import register_release
-from autograder.nbgrader.release import read_release
-from autograder.nbgrader.source import suite_assignment
+from autograder.nbgrader.gradebook import Entry, open_gradebook, write_gradebook
+from autograder.nbgrader.release import read_release, suite_assignment
 
 
 def before_autograde(assignment: str, student: str, notebooks: MutableSequence[str]) -> None:
@@ -44,23 +40,23 @@ def before_autograde(assignment: str, student: str, notebooks: MutableSequence[s
 
 
 def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> None:
-    student = folder.parent.name
-    release = read_release(assignment.release)
-    with open_gradebook(course, _db_url(course)) as gradebook:
-        notebook = register_release(gradebook.db, gradebook.course_id, assignment.name, release)
-        problem = ""
-        if not (folder / f"{assignment.name}.ipynb").exists():
-            problem = f"there is no {assignment.name}.ipynb among the files"
-        elif not _is_known(gradebook.db, notebook.assignment_id, student):
-            problem = "grading did not finish"  # until it does
-        if problem:
-            write_entries(gradebook.db, course, notebook, release, [Entry(student, problem=problem)])
-        gradebook.db.commit()
+    """Register the release, and put the reason for a score of 0 where there is nothing to grade, or nothing yet."""
+    student, db_url = folder.parent.name, _db_url(course)
+    entries = []
+    if not (folder / f"{assignment.name}.ipynb").exists():
+        entries.append(Entry(student, problem=f"there is no {assignment.name}.ipynb among the files"))
+    elif not _is_known(course, assignment, student, db_url):
+        entries.append(Entry(student, problem="grading did not finish"))  # until it does
+    write_gradebook(course, assignment.name, read_release(assignment.release), entries, db_url=db_url)
 
 
-def _is_known(db: Session, assignment_id: str, student: str) -> bool:
-    where = (SubmittedAssignment.assignment_id == assignment_id, SubmittedAssignment.student_id == student)
-    return db.scalars(select(SubmittedAssignment.id).where(*where)).one_or_none() is not None
+def _is_known(course: Course, assignment: Assignment, student: str, db_url: str) -> bool:
+    with open_gradebook(course, db_url) as gradebook:
+        try:
+            gradebook.find_submission(assignment.name, student)
+        except MissingEntry:
+            return False
+    return True
 
 
 def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:

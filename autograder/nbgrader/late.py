@@ -1,14 +1,15 @@
-"""What handing in late costs, as `[late]` in course.toml says."""
+"""What handing in late costs, as `[late]` in course.toml says, in nbgrader's gradebook."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import timedelta
+from typing import Any
 
-from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
-from nbgrader.plugins import LateSubmissionPlugin
-from sqlalchemy import or_, select
+from nbgrader.api import Assignment, Grade, Notebook, SubmittedAssignment, SubmittedNotebook
+from sqlalchemy import Integer, Result, cast, func, or_, select, update
+from sqlalchemy.orm import Session
 
-from autograder.course import Late, find_course
+from autograder.course import Late
 from autograder.outputs.late import apply_late
 from autograder.points import total
 
@@ -18,36 +19,41 @@ def late_penalty(late: Late, score: float, max_score: float, seconds_late: float
     return total((score, -apply_late(score, max_score, seconds_late / 60, late)))
 
 
-class CourseLatePolicy(LateSubmissionPlugin):  # type: ignore[misc]
-    """nbgrader's hook for late penalties, answered from course.toml."""
+def scored_notebooks(db: Session, *conditions: Any) -> Result[Any]:
+    """Submitted notebooks with their submissions and due times, what their cells score, and how many wait for a person.
 
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
-        # nbgrader does not say which notebook it asks about; the preprocessor that asks does.
-        asks = self.parent
-        notebook = asks.gradebook.find_notebook(asks.notebook_id, asks.assignment_id)
-        return late_penalty(find_course(Path.cwd()).late, score, notebook.max_score, total_seconds_late)
-
-
-def refresh_penalty(notebook: SubmittedNotebook, late: Late) -> None:
-    """Bring a stored penalty up to date: the due date, an extension or a manual score may have changed since."""
-    penalty = late_penalty(late, notebook.score, notebook.max_score, notebook.assignment.total_seconds_late)
-    if (notebook.late_submission_penalty or 0.0) != penalty:
-        notebook.late_submission_penalty = penalty or None
-
-
-def refresh_all_penalties(gradebook: Gradebook, late: Late) -> None:
-    """Bring the penalties of every late submission up to date, in one transaction."""
-    late_ones = (
-        select(SubmittedNotebook)
+    Args:
+        conditions: which of them, as SQLAlchemy says it; without any, all.
+    """
+    waiting = func.sum(cast(Grade.needs_manual_grade, Integer))
+    return db.execute(
+        select(SubmittedNotebook, SubmittedAssignment, Assignment.duedate, func.sum(Grade.score), waiting)
         .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
-        .where(
-            or_(
-                SubmittedNotebook.late_submission_penalty.is_not(None),
-                SubmittedAssignment.timestamp > Assignment.duedate,  # an extension makes fewer late, and no more
-            )
-        )
+        .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .where(*conditions)
+        .group_by(SubmittedNotebook.id, SubmittedAssignment.id, Assignment.id)
     )
-    for notebook in gradebook.db.scalars(late_ones):
-        refresh_penalty(notebook, late)
-    gradebook.db.commit()
+
+
+def refresh_penalties(db: Session, late: Late, *conditions: Any) -> None:
+    """Bring stored penalties up to date: the due date, an extension or a score may have changed. Commits nothing.
+
+    Args:
+        conditions: as for `scored_notebooks`.
+    """
+    most = {row.id: row.max_score for row in db.execute(select(Notebook.id, Notebook.max_score))}
+    may_change = or_(
+        SubmittedNotebook.late_submission_penalty.is_not(None),
+        SubmittedAssignment.timestamp > Assignment.duedate,  # an extension makes fewer late, and no more
+    )
+    changed = []
+    for notebook, submission, due, score, _ in scored_notebooks(db, may_change, *conditions):
+        seconds_late = 0.0
+        if due is not None and submission.timestamp is not None:
+            seconds_late = (submission.timestamp - due - (submission.extension or timedelta())).total_seconds()
+        penalty = late_penalty(late, score or 0.0, most[notebook.notebook_id], max(0.0, seconds_late)) or None
+        if penalty != notebook.late_submission_penalty:
+            changed.append({"id": notebook.id, "late_submission_penalty": penalty})
+    if changed:
+        db.execute(update(SubmittedNotebook), changed)

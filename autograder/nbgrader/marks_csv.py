@@ -15,7 +15,7 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import KitError
-from autograder.nbgrader.hand_marks import HandMark, Key, read_hand_marks, write_hand_marks
+from autograder.nbgrader.manual_grades import HandMark, Key, read_hand_marks, write_hand_marks
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.rubric import RubricItem, items_given, points_of, read_rubrics
 from autograder.points import shown

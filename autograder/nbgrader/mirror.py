@@ -7,6 +7,7 @@ the build replaces when nbgrader reads it; a folder with a Jupyter source is lin
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shutil
@@ -46,12 +47,8 @@ def _adopt_or_remove(entry: Path, source: Path) -> None:
 
 
 def _link(folder: Path, mirrored: Path) -> None:
-    if mirrored.exists():
-        return
-    try:
+    if not mirrored.exists():
         mirrored.symlink_to(os.path.relpath(folder, mirrored.parent), target_is_directory=True)
-    except OSError:  # a system without links
-        shutil.copytree(folder, mirrored)
 
 
 def _stand_in(folder: Path, mirrored: Path) -> None:
@@ -72,14 +69,9 @@ def _copy_new(source: Path, target: Path) -> None:
             path.unlink()
     for name in sorted(wanted):
         old, new = target / name, source / name
-        if not old.is_file() or (old.stat().st_mtime_ns, old.stat().st_size) != _stamp(new):
+        if not old.is_file() or not filecmp.cmp(old, new):
             old.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(new, old)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
 
 
 def _stand_in_text(name: str) -> str:

@@ -8,7 +8,6 @@ Nothing is committed: the caller ends the transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from typing import Any
 
 from nbgrader.api import (
@@ -32,6 +31,9 @@ log = logging.getLogger(__name__)
 
 GRADED = ("GradeCell", "TaskCell")
 COMMENTED = ("SolutionCell", "TaskCell")
+
+_Row = tuple[type[Any], dict[str, Any]]
+"""A row of the database: its table, and its values."""
 
 
 def register_release(db: Session, course_id: str, assignment_name: str, release: Release) -> Notebook:
@@ -61,26 +63,19 @@ def cell_ids(db: Session, notebook: Notebook) -> dict[tuple[str, str], str]:
     return {(name, kind): key for name, kind, key in rows}
 
 
-def _kinds(cell: ReleaseCell) -> Iterable[tuple[type[Any], dict[str, Any]]]:
-    if cell.grade:
-        yield GradeCell, {"max_score": cell.points, "cell_type": cell.cell_type}
-    if cell.solution:
-        yield SolutionCell, {}
-    if cell.task:
-        yield TaskCell, {"max_score": cell.points, "cell_type": cell.cell_type}
-
-
 def _register_cells(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
-    there = {(cell.name, cell.type): cell for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))}
+    wanted: dict[Any, _Row] = {}
     for cell in cells:
-        for kind, values in _kinds(cell):
-            known = there.pop((cell.grade_id, kind.__name__), None)
-            if known is None:
-                db.add(kind(name=cell.grade_id, notebook_id=notebook.id, **values))
-                continue
-            for attribute, value in values.items():
-                setattr(known, attribute, value)
-    for gone in there.values():
+        scored = {"max_score": cell.points, "cell_type": cell.cell_type}
+        for kind, is_wanted, values in (
+            (GradeCell, cell.grade, scored),
+            (SolutionCell, cell.solution, {}),
+            (TaskCell, cell.task, scored),
+        ):
+            if is_wanted:
+                wanted[cell.grade_id, kind.__name__] = (kind, {"name": cell.grade_id, **values})
+    stored = {(cell.name, cell.type): cell for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))}
+    for gone in _follow(db, notebook, stored, wanted):
         log.warning("cell %r is no longer in the release; its scores are removed", gone.name)
         db.execute(delete(Grade).where(Grade.cell_id == gone.id))
         db.execute(delete(Comment).where(Comment.cell_id == gone.id))
@@ -88,16 +83,25 @@ def _register_cells(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, .
 
 
 def _register_sources(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, ...]) -> None:
-    there = {cell.name: cell for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))}
+    wanted: dict[Any, _Row] = {}
     for cell in cells:
-        source = there.pop(cell.grade_id, None)
-        if source is None:
-            source = SourceCell(name=cell.grade_id, notebook_id=notebook.id)
-            db.add(source)
-        source.cell_type, source.locked = cell.cell_type, cell.locked
-        source.source, source.checksum = cell.source, cell.checksum or None
-    for gone in there.values():
+        values = {"cell_type": cell.cell_type, "locked": cell.locked, "source": cell.source}
+        wanted[cell.grade_id] = (SourceCell, {"name": cell.grade_id, "checksum": cell.checksum or None, **values})
+    stored = {cell.name: cell for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))}
+    for gone in _follow(db, notebook, stored, wanted):
         db.delete(gone)
+
+
+def _follow(db: Session, notebook: Notebook, stored: dict[Any, Any], wanted: dict[Any, _Row]) -> list[Any]:
+    """Make rows of the notebook what is wanted; returns the rows that nobody wants."""
+    for key, (kind, values) in wanted.items():
+        row = stored.pop(key, None)
+        if row is None:
+            db.add(kind(notebook_id=notebook.id, **values))
+        else:
+            for attribute, value in values.items():
+                setattr(row, attribute, value)
+    return list(stored.values())
 
 
 def _complete_submissions(db: Session, notebook: Notebook) -> None:

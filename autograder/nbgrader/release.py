@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.course import Assignment, Course
 from autograder.errors import StaleBuild
 from autograder.intake.release import read_built_json
 
@@ -52,10 +53,40 @@ def read_release(path: Path) -> Release:
     Raises:
         StaleBuild: there is none, or it is no notebook.
     """
+    return release_of(path.stem, read_built(path))
+
+
+def read_built(path: Path) -> dict[str, Any]:
+    """A built notebook as JSON, each cell's source as one text.
+
+    Raises:
+        StaleBuild: there is none, or it is no notebook.
+    """
     try:
-        return release_of(path.stem, read_built_json(path))
-    except (OSError, ValueError, KeyError) as error:
-        raise StaleBuild(f"{path}: no readable release ({error}); run `autograder build {path.stem}`") from error
+        return read_built_json(path)
+    except (OSError, ValueError) as error:
+        raise StaleBuild(f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`") from error
+
+
+def grade_id(cell: Mapping[str, Any]) -> str:
+    """nbgrader's name of a cell, "" for one that it does not know."""
+    meta = cell["metadata"].get("nbgrader")
+    name = meta.get("grade_id") if isinstance(meta, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def tested_question(cell: Mapping[str, Any]) -> str:
+    """The question of a grade cell: as our build tagged it, else by its name (`check_softmax`, `test_softmax`).
+
+    "" for any other cell.
+    """
+    meta = cell["metadata"].get("nbgrader") or {}
+    if not meta.get("grade") or meta.get("solution"):
+        return ""
+    kit = cell["metadata"].get("attention_kit") or {}
+    if kit.get("role") == "check" and kit.get("name"):
+        return str(kit["name"])
+    return grade_id(cell).removeprefix("check_").removeprefix("test_")
 
 
 def release_of(name: str, notebook: Mapping[str, Any]) -> Release:
@@ -70,25 +101,22 @@ def _cells(cells: Iterable[Mapping[str, Any]]) -> Iterable[ReleaseCell]:
         if not meta or not (meta.get("grade") or meta.get("solution") or meta.get("locked") or meta.get("task")):
             continue
         solution, grade = bool(meta.get("solution")), bool(meta.get("grade"))
-        source = cell["source"]
         yield ReleaseCell(
-            grade_id=meta["grade_id"],
+            grade_id=grade_id(cell),
             cell_type=cell["cell_type"],
             grade=grade,
             solution=solution,
             task=bool(meta.get("task")),
             locked=not solution and (grade or bool(meta.get("locked"))),  # as nbgrader sees it
             points=float(meta.get("points", 0)),
-            source=source if isinstance(source, str) else "".join(source),
+            source="".join(cell["source"]),
             checksum=meta.get("checksum", ""),
-            question=_question(cell) if grade and not solution else "",
+            question=tested_question(cell),
         )
 
 
-def _question(cell: Mapping[str, Any]) -> str:
-    """The question of a grade cell: as our build tagged it, else by its name (`check_softmax`, `test_softmax`)."""
-    kit = cell["metadata"].get("attention_kit", {})
-    grade_id: str = cell["metadata"]["nbgrader"]["grade_id"]
-    if kit.get("role") == "check" and kit.get("name"):
-        return str(kit["name"])
-    return grade_id.removeprefix("check_").removeprefix("test_")
+def suite_assignment(course: Course, assignment: str, notebook: str) -> Assignment | None:
+    """The assignment, where this notebook of it is graded by a hidden suite of ours."""
+    found = Assignment(assignment, course.root)
+    ours = notebook == assignment and found.source.exists() and any(found.suite.glob("test_*.py"))
+    return found if ours else None

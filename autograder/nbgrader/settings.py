@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from autograder.folders import Folder
 from autograder.intake.unknown_names import unknown_names
 from autograder.nbgrader.formgrader import make_pages_safe
 from autograder.nbgrader.mirror import FOLDER, mirror
-from autograder.nbgrader.names import course_id
+from autograder.nbgrader.names import course_id, put_alembic_on_path
 
 _HTML_FILTERS = {
     "markdown2html": "autograder.nbgrader.student_html.markdown_to_html",
@@ -31,8 +29,7 @@ def configure(c: Any, root: Path) -> None:
     Args:
         c: the configuration that nbgrader's `get_config()` gives.
     """
-    if shutil.which("alembic") is None:  # nbgrader runs it by name when it makes a database
-        os.environ["PATH"] = os.environ.get("PATH", "") + os.pathsep + str(Path(sys.executable).parent)
+    put_alembic_on_path()
     course = load_course(root)
     for line in unknown_names(course):
         print(line, file=sys.stderr)
@@ -64,7 +61,8 @@ def _steps(c: Any) -> None:
     c.GenerateSolution.exporter_class = "autograder.nbgrader.source.BuiltExporter"
     c.GenerateSolution.force = True
 
-    # Grading: the submission is made whole, graded through the sandbox, and its scores are saved at once.
+    # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its scores at once, with
+    # what [late] in course.toml takes off. The steps below are for notebooks without a hidden suite.
     c.Autograde.pre_convert_hook = "autograder.nbgrader.hooks.before_autograde"
     c.Autograde.exporter_class = "autograder.nbgrader.repair.SubmissionExporter"
     c.Autograde.sanitize_preprocessors = [
@@ -74,15 +72,12 @@ def _steps(c: Any) -> None:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Autograde.autograde_preprocessors = [
-        "autograder.nbgrader.grading.GradeInSandbox",
         "autograder.nbgrader.grading.ExecuteWithoutSuite",
         "nbgrader.preprocessors.IgnorePattern",
         "nbgrader.preprocessors.LimitOutput",
         "autograder.nbgrader.grading.SaveScores",
-        "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
-    c.AssignLatePenalties.plugin_class = "autograder.nbgrader.late.CourseLatePolicy"  # [late] in course.toml
 
     # Feedback and export.
     c.GenerateFeedback.preprocessors = [

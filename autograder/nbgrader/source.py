@@ -6,20 +6,21 @@ order; only its cells are saved our way, so that an assignment can be corrected 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
-from nbgrader import preprocessors
-from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
+from nbgrader.converters import GenerateAssignment, GenerateSolution
+from nbgrader.preprocessors import CheckCellMetadata, NbGraderPreprocessor, SaveCells
 
-from autograder.authoring.build import BuiltNotebooks, build_assignment, write_build
+from autograder.authoring.build import build_assignment, write_build
 from autograder.authoring.commands import questions_asked
-from autograder.course import Assignment, Course, find_course
+from autograder.course import find_course
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.registry import register_release
-from autograder.nbgrader.release import release_of
+from autograder.nbgrader.release import release_of, suite_assignment
 
 _TEXT = "attention_kit_text"
 
@@ -46,13 +47,17 @@ class SaveRelease(SaveCells):  # type: ignore[misc]
 
 
 class _Make(NbGraderPreprocessor):  # type: ignore[misc]
-    """Replaces the stand-in by the built notebook, or runs nbgrader's steps."""
+    """Replaces the stand-in by the built notebook, or runs nbgrader's steps.
 
-    nbgraders_steps: ClassVar[tuple[type[Any], ...]] = ()
-    own_steps: ClassVar[tuple[type[Any], ...]] = ()
+    Attributes:
+        nbgraders_steps: for a notebook without a hidden suite.
+        own_steps: after the build.
+        built_part: the field of `BuiltNotebooks` that has the notebook.
+    """
 
-    def built_text(self, built: BuiltNotebooks) -> str:
-        raise NotImplementedError
+    nbgraders_steps: ClassVar[Sequence[type[Any]]]
+    own_steps: ClassVar[Sequence[type[Any]]]
+    built_part: ClassVar[str]
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
@@ -61,7 +66,7 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         if (assignment := suite_assignment(course, where["assignment"], where["notebook"])) is not None:
             built = build_assignment(course, assignment, questions_asked(assignment))
             write_build(assignment, built)
-            resources[_TEXT] = self.built_text(built)
+            resources[_TEXT] = getattr(built, self.built_part).decode()
             notebook = nbformat.reads(resources[_TEXT], as_version=4)
             steps = self.own_steps
         for step in steps:
@@ -72,43 +77,16 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
 class MakeRelease(_Make):
     """`nbgrader generate_assignment`."""
 
-    nbgraders_steps = (
-        preprocessors.IncludeHeaderFooter,
-        preprocessors.InstantiateTests,
-        preprocessors.LockCells,
-        preprocessors.ClearSolutions,
-        preprocessors.ClearOutput,
-        preprocessors.CheckCellMetadata,
-        preprocessors.ComputeChecksums,
-        SaveRelease,
-        preprocessors.ClearHiddenTests,
-        preprocessors.ClearMarkScheme,
-        preprocessors.ComputeChecksums,
-        preprocessors.CheckCellMetadata,
-    )
-    own_steps = (preprocessors.CheckCellMetadata, SaveRelease)
-
-    def built_text(self, built: BuiltNotebooks) -> str:
-        return built.release_bytes.decode()
+    nbgraders_steps: ClassVar[Sequence[type[Any]]] = [
+        SaveRelease if step is SaveCells else step for step in GenerateAssignment.preprocessors.default()
+    ]
+    own_steps = (CheckCellMetadata, SaveRelease)
+    built_part = "release_bytes"
 
 
 class MakeSolution(_Make):
     """`nbgrader generate_solution`."""
 
-    nbgraders_steps = (
-        preprocessors.IncludeHeaderFooter,
-        preprocessors.LockCells,
-        preprocessors.ClearOutput,
-        preprocessors.ClearMarkScheme,
-        preprocessors.Execute,
-    )
-
-    def built_text(self, built: BuiltNotebooks) -> str:
-        return built.solution_bytes.decode()
-
-
-def suite_assignment(course: Course, assignment: str, notebook: str) -> Assignment | None:
-    """The assignment, where this notebook of it is graded by a hidden suite of ours."""
-    found = Assignment(assignment, course.root)
-    ours = notebook == assignment and found.source.exists() and any(found.suite.glob("test_*.py"))
-    return found if ours else None
+    nbgraders_steps = GenerateSolution.preprocessors.default()
+    own_steps = ()
+    built_part = "solution_bytes"

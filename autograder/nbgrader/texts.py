@@ -1,34 +1,17 @@
-"""What a student reads about a question, as plain text. No line of the suite is in it: results hold none."""
+"""What a student reads about a question in nbgrader, as plain text, and text as a Markdown block that stays text."""
 
 from __future__ import annotations
 
-from autograder.model import CellOutcome, QuestionResult, TestOutcome
-from autograder.outputs.feedback import kept_note
+from autograder.model import CellOutcome, QuestionResult, Result
+from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
 from autograder.points import shown
-
-_WORDS = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "your code raised an exception",
-    "timeout": "took too long",
-    "crashed": "the process that ran it ended",
-    "forbidden": "uses what this question forbids",
-    "missing": "there is nothing to test",
-}
+from autograder.text import claim
 
 
-def question_report(question: QuestionResult) -> str:
+def question_report(question: QuestionResult, result: Result) -> str:
     """Score and every test of one question: the output of its grade cell."""
-    lines = [f"{question.name}: {shown(question.score)} of {shown(question.max_score)} points"]
-    if question.carried:
-        lines.append(f"{shown(question.carried)} of them with a stand-in for an earlier question.")
-    if kept := kept_note(question):
-        lines.append(kept)
-    lines += [_test_line(test) for test in question.tests]
-    if question.diagnosis:
-        lines += ["", question.diagnosis.hint]
-    lines += [slip.hint for slip in question.slips]
-    return "\n".join(lines) + "\n"
+    score = f"{shown(question.score)} of {shown(question.max_score)} points"
+    return f"{question.name}: {score}\n{question_text(question, result)}\n"
 
 
 def question_comment(question: QuestionResult) -> str:
@@ -39,8 +22,13 @@ def question_comment(question: QuestionResult) -> str:
         messages.insert(0, question.diagnosis.hint)
     messages += [slip.hint for slip in question.slips]
     if lost and not messages:
-        messages = [f"{test.name}: {_WORDS[test.outcome]}." for test in lost]
+        messages = [f"{claim(test.name)}: {WHAT_HAPPENED[test.outcome]}." for test in lost]
     return as_literal("\n\n".join(messages))
+
+
+def problem_comment(problem: str) -> str:
+    """The comment under each answer of a submission that could not be graded."""
+    return as_literal(f"{COULD_NOT_BE_GRADED}: {problem}")
 
 
 def cell_report(cell: CellOutcome) -> str:
@@ -55,12 +43,3 @@ def as_literal(text: str) -> str:
     """
     clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
     return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""
-
-
-def _test_line(test: TestOutcome) -> str:
-    mark = "✓" if test.outcome == "passed" else "✗"
-    line = f"{mark} {test.name} ({shown(test.points)}/{shown(test.max_points)})"
-    if test.outcome == "passed":
-        return line
-    message = test.message.strip() or f"{_WORDS[test.outcome]}."
-    return f"{line}\n" + "\n".join(f"    {part}" for part in message.split("\n"))

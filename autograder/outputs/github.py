@@ -15,7 +15,7 @@ from pathlib import Path
 from autograder.course import Assignment
 from autograder.intake.release import tested_points
 from autograder.model import QuestionResult, Result
-from autograder.outputs.feedback import WHAT_HAPPENED, carried_note, kept_note, slip_hints
+from autograder.outputs.outcome_words import WHAT_HAPPENED, WITHOUT_WALLS, carried_note, kept_note, slip_hints
 from autograder.points import shown, total
 from autograder.results import Timed, read_results, read_timing
 from autograder.text import claim, clean, one_line, shorten
@@ -87,7 +87,8 @@ def _summary(result: Result) -> str:
     lines = [f"## {escape(one_line(result.assignment))}: {shown(result.score)} of {shown(result.max_score)} points", ""]
     lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
     if result.walls == "none":
-        lines += ["**Graded without isolation.** Student code ran without walls around it.", ""]
+        heading, warning = WITHOUT_WALLS
+        lines += [f"**{heading}** {warning}", ""]
     lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
     for question in result.questions:
         hint = escape(one_line(question.diagnosis.hint)) if question.diagnosis else ""

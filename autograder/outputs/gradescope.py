@@ -20,13 +20,18 @@ from autograder.course import COURSE_FILE, Assignment, Course, load_course
 from autograder.errors import IsolationUnavailable
 from autograder.intake.release import written_points
 from autograder.model import QuestionResult, Result
-from autograder.outputs.feedback import CELL_WORDS, WHAT_HAPPENED, carried_note, kept_note, slip_hints
+from autograder.outputs.outcome_words import (
+    CELL_WORDS,
+    COULD_NOT_BE_GRADED,
+    LONGEST_MESSAGE,
+    WITHOUT_WALLS,
+    question_text,
+)
 from autograder.points import is_full, shown
 from autograder.results import Tell, read_results, read_timing
-from autograder.text import claim, clean, one_line, shorten
+from autograder.text import clean, one_line, shorten
 from autograder.whole_files import write_whole
 
-LONGEST_MESSAGE = 2000
 BASE = Path("/autograder")
 _LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and archivers leave
 
@@ -43,7 +48,7 @@ def results_json(result: Result, note: str = "", *, written: float = 0.0, visibi
     if written:
         lines.append(f"Not in this score: {shown(written)} points of written answers, which a person gives.")
     if result.walls == "none":
-        lines.append("Graded without isolation: the code ran without walls around it. Treat this score as provisional.")
+        lines.append(" ".join(WITHOUT_WALLS))
     for cell in result.cells:
         if cell.outcome != "ok" or cell.message:
             message = f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
@@ -54,7 +59,7 @@ def results_json(result: Result, note: str = "", *, written: float = 0.0, visibi
 
 def problem_json(problem: str) -> str:
     """What a student reads whose submission could not be graded."""
-    return _json(0.0, f"This submission could not be graded. {shorten(clean(problem), LONGEST_MESSAGE)}", [])
+    return _json(0.0, f"{COULD_NOT_BE_GRADED}: {shorten(clean(problem), LONGEST_MESSAGE)}", [])
 
 
 def _json(score: float, output: str, tests: list[dict[str, Any]]) -> str:
@@ -72,27 +77,13 @@ def _json(score: float, output: str, tests: list[dict[str, Any]]) -> str:
 
 
 def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
-    lines = []
-    if question.diagnosis:
-        lines += ["Look here first: " + one_line(question.diagnosis.hint), ""]
-    if kept := kept_note(question):
-        lines += [kept, ""]
-    if note := carried_note(question, result):
-        lines += [note, ""]
-    for test in question.tests:
-        sign = "✓" if test.outcome == "passed" else "✗"
-        points = f"{shown(test.points)} of {shown(test.max_points)}"
-        lines.append(f"{sign} {claim(test.name)} ({points}): {WHAT_HAPPENED[test.outcome]}")
-        if test.outcome != "passed" and test.message:
-            lines += [f"    {line}" for line in shorten(clean(test.message), LONGEST_MESSAGE).splitlines()]
-        lines += [f"    {one_line(hint)}" for hint in slip_hints(question, test)]
     return {
         "name": one_line(question.name),
         "name_format": "text",
         "score": question.score,
         "max_score": question.max_score,
         **_status(question),
-        "output": "\n".join(lines),
+        "output": question_text(question, result),
         "output_format": "text",
     }
 

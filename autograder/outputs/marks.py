@@ -161,18 +161,16 @@ def class_marks(
     there = ledger.students_with_notebooks(assignment.name)
     gone = _without_submission(results, collected, there) if own_submissions else {}
     gone |= _of_others(ledger, assignment.name, collected)
-    marks = [
-        _withdrawn(result, gone[result.student]) if result.student in gone
-        else _graded(result, written, by_hand, (late or {}).get(result.student), course)
-        for result in results if not ledger.is_group(result.student, assignment.name) or result.student in gone
-    ]  # fmt: skip
-    marks += [
-        dataclasses.replace(
-            _graded(result, written, by_hand, (late or {}).get(member), course), student=member, group=result.student
-        )
-        for result in results if result.student not in gone and ledger.is_group(result.student, assignment.name)
-        for member in ledger.members(result.student, assignment.name)
-    ]  # fmt: skip
+    groups = {result.student for result in results if ledger.is_group(result.student, assignment.name)}
+    marks = []
+    for result in sorted(results, key=lambda result: result.student in groups):
+        holder = result.student
+        if holder in gone:
+            marks.append(_withdrawn(result, gone[holder]))
+            continue
+        for member in ledger.members(holder, assignment.name):
+            mark = _graded(result, written, by_hand, (late or {}).get(member), course)
+            marks.append(dataclasses.replace(mark, student=member, group=holder if holder in groups else ""))
     known = {mark.holder for mark in marks}
     for entry in timing:
         if entry.problem and entry.student not in known:
@@ -270,8 +268,11 @@ def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) 
 def _also_sent(mark: Mark, collected: Collected) -> Mark:
     """Says so where the latest that came of somebody is no notebook, and an earlier one counts."""
     later = collected.not_taken.get(mark.student)
-    note = "; ".join(filter(None, (mark.note, f"came later, and was not taken: {later.reason}" if later else "")))
-    return dataclasses.replace(mark, note=note)
+    return _noted(mark, mark.note, f"came later, and was not taken: {later.reason}") if later else mark
+
+
+def _noted(mark: Mark, *notes: str) -> Mark:
+    return dataclasses.replace(mark, note="; ".join(filter(None, notes)))
 
 
 def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: Collected) -> list[Mark]:
@@ -284,23 +285,21 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
     named, seen = [], set()
     for mark in marks:
         arrival = mark.arrival or collected.students.get(mark.holder)
-        person, note = people.get(mark.student), mark.note
+        person = people.get(mark.student)
         if person is not None and person.id in seen:
-            note = "; ".join(filter(None, (note, f"{person.id} stands here twice: join the folders in submitted/")))
+            mark = _noted(mark, mark.note, f"{person.id} stands here twice: join the folders in submitted/")
         elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
-            note = "; ".join(filter(None, (note, f"not linked to the class list: {doubt}")))
+            mark = _noted(mark, mark.note, f"not linked to the class list: {doubt}")
         ids = ledger.ids(mark.student, assignment)
         if person is None and "moodle" in ids and (ledger.roster or teams) and not ledger.has_accounts(mark.student):
             ids["moodle"] = ""  # it may be a group's number, which stands in the same place of a folder's name
-        folder = ledger.folder(mark.student)
         named.append(
             dataclasses.replace(
                 mark,
                 person=person,
                 arrival=arrival,
-                note=note,
                 ids=ids,
-                folder=folder,
+                folder=ledger.folder(mark.student),
                 called=ledger.name(mark.student),
                 joined=joined.get(mark.student, mark.student),
                 in_own_file=ledger.has_accounts(mark.student),
@@ -330,10 +329,7 @@ def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[
             expanded += [dataclasses.replace(mark, student=member, group=mark.student) for member in missing]
         elif mark.student not in in_groups:
             expanded.append(mark)
-    return [_said_of_group(mark) for mark in expanded]
-
-
-def _said_of_group(mark: Mark) -> Mark:
-    if mark.group in ("", mark.student):
-        return mark
-    return dataclasses.replace(mark, note="; ".join(filter(None, (f"handed in with {mark.group}", mark.note))))
+    return [
+        _noted(mark, f"handed in with {mark.group}", mark.note) if mark.group not in ("", mark.student) else mark
+        for mark in expanded
+    ]

@@ -10,11 +10,18 @@ from urllib.parse import quote
 
 from autograder.intake.collected import Collected
 from autograder.outputs.feedback import feedback_path
-from autograder.outputs.items import Attempt, attempts, discriminations, submissions_graded
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render_pieces
 from autograder.outputs.rubric import RubricItem, written_statistics
-from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
+from autograder.outputs.statistics import (
+    Attempt,
+    attempts,
+    histogram,
+    question_statistics,
+    shares,
+    submissions_graded,
+    timing_summary,
+)
 from autograder.outputs.terminal import mark as mark_sign
 from autograder.results import Timed
 from autograder.together import Together
@@ -58,7 +65,6 @@ def report_page(
         median=statistics.median(of_class) if of_class else 0.0,
         bins=histogram(of_class),
         questions=question_statistics(results),
-        discriminations=discriminations(results),
         tries=tries if len(tries) > 1 else (),
         written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
         orders=(("student", marks), ("mark", by_mark), ("status", by_status)),

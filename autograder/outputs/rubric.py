@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.course import Assignment
+from autograder.intake.built import load_built
 from autograder.model import ManualGrades, ManualScore
 from autograder.outputs.marks import Mark
 from autograder.points import shown, total
 
 _ITEM = re.compile(r"(?m)^[-*] +(\d+(?:\.\d+)?) +points?:[ \t]*")
 _GIVEN = re.compile(r"(?<![\w&#/])#(\d{1,2})(?!\w)")
-_GUIDE_ROLE = "guide"
+GUIDE = "guide"
+"""The role of a cell that only graders see: the marking scheme of a written answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,11 @@ def numbered(scheme: str) -> str:
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
     """The items of every written answer of a built assignment, by its name; none where nothing is built."""
     try:
-        cells = json.loads(assignment.solution.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError):
+        cells = load_built(assignment.solution).cells
+    except (OSError, ValueError):
         return {}
-    kits = [(cell["metadata"].get("attention_kit", {}), cell["source"]) for cell in cells]
-    return {kit["name"]: rubric_items("".join(source)) for kit, source in kits if kit.get("role") == _GUIDE_ROLE}
+    kits = [(cell.metadata.attention_kit, cell.source) for cell in cells]
+    return {kit.name: rubric_items("".join(source)) for kit, source in kits if kit.role == GUIDE}
 
 
 def items_given(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:

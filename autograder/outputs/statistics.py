@@ -1,20 +1,23 @@
-"""What a class did: the numbers behind the class report and the terminal's table."""
+"""What a class did: the numbers behind the class report. Which questions tell strong answers from weak ones is one."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from autograder.model import Result
+from autograder.model import QuestionResult, Result
 from autograder.outputs.marks import Mark
-from autograder.points import is_full
-from autograder.results import Timed
+from autograder.points import is_full, total
+from autograder.results import HISTORY, Timed
 from autograder.text import claim
 
 BINS = 10
 COMMONEST = 5
+FEWEST = 10
+"""Results of which a correlation says something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,16 @@ class CommonMistake:
 
 @dataclass(frozen=True, slots=True)
 class QuestionStatistics:
-    """One question over the class. Shares lie between 0 and 1; `failing` is (claim, how many failed it)."""
+    """One question over the class. Shares lie between 0 and 1.
+
+    Attributes:
+        failing: (claim, how many failed it) of the tests that most failed.
+        discrimination: how far the question's points go along with those of all other questions, from -1 to 1
+            (item-rest correlation); None where there are fewer than `FEWEST` results, everybody has the same, or there
+            is no other question.
+        against: (claim, correlation) of the tests that students fail the more often, the better the rest of their
+            answers is (point-biserial correlation below 0): such a test may be wrong, or its question unclear.
+    """
 
     name: str
     max_score: float
@@ -48,6 +60,22 @@ class QuestionStatistics:
     kept: int
     mistakes: tuple[CommonMistake, ...]
     failing: tuple[tuple[str, int], ...]
+    discrimination: float | None
+    against: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Everybody's n-th submission: how many handed in so many, and their mean share of the tests' points.
+
+    Attributes:
+        full: how many had all points.
+    """
+
+    number: int
+    students: int
+    mean: float
+    full: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +110,13 @@ def question_statistics(results: Sequence[Result]) -> tuple[QuestionStatistics, 
 
 
 def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
-    answers = [question for result in results for question in result.questions if question.name == name]
+    pairs = [(question, result) for result in results for question in result.questions if question.name == name]
+    answers = [answer for answer, _ in pairs]
     named = [one for a in answers for one in (*([a.diagnosis] if a.diagnosis else []), *a.slips)]
     mistakes = Counter((one.mistake, one.hint) for one in named)
     failing = Counter(claim(test.name) for a in answers for test in a.tests if test.outcome != "passed")
+    among_others = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
+    rests = [total((result.score, -answer.score)) for answer, result in among_others]
     return QuestionStatistics(
         name=name,
         max_score=max(a.max_score for a in answers),
@@ -96,7 +127,74 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
         kept=sum(a.kept > 0 for a in answers),
         mistakes=tuple(CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)),
         failing=tuple(failing.most_common(COMMONEST)),
+        discrimination=correlation([answer.score for answer, _ in among_others], rests),
+        against=_against([answer for answer, _ in among_others], rests),
     )
+
+
+def _against(answers: Sequence[QuestionResult], rests: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """The tests that go against the rest of the answers, with their correlations."""
+    passed: dict[str, list[float]] = {}
+    for answer in answers:
+        for test in answer.tests:
+            passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
+    correlations = ((test, correlation(outcomes, rests)) for test, outcomes in passed.items())
+    return tuple((claim(test), value) for test, value in correlations if value is not None and value < 0)
+
+
+def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Pearson's correlation; None of fewer than `FEWEST` pairs, or where one side does not vary."""
+    if len(left) != len(right) or len(left) < FEWEST or len(set(left)) < 2 or len(set(right)) < 2:
+        return None
+    return round(statistics.correlation(left, right), 6)
+
+
+def attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
+    """The first submission of everybody, the second of those who handed in two, and so on.
+
+    Args:
+        history: by student, one result for each submission, in their order.
+    """
+    most = max((len(results) for results in history.values()), default=0)
+    rows = []
+    for number in range(most):
+        results = [each[number] for each in history.values() if len(each) > number]
+        mean = statistics.fmean(_share(result.score, result.max_score) for result in results)
+        full = sum(is_full(result.score, result.max_score) for result in results)
+        rows.append(Attempt(number + 1, len(results), mean, full))
+    return tuple(rows)
+
+
+def submissions_graded(results: Path, assignment: str, current: Sequence[Result]) -> dict[str, list[Result]]:
+    """Every submission's last result, by student, in the order of the submissions, with those that were replaced.
+
+    A submission that was graded again, by another suite, is no further attempt: it is told by its hash.
+    """
+    by_student: dict[str, dict[str, Result]] = {result.student: {} for result in current}
+    for result in [*_replaced(results / HISTORY / assignment), *current]:
+        if result.assignment == assignment and result.student in by_student:
+            graded = by_student[result.student]
+            graded.pop(result.submission_sha256, None)
+            graded[result.submission_sha256] = result
+    return {student: list(graded.values()) for student, graded in by_student.items()}
+
+
+def _replaced(history: Path) -> list[Result]:
+    """The results that others have replaced, oldest first; broken files are left out."""
+    replaced = []
+    for folder in sorted(history.glob("*/"), key=lambda path: _day_and_number(path.name)):
+        for path in sorted(folder.glob("*.json")):
+            try:
+                replaced.append(Result.from_json(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, RecursionError):
+                continue
+    return replaced
+
+
+def _day_and_number(name: str) -> tuple[str, int]:
+    """Folders of one day are called 2026-11-29, 2026-11-29.2, …, 2026-11-29.10."""
+    day, _, number = name.partition(".")
+    return day, int(number) if number.isdecimal() else 1
 
 
 def timing_summary(timing: Sequence[Timed]) -> TimingSummary | None:

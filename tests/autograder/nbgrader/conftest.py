@@ -14,7 +14,8 @@ from nbgrader_course import REPOSITORY, TinyCourse, notebook, release_cells, res
 from autograder.course import About, Course
 from autograder.model import FoundSubmission, Graded
 from autograder.nbgrader import graders
-from autograder.nbgrader.gradebook import open_gradebook
+from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
+from autograder.results import write_result
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +51,26 @@ def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch)
     write(root / "solutions" / "tiny" / "tiny.ipynb", notebook(release_cells()))
     monkeypatch.chdir(root)
     return TinyCourse(root)
+
+
+@pytest.fixture
+def graded_class(tiny: TinyCourse, request: pytest.FixtureRequest) -> TinyCourse:
+    """The module's STUDENTS in the gradebook, with 4 of 6 points from the tests.
+
+    The written answers (4 points) of all wait, but those of the module's LEFT_BLANK, and Ada's, which has 2.5.
+    """
+    results = [result_for(student) for student in request.module.STUDENTS]
+    for result in results:
+        write_result(tiny.root / "results", result)
+    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
+    tiny.score_by_hand("ada", "written_why", 2.5)
+    with open_gradebook(tiny.course) as gradebook:
+        gradebook.find_comment("written_why", "tiny", "tiny", "ada").manual_comment = "Say why.\nAnd how."
+        for student in getattr(request.module, "LEFT_BLANK", ()):
+            blank = gradebook.find_grade("written_why", "tiny", "tiny", student)
+            blank.auto_score, blank.needs_manual_grade = 0.0, False
+        gradebook.db.commit()
+    return tiny
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -121,16 +123,24 @@ class TinyCourse:
         guide.id = "guide"
         write(self.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
 
-    def export_gradebook(self) -> list[str]:
-        """`export --format gradebook` of the stored results; the lines that it prints."""
-        request = ExportRequest(self.course, self.course.assignment("tiny"), self.root / "results", "gradebook")
+    def export(self, format_: str, **options: Any) -> list[str]:
+        """`export` of the stored results; the lines that it prints."""
+        request = ExportRequest(self.course, self.course.assignment("tiny"), self.root / "results", format_, **options)
         return list(export_command(request, on_stderr))
 
-    def convert(self, converter: type[Any], **settings: Any) -> None:
+    def export_gradebook(self) -> list[str]:
+        return self.export("gradebook")
+
+    def exported(self, **options: Any) -> dict[str, dict[str, str]]:
+        """Student → the row of the CSV, by its headings."""
+        (text,) = self.export("csv", **options)
+        return {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    def convert(self, converter: type[Any], assignment: str = "tiny", **settings: Any) -> None:
         """Run one of nbgrader's converters with this course's nbgrader_config.py."""
         config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
         coursedir = CourseDirectory(config=config)
-        coursedir.assignment_id = "tiny"
+        coursedir.assignment_id = assignment
         converter(coursedir=coursedir, config=config, **settings).start()
 
     def autograde(self, **settings: Any) -> None:

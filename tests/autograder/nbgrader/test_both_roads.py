@@ -10,7 +10,6 @@ from awkward import AWKWARD, BLANK
 from courses import HIDDEN_INI, on_stderr
 from nbgrader_course import HALF_ANSWERED, TinyCourse, notebook, release_cells, write
 
-from autograder.commands import ExportRequest, export_command
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
 from autograder.intake.find import find_submissions
@@ -63,6 +62,12 @@ def _rows(tiny: TinyCourse) -> dict[str, tuple[dict[str, object], dict[str, obje
     return rows
 
 
+def _notebooks(tiny: TinyCourse) -> dict[str, str]:
+    """Student → the notebook that a person grades, as it lies in autograded/."""
+    paths = (tiny.root / "autograded").glob("*/tiny/tiny.ipynb")
+    return {path.parts[-3]: path.read_text(encoding="utf-8") for path in paths}
+
+
 def test_they_agree_on_every_awkward_notebook(
     handed_in: TinyCourse, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,8 +75,8 @@ def test_they_agree_on_every_awkward_notebook(
     course, assignment, results = handed_in.course, handed_in.course.assignment("tiny"), handed_in.root / "results"
     graded = grade_command(GradeRequest(course, assignment, results=results))
     assert [result.score for result in graded.results] == [1.0] * len(STUDENTS)
-    assert list(export_command(ExportRequest(course, assignment, results, "gradebook"), on_stderr))
-    exported = _rows(handed_in)
+    assert handed_in.export_gradebook()
+    exported, notebooks = _rows(handed_in), _notebooks(handed_in)
 
     shutil.copy(empty_gradebook, handed_in.root / "gradebook.db")
     shutil.rmtree(handed_in.root / "autograded")
@@ -83,6 +88,7 @@ def test_they_agree_on_every_awkward_notebook(
     handed_in.autograde()
     one = _rows(handed_in)
     assert one == exported
+    assert _notebooks(handed_in) == notebooks
     written = {student: grades["written_why"] for student, (grades, _) in one.items()}
     answered = list(STUDENTS)[: len(AWKWARD)]
     assert written == {s: (None, None, True) if s in answered else (0.0, None, False) for s in STUDENTS}

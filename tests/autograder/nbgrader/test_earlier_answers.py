@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 
 import pytest
 from courses import on_stderr
 from nbgrader_course import HALF_ANSWERED, TinyCourse, release_cells, result_for
 
-from autograder.commands import ExportRequest, export_command, report_command
+from autograder.commands import report_command
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.results import write_result
 
@@ -26,12 +24,7 @@ def scored(tiny: TinyCourse) -> TinyCourse:
 
 def exported(tiny: TinyCourse, *, provisional: bool = False) -> dict[str, str]:
     """Ada's row of the CSV."""
-    course = tiny.course
-    request = ExportRequest(
-        course, course.assignment("tiny"), tiny.root / "results", "csv", provisional=provisional
-    )  # fmt: skip
-    (text,) = export_command(request, on_stderr)
-    return next(csv.DictReader(io.StringIO(text)))
+    return tiny.exported(provisional=provisional)["ada"]
 
 
 def test_other_words_wait_for_a_person_before_the_gradebook_is_filled_again(

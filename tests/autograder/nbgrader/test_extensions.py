@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import timedelta
 
 import pytest
-from courses import on_stderr
 from nbgrader_course import TinyCourse
 from traitlets.config import PyFileConfigLoader
 
-from autograder.commands import ExportRequest, export_command
 from autograder.nbgrader.gradebook import open_gradebook
 
 STUDENTS = ("ada", "ben", "cay", "dan")
@@ -53,10 +49,7 @@ def extensions(tiny: TinyCourse) -> dict[str, timedelta | None]:
 
 def totals(tiny: TinyCourse) -> dict[str, str]:
     """Student → the mark after the late policy."""
-    course = tiny.course
-    request = ExportRequest(course, course.assignment("tiny"), tiny.root / "results", "csv")
-    (text,) = export_command(request, on_stderr)
-    return {row["student"]: row["total_after_late"] for row in csv.DictReader(io.StringIO(text))}
+    return {student: row["total_after_late"] for student, row in tiny.exported().items()}
 
 
 def test_an_extension_granted_in_nbgrader_stays_and_counts(late_class: TinyCourse) -> None:

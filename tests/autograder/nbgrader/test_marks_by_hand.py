@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from typing import Any
-
 import pytest
-from courses import on_stderr
 from nbgrader_course import TinyCourse, result_for
 
-from autograder.commands import ExportRequest, export_command
-from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
+from autograder.nbgrader.gradebook import open_gradebook
 from autograder.results import write_result
 
 STUDENTS = ("ada", "ben", "cay")
-
-
-@pytest.fixture
-def graded_class(tiny: TinyCourse) -> TinyCourse:
-    """Everybody has 4 of 6; Ada's written answer has 2.5 of 4, Ben's waits, Cay's was left blank."""
-    results = [result_for(student) for student in STUDENTS]
-    for result in results:
-        write_result(tiny.root / "results", result)
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
-    with open_gradebook(tiny.course) as gradebook:
-        ada = gradebook.find_grade("written_why", "tiny", "tiny", "ada")
-        ada.manual_score, ada.needs_manual_grade = 2.5, False
-        gradebook.find_comment("written_why", "tiny", "tiny", "ada").manual_comment = "Say why."
-        cay = gradebook.find_grade("written_why", "tiny", "tiny", "cay")
-        cay.auto_score, cay.needs_manual_grade = 0.0, False
-        gradebook.db.commit()
-    return tiny
-
-
-def exported(tiny: TinyCourse, **options: Any) -> dict[str, dict[str, str]]:
-    """Student → the row of the CSV, by its headings."""
-    request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv", **options)
-    (text,) = export_command(request, on_stderr)
-    return {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
+LEFT_BLANK = ("cay",)
 
 
 def test_the_mark_is_out_of_all_points(graded_class: TinyCourse, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = exported(graded_class)
+    rows = graded_class.exported()
     assert [(rows[s]["written"], rows[s]["total"], rows[s]["max"], rows[s]["status"]) for s in STUDENTS] == [
         ("2.5", "6.5", "10", "graded"),
         ("0", "", "10", "waits for a person"),
@@ -52,7 +23,7 @@ def test_the_mark_is_out_of_all_points(graded_class: TinyCourse, capsys: pytest.
         "without a mark, waits for a person: 1: ben (`--provisional` exports the points so far)"
         in capsys.readouterr().err
     )
-    assert exported(graded_class, provisional=True)["ben"]["total"] == "4"
+    assert graded_class.exported(provisional=True)["ben"]["total"] == "4"
 
 
 def test_a_score_that_a_person_changed_stands_for_the_tests(graded_class: TinyCourse) -> None:
@@ -60,7 +31,7 @@ def test_a_score_that_a_person_changed_stands_for_the_tests(graded_class: TinyCo
         grade = gradebook.find_grade("check_half", "tiny", "tiny", "ada")
         grade.manual_score, grade.extra_credit = 3.0, 0.5
         gradebook.db.commit()
-    ada = exported(graded_class)["ada"]
+    ada = graded_class.exported()["ada"]
     assert (ada["half"], ada["written"], ada["total"]) == ("3", "3", "9")
     assert ada["note"] == "half: 3 by a person; 0.5 of extra credit"
 
@@ -69,13 +40,13 @@ def test_a_gradebook_older_than_the_results_is_said(
     graded_class: TinyCourse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_result(graded_class.root / "results", result_for("ada", half=2.0))
-    assert exported(graded_class)["ada"]["total"] == "7.5"
+    assert graded_class.exported()["ada"]["total"] == "7.5"
     assert "graded since gradebook.db was filled: 1: ada" in capsys.readouterr().err
 
 
 def test_without_a_gradebook_everybody_waits(graded_class: TinyCourse) -> None:
     (graded_class.root / "gradebook.db").unlink()
-    rows = exported(graded_class)
+    rows = graded_class.exported()
     assert {row["status"] for row in rows.values()} == {"waits for a person"}
     assert rows["ada"]["note"] == "waits: written answers"
 
@@ -87,7 +58,7 @@ def test_due_times_and_extensions_of_the_gradebook_count(graded_class: TinyCours
     with open_gradebook(graded_class.course) as gradebook:
         gradebook.update_or_create_assignment("tiny", duedate="2026-03-02 09:00:00 UTC")
         gradebook.grant_extension("tiny", "cay", minutes=60)
-    rows = exported(graded_class)
+    rows = graded_class.exported()
     assert [(rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")] == [("60", "0"), ("0", "4")]
 
 
@@ -100,15 +71,14 @@ def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: Tiny
     for student in STUDENTS:
         graded_class.hand_in(student, at="2026-03-02 10:00:00 UTC")
     course = graded_class.course
-    request = ExportRequest(course, course.assignment("tiny"), graded_class.root / "results", "gradebook")
     for _ in range(2):
-        list(export_command(request, on_stderr))
+        graded_class.export_gradebook()
         with open_gradebook(course) as gradebook:
             students = {s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students}
             late = {s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")}
         assert students["ada"] == ("Ada", "Roe", "ada@example.org")
         assert students["zoe"] == ("Zoe Marie", "Lee", None)
         assert late == {"ada": 3600.0, "ben": 0.0, "cay": 3600.0}
-    rows = exported(graded_class)
+    rows = graded_class.exported()
     assert [rows[s]["minutes_late"] for s in ("ada", "ben", "cay")] == ["60", "0", "60"]
     assert rows["zoe"]["status"] == "handed in nothing"

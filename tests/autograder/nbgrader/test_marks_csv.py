@@ -10,33 +10,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from courses import on_stderr
-from nbgrader_course import TinyCourse, result_for
+from nbgrader_course import TinyCourse
 
 from autograder.cli import main
-from autograder.commands import ExportRequest, export_command
 from autograder.errors import KitError
-from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.nbgrader.hand_marks import read_hand_marks
+from autograder.nbgrader.gradebook import open_gradebook
+from autograder.nbgrader.manual_grades import read_hand_marks
 from autograder.nbgrader.marks_csv import COLUMNS, marks_command
-from autograder.results import write_result
 
 STUDENTS = ("ada", "ben", "=cay")
-
-
-@pytest.fixture
-def graded_class(tiny: TinyCourse) -> TinyCourse:
-    """Everybody has 4 of 6 from the tests; the written answers (4 points) of all wait, but Ada's, which has 2.5."""
-    results = [result_for(student) for student in STUDENTS]
-    for result in results:
-        write_result(tiny.root / "results", result)
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
-    with open_gradebook(tiny.course) as gradebook:
-        ada = gradebook.find_grade("written_why", "tiny", "tiny", "ada")
-        ada.manual_score, ada.needs_manual_grade = 2.5, False
-        gradebook.find_comment("written_why", "tiny", "tiny", "ada").manual_comment = "Say why.\nAnd how."
-        gradebook.db.commit()
-    return tiny
 
 
 def marks(tiny: TinyCourse, **asked: Any) -> list[str]:
@@ -60,9 +42,7 @@ def write(path: Path, rows: Iterable[Mapping[str, str]], columns: Iterable[str] 
 
 
 def totals(tiny: TinyCourse) -> dict[str, str]:
-    request = ExportRequest(tiny.course, tiny.course.assignment("tiny"), tiny.root / "results", "csv")
-    (text,) = export_command(request, on_stderr)
-    return {row["student"]: row["total"] for row in csv.DictReader(io.StringIO(text))}
+    return {student: row["total"] for student, row in tiny.exported().items()}
 
 
 def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: Path) -> None:

@@ -37,9 +37,10 @@ def test_scores_and_reports_are_those_of_the_result(tiny: TinyCourse, graded: di
         "written_why": "No response.",
     }
     assert outputs(tiny.autograded("ada"), "check_half") == (
-        "half: 1 of 3 points\n✗ test_halves_an_odd_number (1/3)\n    `half(3)` is <b>1</b>; it should be 1.5.\n"
+        "half: 1 of 3 points\n✗ halves an odd number (1 of 3): not right yet\n"
+        "    `half(3)` is <b>1</b>; it should be 1.5.\n"
     )
-    assert outputs(tiny.autograded("ada"), "check_double") == "double: 3 of 3 points\n✓ test_doubles (3/3)\n"
+    assert outputs(tiny.autograded("ada"), "check_double") == "double: 3 of 3 points\n✓ doubles (3 of 3): passed\n"
 
 
 def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:

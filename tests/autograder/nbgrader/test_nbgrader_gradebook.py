@@ -13,7 +13,6 @@ from nbgrader_course import TinyCourse, cell, notebook, release_cells, result_fo
 
 from autograder.course import Late
 from autograder.model import Answer, Result, Submission
-from autograder.nbgrader import answers as answers_module
 from autograder.nbgrader import gradebook as gradebook_module
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.late import late_penalty
@@ -27,8 +26,7 @@ def fill(tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, s
 
 
 def test_a_class_larger_than_one_query_is_written_whole(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradebook_module, "MANY", 2)
-    monkeypatch.setattr(answers_module, "MANY", 1)
+    monkeypatch.setattr(gradebook_module, "BATCH", 2)
     halves = {"ada": 0.5, "ben": 3.0, "cay": 0.0}
     read = Submission("x", "tiny", tiny.root, "0" * 64, (), written=(Answer("written_why", "Because.", False),))
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from autograder.course import Limits
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import read_release_cells
 from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
-from autograder.nbgrader.autograded import grade_id, made_whole, read_built
+from autograder.nbgrader.autograded import made_whole
 from autograder.nbgrader.gradebook import entry_of
-from autograder.nbgrader.release import read_release
+from autograder.nbgrader.release import grade_id, read_built, read_release
 from autograder.nbgrader.texts import as_literal, cell_report, question_comment, question_report
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
@@ -148,17 +149,18 @@ def test_what_a_student_reads() -> None:
         TestOutcome("test_c", "error", 0.0, 1.0, "ValueError: x\ncell half, line 2"),
     )
     question = QuestionResult("half", 2.0, 10 / 3, 0.25, Diagnosis("floor", "Is // what you want?"), tests)
-    assert question_report(question) == (
+    assert question_report(question, dataclasses.replace(result_for("ada"), questions=(question,))) == (
         "half: 2 of 3.33 points\n"
-        "0.25 of them with a stand-in for an earlier question.\n"
-        "✓ test_a (2/2)\n"
-        "✗ test_b (0/0.33)\n"
-        "    took too long.\n"
-        "✗ test_c (0/1)\n"
+        "Look here first: Is // what you want?\n"
+        "\n"
+        "0.25 of these points count in spite of a mistake in a question that it builds on: with a right answer in its "
+        "place, yours passes more tests.\n"
+        "\n"
+        "✓ a (2 of 2): passed\n"
+        "✗ b (0 of 0.33): took too long and was stopped\n"
+        "✗ c (0 of 1): your code raised an error\n"
         "    ValueError: x\n"
         "    cell half, line 2\n"
-        "\n"
-        "Is // what you want?\n"
     )
     assert question_comment(question) == "    Is // what you want?\n    \n    ValueError: x\n    cell half, line 2"
     assert question_comment(result_for("ada").questions[0]) == ""

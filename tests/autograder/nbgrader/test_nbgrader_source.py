@@ -8,7 +8,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbclient.exceptions import DeadKernelError
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback, GenerateSolution
+from nbgrader.converters.base import NbGraderException
+from nbgrader.preprocessors import Execute
 from nbgrader_course import TinyCourse, cell, notebook, write
 
 from autograder.authoring.build import Asked, build_assignment
@@ -114,19 +117,9 @@ def native(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
     return tiny
 
 
-def native_convert(course: TinyCourse, converter: type[Any], **settings: Any) -> None:
-    from nbgrader.coursedir import CourseDirectory
-    from traitlets.config import PyFileConfigLoader
-
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(course.root)).load_config()
-    coursedir = CourseDirectory(config=config)
-    coursedir.assignment_id = "native"
-    converter(coursedir=coursedir, config=config, **settings).start()
-
-
 @pytest.mark.filterwarnings("ignore")  # nbgrader's own path: kernels, tornado and SQLAlchemy each have something to say
 def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> None:
-    native_convert(native, GenerateAssignment)
+    native.convert(GenerateAssignment, "native")
     released = nbformat.read("assignments/native/native.ipynb", as_version=4)
     assert "return x * x" not in released.cells[0].source
     assert "square(3)" not in released.cells[1].source
@@ -139,7 +132,7 @@ def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> No
         handed_in = nbformat.from_dict(json.loads(json.dumps(released)))
         handed_in.cells[0].source = answer
         write(native.root / "submitted" / student / "native" / "native.ipynb", handed_in)
-    native_convert(native, Autograde)
+    native.convert(Autograde, "native")
     grades = {}
     with open_gradebook(native.course) as gradebook:
         for student in ("ada", "ben"):
@@ -149,8 +142,29 @@ def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> No
         "ada": {"test_square": (2.0, False), "test_share": (0.0, True)},
         "ben": {"test_square": (0.0, False), "test_share": (0.0, False)},
     }
-    native_convert(native, GenerateFeedback)
+    native.convert(GenerateFeedback, "native")
     page = Path("feedback/ben/native/native.html").read_text(encoding="utf-8")
     assert "square" in page
     assert "HIDDEN TESTS" not in page
     assert "9" not in page[page.index("a hidden test failed") - 200 :][:400]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_failure_while_nbgrader_runs_a_notebook_leaves_its_hidden_tests_in_the_database(
+    native: TinyCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A submission that ends its kernel must not take the hidden tests of everybody after it along."""
+
+    def die(*_: Any, **__: Any) -> None:
+        raise DeadKernelError("Kernel died")
+
+    native.convert(GenerateAssignment, "native")
+    released = nbformat.read("assignments/native/native.ipynb", as_version=4)
+    write(native.root / "submitted" / "ada" / "native" / "native.ipynb", released)
+    monkeypatch.setattr(Execute, "preprocess", die)
+    with pytest.raises(NbGraderException):
+        native.convert(Autograde, "native")
+    with open_gradebook(native.course) as gradebook:
+        assert "square(3)" in gradebook.find_source_cell("test_square", "native", "native").source
+        rows = gradebook.find_submission_notebook("native", "native", "ada").grades
+        assert {(row.auto_score, row.needs_manual_grade) for row in rows} == {(0.0, True)}

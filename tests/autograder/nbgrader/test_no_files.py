@@ -13,7 +13,7 @@ import pytest
 from nbgrader_course import TinyCourse, release_cells
 
 from autograder.model import Graded
-from autograder.nbgrader.no_files import no_files, not_to_be_copied, told
+from autograder.nbgrader.repair import no_files, not_to_be_copied, told
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import os
 import pwd
@@ -15,17 +16,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from nbgrader.api import Base
+from nbgrader.apps import ExportApp
+from nbgrader.coursedir import CourseDirectory
 from nbgrader_course import TinyCourse, result_for
 from sqlalchemy import create_engine
+from traitlets.config import Config
 
 from autograder.cli import main
 from autograder.course import Course, load_course, settings_of_nobody
 from autograder.errors import BadCourseFile, KitError
 from autograder.model import Graded, ManualGrades
 from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
+from autograder.nbgrader.export import SafeCsvExport
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
-from autograder.outputs.lateness import InGradebook
+from autograder.outputs.late import InGradebook
 from autograder.results import write_result
 from autograder.roster import Person
 
@@ -158,6 +163,13 @@ def test_nbgrader_grades_into_it(
     tiny.autograde()
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)
     assert "tiny" in tiny.feedback("ada")
+    app = ExportApp(config=Config())
+    app.coursedir = CourseDirectory(root=str(tiny.root))
+    with open_gradebook(tiny.course) as gradebook:
+        SafeCsvExport(parent=app, to="grades.csv").export(gradebook)
+    with Path("grades.csv").open(encoding="utf-8", newline="") as file:
+        (ada,) = csv.DictReader(file)
+    assert (ada["student_id"], ada["score"], ada["needs_manual_grade"]) == ("ada", "4", "no")
 
 
 def test_the_command_fills_it_and_shows_no_password(tiny: TinyCourse, on_server: Callable[..., None]) -> None:

@@ -9,16 +9,9 @@ from pathlib import Path
 import pytest
 
 from autograder.model import QuestionResult, Result, TestOutcome
-from autograder.outputs.items import (
-    Attempt,
-    Discrimination,
-    attempts,
-    correlation,
-    discriminations,
-    submissions_graded,
-)
 from autograder.outputs.marks import mark_of
 from autograder.outputs.report import report_page
+from autograder.outputs.statistics import Attempt, attempts, correlation, question_statistics, submissions_graded
 from autograder.results import write_result
 
 
@@ -36,10 +29,15 @@ def class_of(rows: list[tuple[float, float, bool]]) -> list[Result]:
     ]  # fmt: skip
 
 
+def discriminations(results: list[Result]) -> dict[str, tuple[float | None, tuple[tuple[str, float], ...]]]:
+    """Question → how far it goes along with the rest, and the tests that go against it."""
+    return {question.name: (question.discrimination, question.against) for question in question_statistics(results)}
+
+
 def test_a_question_that_goes_along_with_the_rest() -> None:
     """Five have 0 and 0, five 4 and 4: the one tells all of the other, which is its rest."""
     results = class_of([(0.0, 0.0, False)] * 5 + [(4.0, 4.0, True)] * 5)
-    assert discriminations(results) == {"first": Discrimination(1.0, ()), "second": Discrimination(1.0, ())}
+    assert discriminations(results) == {"first": (1.0, ()), "second": (1.0, ())}
 
 
 def test_a_test_that_the_better_ones_fail_is_named() -> None:
@@ -47,7 +45,7 @@ def test_a_test_that_the_better_ones_fail_is_named() -> None:
     the rest are 4/6 and 4, the standard deviation of the rest is 2, so (4/6 - 4) / 2 * sqrt(0.6 * 0.4) = -0.816497."""
     rows = [(0.0, 2.0, True)] * 5 + [(4.0, 2.0, True)] + [(4.0, 2.0, False)] * 4
     found = discriminations(class_of(rows))
-    assert found["second"] == Discrimination(None, (("second", -0.816497),))
+    assert found["second"] == (None, (("second", -0.816497),))
     assert math.isclose((4 / 6 - 4) / 2 * math.sqrt(0.6 * 0.4), -0.816497, abs_tol=1e-6)
 
 
@@ -57,7 +55,7 @@ def test_nothing_is_said_of_few_or_of_equal_answers() -> None:
     assert correlation([1.0, 2.0] * 5, [2.0, 1.0] * 5) == -1.0
     (result,) = class_of([(1.0, 1.0, True)])
     alone = dataclasses.replace(result, questions=result.questions[:1])
-    assert discriminations([alone] * 12)["first"] == Discrimination(None, ())
+    assert discriminations([alone] * 12)["first"] == (None, ())
 
 
 def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result) -> None:

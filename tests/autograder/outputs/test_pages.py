@@ -11,9 +11,10 @@ import pytest
 
 from autograder.intake.collected import Collected
 from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result, TwoAnswers
-from autograder.outputs.feedback import carried_note, feedback_page, feedback_path, kept_note
+from autograder.outputs.feedback import feedback_page, feedback_path
 from autograder.outputs.late import Lateness
 from autograder.outputs.marks import Mark, mark_of
+from autograder.outputs.outcome_words import carried_note, kept_note
 from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary

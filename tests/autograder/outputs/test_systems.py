@@ -201,7 +201,7 @@ def test_gradescope_says_when_no_wall_stood(hostile: Result) -> None:
 def test_gradescope_reads_a_problem_too() -> None:
     page = json.loads(problem_json("not a notebook\x1b[31m"))
     assert (page["score"], page["tests"]) == (0.0, [])
-    assert page["output"] == "This submission could not be graded. not a notebook"
+    assert page["output"] == "This submission could not be graded: not a notebook"
 
 
 def test_the_notebook_that_was_handed_in(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_no_walls_where_the_instructor_accepts_it(
 
 def test_a_submission_at_fault_is_not_tried_again(base: Path, stand_in: Callable[..., list[str]]) -> None:
     page = graded(base, stand_in(["strict"], problem="not a notebook"))
-    assert (page["score"], page["output"]) == (0.0, "This submission could not be graded. not a notebook")
+    assert (page["score"], page["output"]) == (0.0, "This submission could not be graded: not a notebook")
 
 
 def test_nothing_handed_in(base: Path, stand_in: Callable[..., list[str]]) -> None:
