@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.course import Assignment
-from autograder.intake.built import load_built
+from autograder.intake.release import read_built_json
 from autograder.model import ManualGrades, ManualScore
 from autograder.outputs.marks import Mark
 from autograder.points import shown, total
@@ -62,11 +62,11 @@ def numbered(scheme: str) -> str:
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
     """The items of every written answer of a built assignment, by its name; none where nothing is built."""
     try:
-        cells = load_built(assignment.solution).cells
+        cells = read_built_json(assignment.solution)["cells"]
     except (OSError, ValueError):
         return {}
-    kits = [(cell.metadata.attention_kit, cell.source) for cell in cells]
-    return {kit.name: rubric_items("".join(source)) for kit, source in kits if kit.role == GUIDE}
+    tagged = [(cell["metadata"].get("attention_kit", {}), cell["source"]) for cell in cells]
+    return {tag["name"]: rubric_items(source) for tag, source in tagged if tag.get("role") == GUIDE}
 
 
 def items_given(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
