@@ -21,8 +21,8 @@ from pathlib import Path
 from autograder.course import Assignment, Course, Grading, Limits
 from autograder.fingerprint import suite_sha256
 from autograder.locks import only_one
-from autograder.model import Graded, Result, Scored, Speed
-from autograder.stored_json import read_stored, stored_text
+from autograder.model import Graded, Result
+from autograder.stored_json import encode_stored, read_stored, stored_text
 from autograder.sums import check_sums
 from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
@@ -35,35 +35,7 @@ _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _MOST_WRITES = 100
 """How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
-_LONGEST = 1e9
-"""Seconds: thirty years."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """How one submission fared when it was last graded. `problem` is "" where it has a result; `speeds` are there
-    where it was graded with a device; `older` says why its result is an older one: it was to be graded again, and was
-    not; `machine` is the one of a cluster that graded it."""
-
-    student: str
-    seconds: dict[str, float]
-    problem: str = ""
-    speeds: tuple[Speed, ...] = ()
-    older: str = ""
-    machine: str = ""
-
-    def is_sound(self) -> bool:
-        """Whether its times can be times."""
-        times = [*self.seconds.values(), *(s for speed in self.speeds for s in (speed.seconds, speed.baseline_seconds))]
-        return bool(self.student) and all(0 <= seconds <= _LONGEST for seconds in times)
-
-    def to_dict(self) -> dict[str, object]:
-        """Its entry in the timing file; what is not there is left out."""
-        entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
-        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
-        optional = {"speeds": speeds, "older": self.older, "machine": self.machine}
-        return entry | {name: value for name, value in optional.items() if value}
 
 
 def path_name(student: str) -> str:
@@ -225,7 +197,7 @@ class TimingFile:
 
     def __init__(self, folder: Path, assignment: str) -> None:
         self._folder, self._assignment = folder, assignment
-        self._entries: dict[str, Timed] = {}
+        self._entries: dict[str, Graded] = {}
         self._texts: dict[str, str] = {}
         self._unsettled = ""
         self._unwritten = 0
@@ -240,7 +212,7 @@ class TimingFile:
         if older:
             self._write(to_disk=False)
 
-    def note(self, graded: Sequence[Graded | Scored], *, settled: bool = True, more: bool = False) -> None:
+    def note(self, graded: Sequence[Graded], *, settled: bool = True, more: bool = False) -> None:
         """Take in what came of submissions, and write the file.
 
         Args:
@@ -254,7 +226,7 @@ class TimingFile:
         if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
             self._write(to_disk=not more)
 
-    def take_in(self, graded: Sequence[Graded | Scored], *, settled: bool = True) -> None:
+    def take_in(self, graded: Sequence[Graded], *, settled: bool = True) -> None:
         """As `note`, without writing the file."""
         if self._unsettled:
             self._put(dataclasses.replace(self._entries[self._unsettled], older=""))
@@ -266,8 +238,7 @@ class TimingFile:
             known = self._entries.get(one.student)
             seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
             older = known.older if known and not settled else ""
-            machine = one.machine if isinstance(one, Scored) else ""
-            self._put(Timed(one.student, seconds, one.problem, one.speeds, older, machine))
+            self._put(dataclasses.replace(one, seconds=seconds, older=older))
 
     def _write(self, *, to_disk: bool) -> None:
         self._unwritten = 0
@@ -280,13 +251,17 @@ class TimingFile:
         return f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'
 
     def _keep(self, student: str, why_older: str) -> None:
-        known = self._entries.get(student, Timed(student, {}))
+        known = self._entries.get(student, Graded(student))
         self._put(dataclasses.replace(known, problem="", older=why_older))
 
-    def _put(self, entry: Timed) -> None:
+    def _put(self, entry: Graded) -> None:
         """Each entry becomes text once: the file is written as often as there are submissions."""
-        self._entries[entry.student] = entry
-        text = json.dumps(entry.to_dict(), indent=1)
+        self._entries[entry.student] = dataclasses.replace(entry, result=None)
+        fields: dict[str, object] = {"student": entry.student, "seconds": entry.seconds, "problem": entry.problem}
+        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in entry.speeds]
+        optional = {"speeds": speeds, "older": entry.older, "machine": entry.machine}
+        fields |= {name: value for name, value in optional.items() if value}
+        text = encode_stored(fields, ascii_only=True).rstrip()
         self._texts[entry.student] = "  " + text.replace("\n", "\n  ")
 
     def _has_result(self, student: str) -> bool:
@@ -297,10 +272,10 @@ class TimingFile:
 class _StoredTimes:
     """The content of a timing file."""
 
-    submissions: tuple[Timed, ...]
+    submissions: tuple[Graded, ...]
 
 
-def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Timed]:
+def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Graded]:
     """The entries of a timing file; none where there is no such file, or it is broken, of which `tell` gets a line."""
     try:
         return load_timing(folder, assignment)
@@ -310,7 +285,7 @@ def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list
         return []
 
 
-def load_timing(folder: Path, assignment: str) -> list[Timed]:
+def load_timing(folder: Path, assignment: str) -> list[Graded]:
     """The entries of a timing file; none where there is no such file.
 
     Raises:
@@ -318,10 +293,7 @@ def load_timing(folder: Path, assignment: str) -> list[Timed]:
     """
     path = timing_path(folder, assignment)
     try:
-        entries = read_stored(path, _StoredTimes).submissions
-        if odd := next((entry.student for entry in entries if not entry.is_sound()), None):
-            raise ValueError(f"the times of {odd!r} are no times")
-        return list(entries)
+        return list(read_stored(path, _StoredTimes).submissions)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:

@@ -115,7 +115,7 @@ class AssignmentGrader:
         try:
             submission = read_submission(found, self.release, self.course.limits)
         except UnreadableSubmission as problem:
-            return Graded(found.student, found.path, None, str(problem), untried=isinstance(problem, OutOfReach))
+            return Graded(found.student, problem=str(problem), untried=isinstance(problem, OutOfReach))
         read = time.monotonic() - started
         graded = self.grade_read(client, submission)
         return dataclasses.replace(graded, seconds={"read": read, **graded.seconds})
@@ -123,7 +123,7 @@ class AssignmentGrader:
     def grade_read(self, client: HostClient, submission: Submission) -> Graded:
         """Grade a submission that was read."""
         result, seconds = self.grade_submission(client, submission)
-        return Graded(submission.student, submission.path, result, seconds=seconds)
+        return Graded(submission.student, result, seconds=seconds)
 
     def grade_submission(
         self, client: HostClient, submission: Submission, only: Collection[str] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TextIO
 
-from autograder.model import Scored
+from autograder.model import Graded
 
 
 class Watcher:
@@ -14,7 +14,7 @@ class Watcher:
     def begin(self, assignment: str, total: int) -> None:
         """So many submissions will be graded."""
 
-    def step(self, scored: Scored) -> None:
+    def step(self, graded: Graded) -> None:
         """One of them has been."""
 
     def warn(self, line: str) -> None:
@@ -62,12 +62,12 @@ class Progress(Warned):
         self._bar.start()
         self._bar.refresh()
 
-    def step(self, scored: Scored) -> None:
+    def step(self, graded: Graded) -> None:
         """Count one submission and show whose it was."""
         from rich.markup import escape
 
-        score = "not graded" if scored.score is None else f"{scored.score:g}"
-        self._bar.update(self._task, advance=1, who=escape(f"{scored.student[:40]}: {score}"))
+        score = f"{graded.result.score:g}" if graded.result else "not graded"
+        self._bar.update(self._task, advance=1, who=escape(f"{graded.student[:40]}: {score}"))
         self._bar.refresh()
 
     def __exit__(

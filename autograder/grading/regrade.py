@@ -12,10 +12,9 @@ from autograder.errors import KitError
 from autograder.grading.progress import Watcher
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
-from autograder.model import QuestionResult, Result, Scored
+from autograder.model import Graded, QuestionResult, Result
 from autograder.points import shown
 from autograder.results import (
-    Timed,
     TimingFile,
     load_timing,
     only_writer,
@@ -127,13 +126,13 @@ def take_over(request: GradeRequest) -> None:
             elif entry.problem:  # without one it is of a run that was killed
                 _replace(files, request, path, None)
         times = TimingFile(results, name)
-        times.take_in([Scored(e.student, problem=e.problem, seconds=e.seconds, speeds=e.speeds) for e in entries])
+        times.take_in(entries)
         files.write(timing_path(results, name), times.text())
         files.remove(timing_path(side, name))
     shutil.rmtree(side / name, ignore_errors=True)
 
 
-def _side_times(side: Path, assignment: str) -> list[Timed]:
+def _side_times(side: Path, assignment: str) -> list[Graded]:
     try:
         return load_timing(side, assignment)
     except ValueError as error:

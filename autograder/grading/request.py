@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autograder.course import Assignment, Course
-from autograder.model import FoundSubmission, Scored
-from autograder.results import Timed
+from autograder.model import FoundSubmission, Graded, Result
 
 
 class Elsewhere(Protocol):
@@ -26,7 +25,7 @@ class Elsewhere(Protocol):
         submissions: Sequence[FoundSubmission],
         isolation: str,
         warn: Callable[[str], None],
-    ) -> Generator[tuple[Scored, bytes], None, None]:
+    ) -> Generator[tuple[Graded, bytes], None, None]:
         """As `grade_batch`."""
 
 
@@ -50,15 +49,15 @@ class GradeSummary:
     """What came of it: every submission found that has a result, and those that have none of this run or before.
 
     Attributes:
-        results, problems: by student. The results themselves lie on disk.
+        results, problems: by student. Of the results only the headlines: all of each lies on disk.
         graded: how many results are this run's.
     """
 
-    results: tuple[Scored, ...]
-    problems: tuple[Scored, ...]
+    results: tuple[Result, ...]
+    problems: tuple[Graded, ...]
     graded: int
     seconds: float
-    speeds: tuple[Timed, ...] = ()
+    speeds: tuple[Graded, ...] = ()
     """Those of submissions that were graded on a device, and whose function the suite times."""
     overlooked: tuple[str, ...] = ()
     """What lies among the submissions and was not taken for one, and why."""

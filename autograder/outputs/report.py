@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from autograder.intake.collected import Collected
+from autograder.model import Graded
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.items import Attempt, attempts, discriminations, submissions_graded
 from autograder.outputs.marks import Mark
@@ -16,14 +17,13 @@ from autograder.outputs.pages import render_pieces
 from autograder.outputs.rubric import RubricItem, written_statistics
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.outputs.terminal import mark as mark_sign
-from autograder.results import Timed
 from autograder.together import Together
 
 
 def report_page(
     assignment: str,
     marks: Sequence[Mark],
-    timing: Sequence[Timed] = (),
+    timing: Sequence[Graded] = (),
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
@@ -84,7 +84,7 @@ def write_report(
     folder: Path,
     assignment: str,
     marks: Sequence[Mark],
-    timing: Sequence[Timed],
+    timing: Sequence[Graded],
     collected: Collected,
     feedback: Path,
     stale: Mapping[str, str] | None = None,

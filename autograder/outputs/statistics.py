@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.model import Result
+from autograder.model import Graded, Result
 from autograder.outputs.marks import Mark
 from autograder.points import is_full
-from autograder.results import Timed
 from autograder.text import claim
 
 BINS = 10
@@ -99,7 +98,7 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
     )
 
 
-def timing_summary(timing: Sequence[Timed]) -> TimingSummary | None:
+def timing_summary(timing: Sequence[Graded]) -> TimingSummary | None:
     """None where nothing was timed."""
     totals = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
     if not totals:

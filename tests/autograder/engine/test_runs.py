@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import hashlib
 import os
@@ -24,13 +23,13 @@ from autograder.grading.bench import Bench
 from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.handed_in import read_handed_in
-from autograder.model import FoundSubmission, QuestionResult, Result, Scored, TestOutcome
+from autograder.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
 from autograder.results import course_sha256, only_writer, read_timing, result_bytes
 from autograder.sandbox.leftovers import ScratchFolder, hold
 from autograder.whole_files import write_whole
 
 Meanwhile = Callable[[str], None]
-Batch = Iterator[tuple[Scored, bytes]]
+Batch = Iterator[tuple[Graded, bytes]]
 SECONDS = {"run": 1.5}
 
 
@@ -44,14 +43,14 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     def run(*, after: Meanwhile = lambda student: None, force: bool = False) -> GradeSummary:
         def made(
             course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
-        ) -> Iterator[tuple[Scored, bytes]]:
+        ) -> Iterator[tuple[Graded, bytes]]:
             for one in todo:
                 sha256 = hashlib.sha256(one.path.read_bytes()).hexdigest()
                 suite = course_sha256(course, assignment)
                 tests = (TestOutcome("test_it", "passed", 1.0, 1.0),)
                 questions = (QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests),)
                 result = Result("small", one.student, sha256, suite, "strict", 1.0, 1.0, questions, ())
-                yield dataclasses.replace(Scored.of(result), seconds=SECONDS), result_bytes(result)
+                yield Graded(one.student, result.headline(), seconds=SECONDS), result_bytes(result)
                 after(one.student)
 
         monkeypatch.setattr(batch, "grade_batch", made)
@@ -110,7 +109,8 @@ def test_what_results_hold_is_not_held_by_the_driver(
 
     def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Batch:
         for one in todo:
-            yield Scored(one.student, 1.0, 1.0, "strict"), os.urandom(1 << 18).hex().encode()
+            result = Result("small", one.student, "", "", "strict", 1.0, 1.0, (), ())
+            yield Graded(one.student, result), os.urandom(1 << 18).hex().encode()
 
     monkeypatch.setattr(batch, "grade_batch", made)
     tracemalloc.start()

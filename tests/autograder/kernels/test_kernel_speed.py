@@ -22,7 +22,7 @@ from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
 from autograder.grading import speed
 from autograder.grading.speed import SpeedMeter
-from autograder.grading.staleness import holds
+from autograder.grading.staleness import why_stale
 from autograder.model import Graded, QuestionResult, Result, Speed, TestOutcome
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
@@ -119,8 +119,8 @@ def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
 
 
 def test_speeds_stand_in_the_timing_file_and_never_in_the_result(tmp_path: Path) -> None:
-    graded = Graded("student-001", Path(), result("student-001"), speeds=FAST)
-    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", Path(), result("student-002"))])
+    graded = Graded("student-001", result("student-001"), speeds=FAST)
+    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", result("student-002"))])
     path = timing_path(tmp_path, "kernels")
     first, second = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert first["speeds"][1] == {
@@ -135,15 +135,15 @@ def test_a_result_of_a_gpu_is_none_of_a_cpu(tmp_path: Path) -> None:
     write_result(tmp_path, result("student-001"))
     stored = read_result(tmp_path, "kernels", "student-001")
     assert stored is not None
-    assert holds(stored, "a", "b", {"strict+cuda"})
-    assert not holds(stored, "a", "b", {"strict"})
+    assert not why_stale(stored, "a", "b", {"strict+cuda"})
+    assert why_stale(stored, "a", "b", {"strict"})
     assert (result("x").walls, result("x", "none+cuda").walls, result("x", "uid").walls) == ("strict", "none", "uid")
 
 
 def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Course, tmp_path: Path) -> None:
     for student in ("student-001", "student-002"):
         write_result(tmp_path, result(student))
-    graded = [Graded("student-001", Path(), result("student-001"), speeds=FAST)]
+    graded = [Graded("student-001", result("student-001"), speeds=FAST)]
     TimingFile(tmp_path, "kernels").note(graded)
 
     def rows(given: Course) -> list[list[str]]:

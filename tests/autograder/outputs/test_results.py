@@ -11,7 +11,7 @@ from courses import on_stderr
 
 from autograder import results
 from autograder.course import Assignment, Grading, Limits
-from autograder.grading.staleness import holds
+from autograder.grading.staleness import why_stale
 from autograder.model import Graded, Result
 from autograder.whole_files import write_whole
 
@@ -118,7 +118,7 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
         student: str = "ada", submission: str = "sha-ada", suite: str = "suite-1", isolation: str = "strict"
     ) -> bool:
         result = results.read_result(tmp_path, "attention", student)
-        return result is not None and holds(result, submission, suite, {isolation})
+        return result is not None and not why_stale(result, submission, suite, {isolation})
 
     assert current()
     assert not current(student="student-002")
@@ -154,7 +154,7 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
 
 
 def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, problem: Graded) -> None:
-    ada = Graded("ada", Path("ada.ipynb"), plain, "", {"read": 0.25, "tests": 1.0})
+    ada = Graded("ada", plain, "", {"read": 0.25, "tests": 1.0})
     results.TimingFile(tmp_path, "attention").note([ada, problem])
     path = results.timing_path(tmp_path, "attention")
     results.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
@@ -169,7 +169,7 @@ def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, proble
 
 def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> None:
     result = dataclasses.replace(plain, student="timing")
-    results.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
+    results.TimingFile(tmp_path, "attention").note([Graded("timing", result)])
     results.write_result(tmp_path, result)
     assert results.read_results(tmp_path, "attention", on_stderr) == [result]
 
@@ -177,7 +177,7 @@ def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> 
 def test_a_broken_timing_file_stops_nothing(tmp_path: Path, plain: Result) -> None:
     results.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
     assert results.read_timing(tmp_path, "attention") == []
-    results.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
+    results.TimingFile(tmp_path, "attention").note([Graded("ada", plain)])
     assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == ["ada"]
 
 
@@ -189,7 +189,7 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
         results, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
     )
     timing = results.TimingFile(tmp_path, "attention")
-    class_ = [Graded(f"s{number:03}", Path("a.ipynb"), plain, "", {"tests": 1.0}) for number in range(250)]
+    class_ = [Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)]
     for one in class_:
         timing.note([one], settled=False, more=True)
     assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
