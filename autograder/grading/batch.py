@@ -16,7 +16,6 @@ from autograder.course import Assignment, Course, Limits
 from autograder.errors import SuiteFault
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended, Pool
 from autograder.model import FoundSubmission, Graded
 from autograder.results import result_bytes
@@ -46,11 +45,8 @@ def grade_batch(
     """
     until = time.monotonic() + 60 * course.limits.run_minutes
     extras = extras_for(assignment, submissions, course.limits)
-    if device is None:
-        started = Bench(course, assignment, isolation, processes_for(len(submissions), workers), extras)
-    else:
-        started = GpuBench(course, assignment, isolation, extras=extras, device=device)
-    with started as bench:
+    graders = processes_for(len(submissions), workers) if device is None else 1
+    with Bench(course, assignment, isolation, graders, extras, device) as bench:
 
         def work(client: HostClient, found: FoundSubmission) -> bytes:
             return graded_bytes(bench, client, found)
