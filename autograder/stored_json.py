@@ -81,9 +81,14 @@ def encode_stored(record: object, *, ascii_only: bool = False) -> str:
     )
 
 
-def encode_line(record: object) -> str:
+def encode_line(record: object) -> bytes:
     """The record as JSON on one line, in ASCII."""
-    return json.dumps(msgspec.to_builtins(record))
+    return json.dumps(msgspec.to_builtins(record)).encode()
+
+
+def decode_line(line: bytes, kind: type[_Record]) -> _Record:
+    """The record that another process of the kit sent by `encode_line`; infinity and NaN are numbers here."""
+    return msgspec.convert(json.loads(line), kind)
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

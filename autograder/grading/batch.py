@@ -20,7 +20,7 @@ from autograder.grading.pool import Ended, Pool
 from autograder.model import FoundSubmission, Graded
 from autograder.results import result_bytes
 from autograder.sandbox.host import Device, HostClient
-from autograder.stored_json import decode_stored, encode_line
+from autograder.stored_json import decode_line, encode_line
 
 
 def grade_batch(
@@ -76,9 +76,9 @@ def graded_bytes(bench: Bench, client: HostClient, found: FoundSubmission) -> by
 def pack(graded: Graded) -> bytes:
     """One line with the record, of whose result only the headline, and then the result file's content."""
     if graded.result is None:
-        return encode_line(graded).encode() + b"\n"
+        return encode_line(graded) + b"\n"
     headline = dataclasses.replace(graded, result=graded.result.headline())
-    return encode_line(headline).encode() + b"\n" + result_bytes(graded.result)
+    return encode_line(headline) + b"\n" + result_bytes(graded.result)
 
 
 def unpack(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Graded, bytes]:
@@ -90,4 +90,4 @@ def unpack(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Graded, bytes
         )
         return Graded(ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True), b""
     line, _, content = ended.answer.partition(b"\n")
-    return decode_stored(line.decode(), Graded), content
+    return decode_line(line, Graded), content

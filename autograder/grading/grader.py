@@ -19,8 +19,7 @@ from autograder.grading.gpu import GpuSitting
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.names_of_checks import explain_cell, explain_question
-from autograder.grading.outcomes import unfit
+from autograder.grading.outcomes import explain_name, unfit
 from autograder.grading.pricing import loss
 from autograder.grading.reference import load_reference
 from autograder.grading.replay import replayed
@@ -38,6 +37,7 @@ from autograder.model import (
     Speed,
     Submission,
     TestOutcome,
+    TwoAnswers,
 )
 from autograder.points import total
 from autograder.prerequisites import prerequisites
@@ -193,10 +193,7 @@ class AssignmentGrader:
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
         questions = tuple(
-            dataclasses.replace(
-                self._question_result(q, settled[q.name], named.get(q.name, Named())), two_answers=flags[q.name]
-            )
-            for q in asked
+            self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name]) for q in asked
         )
         cells = (*sitting.place.cells, *submission.notices)
         return Result(
@@ -207,8 +204,10 @@ class AssignmentGrader:
             isolation=self.behind(client),
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
-            questions=tuple(explain_question(question, self._names_of_checks) for question in questions),
-            cells=tuple(explain_cell(cell, self._names_of_checks) for cell in cells),
+            questions=questions,
+            cells=tuple(
+                dataclasses.replace(cell, message=explain_name(cell.message, self._names_of_checks)) for cell in cells
+            ),
         )
 
     def settle(self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]) -> dict[str, Settled]:
@@ -314,14 +313,17 @@ class AssignmentGrader:
     def _is_class(self, name: str) -> bool:
         return isinstance(self.reference.get(name), type)
 
-    def _question_result(self, question: SuiteQuestion, settled: Settled, named: Named) -> QuestionResult:
+    def _question_result(
+        self, question: SuiteQuestion, settled: Settled, named: Named, two_answers: tuple[TwoAnswers, ...]
+    ) -> QuestionResult:
         """The score of a question, of which `named` mistakes explain what was lost by its own fault."""
         points = {test.name: test.points for test in question.tests}
         tests = []
         for test in question.tests:
             verdict = settled.runs[test.name].verdict
             reached = test.points if verdict.outcome == "passed" else 0.0
-            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, verdict.said))
+            message = explain_name(verdict.said, self._names_of_checks)
+            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
         regained = total(points[test] * self.course.grading.carry_credit for test in settled.carried)
         own = points.keys() - _passed(settled.runs) - settled.carried
         kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])
@@ -334,6 +336,7 @@ class AssignmentGrader:
             tests=tuple(tests),
             slips=named.slips,
             kept=kept,
+            two_answers=two_answers,
         )
 
 

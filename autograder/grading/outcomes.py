@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,7 @@ from autograder.suite.kinds import unlike
 from autograder.text import claim, clean
 
 MAX_MESSAGE = 1500
+_UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
 
 Cause = Literal["", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"]
 """What is charged by the question and not by the test (`charges.py`), or is not judged yet: an answer that the test
@@ -84,6 +86,23 @@ def unfit(verdict: Verdict, log: CallLog, right: Sequence[Call]) -> Verdict:
     if not said:
         said = f"What {_called(log)} gives is of the right kind, but the check cannot work with it: {verdict.message}"
     return Verdict(verdict.outcome, said, verdict.hint)
+
+
+def explain_name(message: str, names: Mapping[str, str]) -> str:
+    """The message, with a line where it is the NameError of a name that only a check or a demo defines: the answer
+    works in the notebook, where these cells run, and not in grading.
+
+    Args:
+        names: each such name → its cell, in words.
+    """
+    undefined = _UNDEFINED.search(message)
+    if undefined is None or undefined[1] not in names:
+        return message
+    name = undefined[1]
+    return (
+        f"{message}\nOnly {names[name]} defines {name}. Checks and demos do not run in grading: define {name} in your "
+        "answer's cell, or in a cell of your own."
+    )
 
 
 def _how_changed(called: str, changed: tuple[str, ...]) -> str:

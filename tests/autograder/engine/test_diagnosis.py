@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
 from autograder.grading.pricing import loss
 from autograder.grading.sitting import TestRun
-from autograder.stored_json import decode_stored
+from autograder.stored_json import decode_stored, encode_line
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, combined
@@ -296,7 +295,7 @@ def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
 
     call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
     encoder = Encoder(lambda _: None)
-    stored = decode_stored(json.dumps(_call_to(call, encoder)), _StoredCall)
+    stored = decode_stored(encode_line(_call_to(call, encoder)).decode(), _StoredCall)
     back = _call_from(stored, Decoder(encoder.tensors))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]
