@@ -224,8 +224,7 @@ def grade(
     assignment: str, paths: tuple[Path, ...], out: Path | None, cluster: str | None, as_json: bool, **asked: Any
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
-    from autograder.grading.progress import Progress, Warned
-    from autograder.grading.request import GradeRequest
+    from autograder.grading.request import GradeRequest, Progress, Warned
     from autograder.grading.run import grade_command
     from autograder.results import as_json_array
 
@@ -261,10 +260,9 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
 @click.option("--apply", is_flag=True, help="Make the new results those that count; the old ones are kept by date.")
 def regrade(assignment: str, paths: tuple[Path, ...], results: Path | None, apply: bool, **asked: Any) -> Iterable[str]:
     """Grade into a side folder, and show whose mark would move, by how much and because of which test."""
-    from autograder.grading.progress import Progress
     from autograder.grading.regrade import regrade as grade_aside
     from autograder.grading.regrade import take_over
-    from autograder.grading.request import GradeRequest
+    from autograder.grading.request import GradeRequest, Progress
     from autograder.text import one_line
 
     course = find_course()

@@ -16,11 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.agreement import agree, agree_in_gradients, apart, form
-from autograder.grading.answer_records import AnswerRecord, Departures, all_of, departures_of
-from autograder.grading.charges import charged
+from autograder.grading.charges import Price, charged, price_of
 from autograder.grading.known_runs import KnownRuns
-from autograder.grading.known_sitting import KnownSitting
-from autograder.grading.pricing import Price, price_of
+from autograder.grading.known_sitting import AnswerRecord, Departures, KnownSitting, all_of, departures_of
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call

@@ -13,14 +13,13 @@ from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
 from autograder.grading.answer_key import AnswerKey
-from autograder.grading.charges import charged
+from autograder.grading.charges import charged, loss
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.gpu import GpuSitting
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import explain_name, unfit
-from autograder.grading.pricing import loss
 from autograder.grading.reference import load_reference
 from autograder.grading.replay import replayed
 from autograder.grading.sitting import Sitting, TestRun

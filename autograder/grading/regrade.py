@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.errors import KitError
-from autograder.grading.progress import Watcher
-from autograder.grading.request import GradeRequest
+from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
 from autograder.model import Graded, QuestionResult, Result
 from autograder.points import shown

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import time
+import zlib
 from collections.abc import Generator, Sequence
+from types import TracebackType
 
 from autograder.errors import DeviceUnavailable, KitError
-from autograder.grading.progress import Watcher
-from autograder.grading.request import GradeRequest, GradeSummary
-from autograder.grading.spool import Spool
+from autograder.grading.request import GradeRequest, GradeSummary, Watcher
 from autograder.grading.staleness import to_grade
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import overlooked
@@ -145,3 +146,29 @@ def _batch(
 
     device = find_device(request.device) if request.device != "cpu" else None
     return grade_batch(course, assignment, todo, workers=request.workers, isolation=isolation, device=device)
+
+
+class Spool:
+    """What a run has written, once more in a nameless temporary file: the folder of results may disappear meanwhile."""
+
+    def __enter__(self) -> Spool:
+        self._file = tempfile.TemporaryFile()
+        self._places: dict[str, tuple[int, int]] = {}
+        return self
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep a file's content."""
+        packed = zlib.compress(content, level=1)
+        self._places[name] = (self._file.seek(0, 2), len(packed))
+        self._file.write(packed)
+
+    def get(self, name: str) -> bytes:
+        """The content that was put under this name."""
+        start, length = self._places[name]
+        self._file.seek(start)
+        return zlib.decompress(self._file.read(length))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()

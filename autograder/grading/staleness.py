@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 from autograder.course import Assignment, Course, Limits
 from autograder.errors import KitError, UnreadableSubmission
-from autograder.grading.progress import Watcher
-from autograder.grading.request import GradeRequest
+from autograder.grading.request import GradeRequest, Watcher
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
 from autograder.intake.release import points_of_questions

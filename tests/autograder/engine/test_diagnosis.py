@@ -14,9 +14,9 @@ from torch import Tensor
 
 from autograder.errors import StudentError, StudentMissing
 from autograder.grading.agreement import agree, apart, departures
+from autograder.grading.charges import loss
 from autograder.grading.diagnosis import Diagnostician, Named
 from autograder.grading.outcomes import Verdict
-from autograder.grading.pricing import loss
 from autograder.grading.sitting import TestRun
 from autograder.stored_json import decode_stored, encode_line
 from autograder.suite.calls import Call, Cost
