@@ -23,6 +23,46 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path, plain: Result, hostile: R
     assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]  # "=" sorts before "a"
 
 
+STORED = Path(__file__).with_name("stored")
+"""Files as `json.dumps(dataclasses.asdict(...), indent=1)` wrote them, before msgspec did. They stay as they are."""
+
+
+def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_path: Path) -> None:
+    (result,) = results.read_results(STORED, "attention", on_stderr)
+    softmax, attention = result.questions
+    assert (result.score, result.max_score, result.walls, result.flagged) == (6.75, 7.25001, "strict", ("softmax",))
+    assert (softmax.carried, softmax.kept, softmax.tests[2].max_points) == (1.0, 0.5, 1e-05)
+    assert softmax.tests[1].message == '`softmax(z)` gives [\x1b[31m0.1, 1e-07]\nÜber \ud800 "x" \u2028 数'
+    assert softmax.two_answers[0].answers == ("float32[2]: 1", "float32[2]: 2")
+    assert (attention.diagnosis, attention.two_answers) == (None, ())
+    path = results.write_result(tmp_path, result)
+    assert path.read_bytes() == (STORED / "attention" / "ada.json").read_bytes()
+
+
+def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes() -> None:
+    ada, bob, cyd = results.load_timing(STORED, "attention")
+    assert (ada.seconds, [speed.ratio for speed in ada.speeds]) == ({"read": 0.25, "tests": 1.0}, [4.0, 0.0])
+    assert (bob.problem, bob.machine, bob.seconds) == ("bob.ipynb: kein Notizbuch (ü)", "m1", {"run": 0.0})
+    assert cyd == Graded("cyd", older="it was to be graded again, and the run ended first")
+    text = results.TimingFile(STORED, "attention").text()
+    assert text.encode() == (STORED / "attention.timing.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"student": "ada", "seconds": {"run": -1}}', r"Expected float >= 0.0 in submissions\[0\]\.seconds"),
+        ('{"student": "ada", "seconds": {"run": 1e10}}', "Expected float <= 1000000000.0 in submissions"),
+        ('{"student": "", "seconds": {}}', r"Expected str of length >= 1 in submissions\[0\]\.student"),
+        ('{"student": "ada", "speeds": [{"case": "", "seconds": -1, "baseline_seconds": 0}]}', "Expected float >= 0.0"),
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path: Path, entry: str, why: str) -> None:
+    results.timing_path(tmp_path, "attention").write_text(f'{{"submissions": [{entry}]}}', encoding="utf-8")
+    with pytest.raises(ValueError, match=why):
+        results.load_timing(tmp_path, "attention")
+
+
 def test_an_interrupted_write_leaves_the_old_file(
     tmp_path: Path, plain: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
