@@ -224,7 +224,7 @@ def grade(
     assignment: str, paths: tuple[Path, ...], out: Path | None, cluster: str | None, as_json: bool, **asked: Any
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
-    from autograder.grading.request import GradeRequest, Progress, Warned
+    from autograder.grading.request import GradeRequest, Progress, Watcher
     from autograder.grading.run import grade_command
     from autograder.results import as_json_array
 
@@ -232,7 +232,7 @@ def grade(
     folder = out or course.results
     elsewhere = _on_cluster(cluster, asked["workers"], asked["device"]) if cluster is not None else None
     request = GradeRequest(course, course.assignment(assignment), paths, folder, elsewhere=elsewhere, **asked)
-    summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
+    summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
             click.echo(part, nl=False)

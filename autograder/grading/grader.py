@@ -90,8 +90,8 @@ class AssignmentGrader:
         self.key = AnswerKey(assignment, self.release, course.limits)
         self.mistakes = self.key.known_answers("mistakes.py")
         self.known_runs = KnownRuns(course, assignment, self.sha256)
-        self._known = KnownSitting(self.key, self.suite, course.limits)
-        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
+        self._known = KnownSitting(self.key, self.suite, course.limits, self.known_runs)
+        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
         self._device: DeviceHost | None = None
         self._speed: SpeedMeter | None = None

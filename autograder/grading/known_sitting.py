@@ -22,10 +22,15 @@ from autograder.suite.known import KnownAnswer
 
 
 class KnownSitting:
-    """Runs tests on the answer key, and on the answer key with one known answer in it."""
+    """Runs tests on the answer key, and on the answer key with one known answer in it.
 
-    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits) -> None:
-        self._key, self._suite, self._limits = key, suite, limits
+    Args:
+        kept: what known answers answered before.
+    """
+
+    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits, kept: KnownRuns) -> None:
+        self._key, self._suite, self._limits, self._kept = key, suite, limits, kept
+        self._records: dict[tuple[str, str], AnswerRecord] = {}
         self._client: HostClient | None = None
         self._question = ""
         self._sitting: Sitting | None = None
@@ -39,6 +44,13 @@ class KnownSitting:
         finally:
             self._close()
             self._client = None
+
+    def record(self, question: SuiteQuestion, answer: KnownAnswer | None) -> AnswerRecord:
+        """What the known answer answers, or the answer key where that is None; the same record each time."""
+        name = (question.name, answer.name if answer else "")
+        if name not in self._records:
+            self._records[name] = AnswerRecord(answer, question, self, self._kept)
+        return self._records[name]
 
     def run(self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
         """Run tests of a question on a known answer to it, or on the answer key's own where that is None."""

@@ -67,7 +67,14 @@ class GradeSummary:
 
 
 class Watcher:
-    """Nobody: what a run tells goes nowhere. A context manager around the submissions that are graded."""
+    """Takes warnings alone; a context manager around the submissions that are graded.
+
+    Args:
+        stream: where warnings are written; None for nowhere.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
 
     def begin(self, assignment: str, total: int) -> None:
         """So many submissions will be graded."""
@@ -77,6 +84,8 @@ class Watcher:
 
     def warn(self, line: str) -> None:
         """Something that must not be missed."""
+        if self._stream is not None:
+            print(f"autograder: {line}", file=self._stream)
 
     def __enter__(self) -> Watcher:
         return self
@@ -87,19 +96,10 @@ class Watcher:
         """No further one will be, however that came."""
 
 
-class Warned(Watcher):
-    """Somebody who wants to see warnings alone."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def warn(self, line: str) -> None:
-        """Write it."""
-        print(f"autograder: {line}", file=self._stream)
-
-
-class Progress(Warned):
+class Progress(Watcher):
     """A person in front of a terminal, who sees a bar; where it is none, one line at the beginning."""
+
+    _stream: TextIO
 
     def begin(self, assignment: str, total: int) -> None:
         """Show the bar, or say it in words."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
-import zlib
 from collections.abc import Generator, Sequence
-from types import TracebackType
 
 from autograder.errors import DeviceUnavailable, KitError
 from autograder.grading.request import GradeRequest, GradeSummary, Watcher
@@ -41,17 +38,18 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
     if request.device != "cpu":
         _fit_for_a_device(request, watcher)
-    with only_writer(course.kept / "locks", folder, assignment.name), Spool() as spool:
+    with only_writer(course.kept / "locks", folder, assignment.name):
         todo, current = to_grade(request, found, watcher)
-        done = _grade(request, todo, spool, watcher) if todo else []
-        results, lost = _on_disk(request, current, done, spool)
+        done = _grade(request, todo, watcher) if todo else []
+        results, lost = _on_disk(request, current, done)
     problems = sorted((*(graded for graded in done if graded.result is None), *lost), key=lambda graded: graded.student)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     students = {one.student for one in found}
+    graded_now = {graded.student for graded in done if graded.result}
     return GradeSummary(
         results,
         tuple(problems),
-        graded=sum(graded.result is not None for graded in done),
+        graded=sum(result.student in graded_now for result in results),
         seconds=time.monotonic() - started,
         speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
         overlooked=tuple(overlooked(course, assignment, request.paths, found)),
@@ -62,23 +60,18 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
 
 
 def _on_disk(
-    request: GradeRequest, current: Sequence[Result], done: Sequence[Graded], spool: Spool
+    request: GradeRequest, current: Sequence[Result], done: Sequence[Graded]
 ) -> tuple[tuple[Result, ...], list[Graded]]:
     """Headlines of the results that stand on disk, and records of those that stood there and have disappeared since.
 
-    The folder may have been emptied while this ran. What this run graded is written again.
+    The folder may have been emptied while this ran.
     """
     folder, name = request.results, request.assignment.name
     results, lost = list[Result](), []
     for graded in done:
-        if graded.result is None:  # an older result may stand all the same
-            older = read_result(folder, name, graded.student)
-            results += [older.headline()] if older else []
-        else:
-            if not result_path(folder, name, graded.student).exists():
-                store_result(folder, name, graded.student, spool.get(graded.student))
-            results.append(graded.result)
-    for result in current:
+        if graded.result is None and (older := read_result(folder, name, graded.student)) is not None:
+            results.append(older.headline())
+    for result in [*current, *(graded.result for graded in done if graded.result)]:
         if result_path(folder, name, result.student).exists():
             results.append(result)
         else:
@@ -104,7 +97,7 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
         watcher.warn("on a GPU one submission is graded at a time; --workers has no effect")
 
 
-def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool, watcher: Watcher) -> list[Graded]:
+def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher) -> list[Graded]:
     """Grade, and write what comes as it comes."""
     folder, name = request.results, request.assignment.name
     done: list[Graded] = []
@@ -118,7 +111,6 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool,
                 timing.note([graded], settled=graded.result is None, more=True)
                 if graded.result is not None:
                     store_result(folder, name, graded.student, content)
-                    spool.put(graded.student, content)
                 elif not graded.untried:
                     forget_result(folder, name, graded.student)
                 done.append(graded)
@@ -146,29 +138,3 @@ def _batch(
 
     device = find_device(request.device) if request.device != "cpu" else None
     return grade_batch(course, assignment, todo, workers=request.workers, isolation=isolation, device=device)
-
-
-class Spool:
-    """What a run has written, once more in a nameless temporary file: the folder of results may disappear meanwhile."""
-
-    def __enter__(self) -> Spool:
-        self._file = tempfile.TemporaryFile()
-        self._places: dict[str, tuple[int, int]] = {}
-        return self
-
-    def put(self, name: str, content: bytes) -> None:
-        """Keep a file's content."""
-        packed = zlib.compress(content, level=1)
-        self._places[name] = (self._file.seek(0, 2), len(packed))
-        self._file.write(packed)
-
-    def get(self, name: str) -> bytes:
-        """The content that was put under this name."""
-        start, length = self._places[name]
-        self._file.seek(start)
-        return zlib.decompress(self._file.read(length))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()

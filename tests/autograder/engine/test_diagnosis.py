@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from autograder.errors import StudentError, StudentMissing
 from autograder.grading.agreement import agree, apart, departures
 from autograder.grading.charges import loss
 from autograder.grading.diagnosis import Diagnostician, Named
+from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
 from autograder.stored_json import decode_stored, encode_line
@@ -73,9 +73,11 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
     runs = runs_of(student)
     if refusing:
         runs[refusing] = dataclasses.replace(runs[refusing], refusing=frozenset("f"))
-    sitting: Any = SimpleNamespace(run=ran)
+    nothing: Any = None
     kept: Any = NothingKept()
-    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs, POINTS)
+    sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
+    sitting.run = ran
+    return Diagnostician(sitting, known, {"f": KEY_CELL}).name(QUESTION, runs, POINTS)
 
 
 MISTAKES: dict[str, Answers] = {

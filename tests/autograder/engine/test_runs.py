@@ -75,13 +75,19 @@ def test_two_runs_at_once_are_one_too_many(grade: Callable[..., GradeSummary], c
         assert grade().graded == 3
 
 
-def test_results_that_disappear_meanwhile_are_written_again(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:
+def test_results_that_disappear_meanwhile_are_named_and_made_anew(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
     def clean_up(student: str) -> None:
         if student == "bob":
             shutil.rmtree(tmp_path / "results")
 
     summary = grade(after=clean_up)
-    assert (summary.graded, summary.problems, len(summary.results)) == (3, (), 3)
+    assert [problem.student for problem in summary.problems] == ["ada", "bob"]
+    assert "has disappeared" in summary.problems[0].problem
+    assert ([result.student for result in summary.results], stored(tmp_path)) == (["cyd"], ["cyd.json"])
+    assert summary.graded == 1
+    assert grade().graded == 2
     assert stored(tmp_path) == ["ada.json", "bob.json", "cyd.json"]
     assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == ["ada", "bob", "cyd"]
 
@@ -92,11 +98,11 @@ def test_an_older_result_that_disappears_meanwhile_is_missed(
     grade()
     write_whole(tmp_path / "handed-in" / "bob.ipynb", handed_in(ANSWERS, ["1"]))
     summary = grade(after=lambda student: shutil.rmtree(tmp_path / "results"))
-    assert summary.graded == 1
-    assert [problem.student for problem in summary.problems] == ["ada", "cyd"]
+    assert summary.graded == 0
+    assert [problem.student for problem in summary.problems] == ["ada", "bob", "cyd"]
     assert "has disappeared" in summary.problems[0].problem
-    assert [result.student for result in summary.results] == ["bob"]
-    assert grade().graded == 2
+    assert summary.results == ()
+    assert grade().graded == 3
 
 
 def test_what_results_hold_is_not_held_by_the_driver(
