@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.course import Assignment, Course, Grading, Limits
+from autograder.course import Assignment, Course
 from autograder.fingerprint import suite_sha256
 from autograder.locks import only_one
 from autograder.model import Graded, Result
@@ -164,19 +164,14 @@ def as_json_array(folder: Path, assignment: str, students: Iterable[str]) -> Ite
 
 
 def course_sha256(course: Course, assignment: Assignment) -> str:
-    """What a result's `suite_sha256` is made of: a change of any of it makes the result stale."""
-    return inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
-
-
-def inputs_sha256(suite: str, assignment: Assignment, limits: Limits, grading: Grading) -> str:
-    """Hash of everything on the course's side that decides a result: the suite, the answer key, the release,
-    the limits and the way scores are made. As a result's `suite_sha256` it makes every one of them count."""
-    digest = hashlib.sha256(suite.encode())
+    """Hash of everything on the course's side that decides a result: the suite, the answer key, the release, the limits
+    and the way scores are made. It is a result's `suite_sha256`: where any of it changes, the result is stale."""
+    digest = hashlib.sha256(suite_sha256(assignment.suite).encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
     settings = [
         {name: value for name, value in dataclasses.asdict(part).items() if name not in _OF_NO_RESULT}
-        for part in (limits, grading)
+        for part in (course.limits, course.grading)
     ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()

@@ -26,7 +26,7 @@ from autograder.grading.staleness import why_stale
 from autograder.model import Graded, QuestionResult, Result, Speed, TestOutcome
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.results import TimingFile, inputs_sha256, read_result, read_timing, timing_path, write_result
+from autograder.results import TimingFile, course_sha256, read_result, read_timing, timing_path, write_result
 from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -107,12 +107,12 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: 
 
 def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
     assignment = course.assignment("kernels")
-    limits = course.limits
-    bonus = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
-    before = inputs_sha256("suite", assignment, limits, course.grading)
-    assert inputs_sha256("suite", assignment, limits, bonus) == before
-    for other in (dataclasses.replace(limits, call_seconds=1.0), dataclasses.replace(limits, gpu_call_seconds=7.0)):
-        assert inputs_sha256("suite", assignment, other, bonus) != before
+    grading = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
+    before = course_sha256(course, assignment)
+    assert course_sha256(dataclasses.replace(course, grading=grading), assignment) == before
+    for change in ("call_seconds", "gpu_call_seconds"):
+        limits = dataclasses.replace(course.limits, **{change: 7.0})  # type: ignore[arg-type]
+        assert course_sha256(dataclasses.replace(course, limits=limits), assignment) != before
 
 
 # files and pages

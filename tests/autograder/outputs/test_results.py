@@ -10,7 +10,7 @@ import pytest
 from courses import on_stderr
 
 from autograder import results
-from autograder.course import Assignment, Grading, Limits
+from autograder.course import Assignment, Course, Grading, Limits
 from autograder.grading.staleness import why_stale
 from autograder.model import Graded, Result
 from autograder.whole_files import write_whole
@@ -181,15 +181,17 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
     for path in (assignment.release, assignment.solution):
         path.parent.mkdir(parents=True)
         path.write_text("{}", encoding="utf-8")
-    before = results.inputs_sha256("suite", assignment, Limits(), Grading())
-    assert before == results.inputs_sha256("suite", assignment, Limits(), Grading())
+    course = Course(tmp_path)
+    before = results.course_sha256(course, assignment)
+    assert before == results.course_sha256(Course(tmp_path), assignment)
     others = {
-        results.inputs_sha256("other", assignment, Limits(), Grading()),
-        results.inputs_sha256("suite", assignment, Limits(call_seconds=6.0), Grading()),
-        results.inputs_sha256("suite", assignment, Limits(), Grading(carry_credit=0.5)),
+        results.course_sha256(dataclasses.replace(course, limits=Limits(call_seconds=6.0)), assignment),
+        results.course_sha256(dataclasses.replace(course, grading=Grading(carry_credit=0.5)), assignment),
     }
     assignment.solution.write_text("{ }", encoding="utf-8")
-    others.add(results.inputs_sha256("suite", assignment, Limits(), Grading()))
+    others.add(results.course_sha256(course, assignment))
+    write_whole(assignment.suite / "test_softmax.py", "")
+    others.add(results.course_sha256(course, assignment))
     assert len(others | {before}) == 5
 
 
