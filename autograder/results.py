@@ -194,7 +194,6 @@ class TimingFile:
         self._folder, self._assignment = folder, assignment
         self._entries: dict[str, Graded] = {}
         self._texts: dict[str, str] = {}
-        self._unsettled = ""
         self._unwritten = 0
         for entry in read_timing(folder, assignment):
             self._put(entry)
@@ -207,33 +206,25 @@ class TimingFile:
         if older:
             self._write(to_disk=False)
 
-    def note(self, graded: Sequence[Graded], *, settled: bool = True, more: bool = False) -> None:
-        """Take in what came of submissions, and write the file.
+    def note(self, graded: Sequence[Graded], *, more: bool = False) -> None:
+        """Take in what came of submissions, whose results are written already, and write the file.
 
         Args:
             more: whether others will be noted: the file need not be written each time.
-            settled: whether their results are written. Where they are just about to be, an older one stays marked as
-                such until the next is noted: a run that is killed in between has neither lost the times nor taken the
-                older result for the new one.
         """
-        self.take_in(graded, settled=settled)
+        self.take_in(graded)
         self._unwritten += len(graded)
         if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
             self._write(to_disk=not more)
 
-    def take_in(self, graded: Sequence[Graded], *, settled: bool = True) -> None:
+    def take_in(self, graded: Sequence[Graded]) -> None:
         """As `note`, without writing the file."""
-        if self._unsettled:
-            self._put(dataclasses.replace(self._entries[self._unsettled], older=""))
-        self._unsettled = "" if settled else graded[-1].student
         for one in graded:
             if one.untried and self._has_result(one.student):
                 self._keep(one.student, one.problem)
                 continue
-            known = self._entries.get(one.student)
             seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
-            older = known.older if known and not settled else ""
-            self._put(dataclasses.replace(one, seconds=seconds, older=older))
+            self._put(dataclasses.replace(one, seconds=seconds, older=""))
 
     def _write(self, *, to_disk: bool) -> None:
         self._unwritten = 0

@@ -108,11 +108,11 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watc
     try:
         with contextlib.closing(batch), watcher:
             for graded, content in batch:
-                timing.note([graded], settled=graded.result is None, more=True)
                 if graded.result is not None:
                     store_result(folder, name, graded.student, content)
                 elif not graded.untried:
                     forget_result(folder, name, graded.student)
+                timing.note([graded], more=True)
                 done.append(graded)
                 watcher.step(graded)
     finally:

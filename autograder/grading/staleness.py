@@ -48,9 +48,11 @@ def to_grade(
     if request.force:
         return list(found), []
     suite, walls = course_sha256(request.course, request.assignment), _isolations(request)
-    # those that a forced run did not come to any more look current, and are not
+    # Results look current and are not where a forced run did not come to them any more, or where a run was killed
+    # before it noted that the submission has no problem now.
     try:
-        older = {entry.student for entry in load_timing(request.results, request.assignment.name) if entry.older}
+        timing = load_timing(request.results, request.assignment.name)
+        older = {entry.student for entry in timing if entry.older or entry.problem}
     except ValueError as error:
         watcher.warn(f"{error}; which results are older ones is not known, so all are graded again")
         return list(found), []

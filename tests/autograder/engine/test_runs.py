@@ -24,7 +24,7 @@ from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.handed_in import read_handed_in
 from autograder.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
-from autograder.results import course_sha256, only_writer, read_timing, result_bytes
+from autograder.results import TimingFile, course_sha256, only_writer, read_timing, result_bytes
 from autograder.sandbox.leftovers import ScratchFolder, hold
 from autograder.whole_files import write_whole
 
@@ -147,9 +147,19 @@ def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed
         seen.append([entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older])
 
     grade(after=look, force=True)
-    # a result counts as written only when the next is graded: the run may be killed while it is being written
-    assert seen == [["ada", "bob", "cyd"], ["bob", "cyd"], ["cyd"]]
+    assert seen == [["bob", "cyd"], ["cyd"], []]  # each is noted once its result is written
     assert not [entry for entry in read_timing(tmp_path / "results", "small") if entry.older]
+
+
+def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
+    """A run was killed after it wrote bob's result, and before it noted that the problem of the run before is gone."""
+    grade()
+    TimingFile(tmp_path / "results", "small").note([Graded("bob", problem="bob.ipynb: is empty")])
+    assert grade().graded == 1
+    assert [entry.problem for entry in read_timing(tmp_path / "results", "small")] == ["", "", ""]
+    assert grade().graded == 0
 
 
 def test_what_a_killed_run_left_half_written_is_removed(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
     timing = results.TimingFile(tmp_path, "attention")
     class_ = [Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)]
     for one in class_:
-        timing.note([one], settled=False, more=True)
+        timing.note([one], more=True)
     assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
     timing.note(class_)
     assert written[-1] == 250
