@@ -14,7 +14,7 @@ from autograder.intake.release import points_of_questions
 from autograder.model import FoundSubmission, Result
 from autograder.results import course_sha256, load_timing, read_result
 from autograder.sandbox.tiers import STRICT, TIERS
-from autograder.sums import check_worth
+from autograder.sums import misvaluation
 
 HANDED_IN = "another notebook has been handed in since"
 OTHER_SUITE = "the suite, the answer key or the limits have changed since"
@@ -101,14 +101,8 @@ def misvalued(course: Course, assignment: Assignment, results: Sequence[Result])
     if not worth or not assignment.solution.is_file():
         return {}
     suite = course_sha256(course, assignment)
-    problems = {}
-    for result in results:
-        if not why_stale(result, suite=suite):
-            try:
-                check_worth(result, worth)
-            except ValueError as error:
-                problems[result.student] = str(error)
-    return problems
+    problems = {result.student: misvaluation(result, worth) for result in results if not why_stale(result, suite=suite)}
+    return {student: problem for student, problem in problems.items() if problem}
 
 
 def _sha256(submission: FoundSubmission, limits: Limits) -> str | None:
