@@ -21,12 +21,12 @@ _Settings = TypeVar("_Settings")
 
 def between(least: float, most: float, words: str = "") -> Meta:
     """A number that may be either end."""
-    return Meta(ge=least, le=most, description=words or f"from {least:g} to {most:g}")
+    return Meta(ge=least, le=most, description=words or f"from {least:.10g} to {most:.10g}")
 
 
 def above(least: float, most: float) -> Meta:
     """A number that is more than `least`."""
-    return Meta(gt=least, le=most, description=f"above {least:g}, up to {most:g}")
+    return Meta(gt=least, le=most, description=f"above {least:.10g}, up to {most:.10g}")
 
 
 def one_of(*words: str) -> Meta:

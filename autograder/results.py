@@ -22,7 +22,7 @@ from autograder.course import Assignment, Course
 from autograder.fingerprint import suite_sha256
 from autograder.locks import only_one
 from autograder.model import Graded, Result
-from autograder.stored_json import encode_stored, read_stored, stored_text
+from autograder.stored_json import read_stored, stored_text
 from autograder.sums import check_sums
 from autograder.text import one_line
 from autograder.whole_files import clear_parts, write_whole
@@ -247,7 +247,7 @@ class TimingFile:
         speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in entry.speeds]
         optional = {"speeds": speeds, "older": entry.older, "machine": entry.machine}
         fields |= {name: value for name, value in optional.items() if value}
-        text = encode_stored(fields, ascii_only=True).rstrip()
+        text = json.dumps(fields, indent=1)
         self._texts[entry.student] = "  " + text.replace("\n", "\n  ")
 
     def _has_result(self, student: str) -> bool:

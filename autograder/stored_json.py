@@ -66,16 +66,13 @@ def decode_stored(text: str, kind: type[_Record]) -> _Record:
         raise ValueError(f"{what}{f' in {where}' if where else ''}".replace("`", "")) from None
 
 
-def encode_stored(record: object, *, ascii_only: bool = False) -> str:
+def encode_stored(record: object) -> str:
     """The text of a file that holds the record; the same text for the same record.
 
     Python's encoder writes the numbers and strings, and msgspec breaks the lines: Python's own `indent` takes six times
     as long, and half a surrogate pair is an error to msgspec's encoder.
-
-    Args:
-        ascii_only: whether other characters are escaped.
     """
-    compact = json.dumps(msgspec.to_builtins(record), ensure_ascii=ascii_only)
+    compact = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
     return (
         msgspec.json.format(compact.encode("utf-8", "surrogatepass"), indent=1).decode("utf-8", "surrogatepass") + "\n"
     )

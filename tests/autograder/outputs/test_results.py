@@ -48,6 +48,12 @@ def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes()
     assert text.encode() == (STORED / "attention.timing.json").read_bytes()
 
 
+def test_a_timing_file_holds_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    graded = Graded("\udcff", None, "\udcff.ipynb: is empty")
+    results.TimingFile(tmp_path, "attention").note([graded])
+    assert results.load_timing(tmp_path, "attention") == [graded]
+
+
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
