@@ -68,26 +68,22 @@ def write_result(folder: Path, result: Result) -> Path:
     return store_result(folder, result.assignment, result.student, result_bytes(result))
 
 
-def store_result(folder: Path, assignment: str, student: str, content: bytes) -> Path:
-    """As `write_result`, of what `result_bytes` has made of a result elsewhere."""
+def store_result(folder: Path, assignment: str, student: str, content: bytes | None) -> Path:
+    """As `write_result`, of what `result_bytes` has made of a result elsewhere; None removes the student's result: what
+    was handed in now is no notebook, and keeps no old score."""
     path = result_path(folder, assignment, student)
     if kept := replaced(folder, assignment, path, content, path.name):
         write_whole(*kept)
-    write_whole(path, content)
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_whole(path, content)
     return path
 
 
 def result_bytes(result: Result) -> bytes:
     """The result file's content; a lone surrogate becomes a backslash escape."""
     return result.to_json().encode("utf-8", "backslashreplace")
-
-
-def forget_result(folder: Path, assignment: str, student: str) -> None:
-    """Move the student's result to the history: what was handed in now is no notebook, and keeps no old score."""
-    path = result_path(folder, assignment, student)
-    if kept := replaced(folder, assignment, path, None, path.name):
-        write_whole(*kept)
-    path.unlink(missing_ok=True)
 
 
 def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> tuple[Path, bytes] | None:

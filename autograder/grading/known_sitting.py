@@ -24,12 +24,12 @@ from autograder.suite.known import KnownAnswer
 class KnownSitting:
     """Runs tests on the answer key, and on the answer key with one known answer in it.
 
-    Args:
-        kept: what known answers answered before.
+    Attributes:
+        kept: what known answers answered before, on disk.
     """
 
     def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits, kept: KnownRuns) -> None:
-        self._key, self._suite, self._limits, self._kept = key, suite, limits, kept
+        self._key, self._suite, self._limits, self.kept = key, suite, limits, kept
         self._records: dict[tuple[str, str], AnswerRecord] = {}
         self._client: HostClient | None = None
         self._question = ""
@@ -49,7 +49,7 @@ class KnownSitting:
         """What the known answer answers, or the answer key where that is None; the same record each time."""
         name = (question.name, answer.name if answer else "")
         if name not in self._records:
-            self._records[name] = AnswerRecord(answer, question, self, self._kept)
+            self._records[name] = AnswerRecord(answer, question, self)
         return self._records[name]
 
     def run(self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
@@ -76,12 +76,10 @@ class AnswerRecord:
     """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
     run when it is first asked for, unless it was on this machine before."""
 
-    def __init__(
-        self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting, kept: KnownRuns
-    ) -> None:
+    def __init__(self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting) -> None:
         self.answer, self._question = answer, question
         self._name = answer.name if answer else f"the answer key's {question.name}"
-        self._sitting, self._kept = sitting, kept
+        self._sitting, self._kept = sitting, sitting.kept
         self._runs: dict[str, TestRun] = {}
         self._departures: dict[str, Departures] = {}
 

@@ -14,7 +14,6 @@ from autograder.intake.overlooked import overlooked
 from autograder.model import FoundSubmission, Graded, Result
 from autograder.results import (
     TimingFile,
-    forget_result,
     only_writer,
     read_result,
     read_timing,
@@ -108,10 +107,8 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watc
     try:
         with contextlib.closing(batch), watcher:
             for graded, content in batch:
-                if graded.result is not None:
-                    store_result(folder, name, graded.student, content)
-                elif not graded.untried:
-                    forget_result(folder, name, graded.student)
+                if not graded.untried:
+                    store_result(folder, name, graded.student, content if graded.result else None)
                 timing.note([graded], more=True)
                 done.append(graded)
                 watcher.step(graded)

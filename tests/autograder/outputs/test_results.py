@@ -177,8 +177,8 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
 
 def test_a_forgotten_result_is_gone(tmp_path: Path, plain: Result) -> None:
     results.write_result(tmp_path, plain)
-    results.forget_result(tmp_path, "attention", "ada")
-    results.forget_result(tmp_path, "attention", "nobody")
+    results.store_result(tmp_path, "attention", "ada", None)
+    results.store_result(tmp_path, "attention", "nobody", None)
     assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
