@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from msgspec import Meta, ValidationError, convert
@@ -80,13 +80,19 @@ def read_settings(kind: type[_Settings], place: str, table: object, **fields: ob
     hints = {key: hint for key, hint in get_type_hints(kind, include_extras=True).items() if key not in fields}
     for key in settings:
         if key not in hints:
-            near = "".join(f", perhaps {name}" for name in difflib.get_close_matches(key, hints, 1))
-            raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{near}; there are: {', '.join(hints)}")
+            raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{among(key, hints)}")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         if field.name in hints and field.name not in settings and field.default is dataclasses.MISSING:
             raise ValueError(f"{place} needs {field.name}: {_words(hints[field.name])}")
     read = {key: read_setting(f"{place}.{key}", hints[key], value) for key, value in settings.items()}
     return kind(**fields, **read)
+
+
+def among(unknown: str, names: Iterable[str]) -> str:
+    """The end of a message on an unknown name: the nearest that there is, and all of them."""
+    names = list(names)
+    near = "".join(f", perhaps {name}" for name in difflib.get_close_matches(unknown, names, 1))
+    return f"{near}; there are: {', '.join(names)}"
 
 
 def read_setting(name: str, hint: Any, value: object) -> Any:

@@ -16,6 +16,7 @@ from autograder.allowed import (
     WEB_ADDRESS,
     ZONE_NAME,
     above,
+    among,
     between,
     one_line,
     one_of,
@@ -273,8 +274,8 @@ def load_course(root: Path) -> Course:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_other_folders(raw.pop("folders", {}))
         known = (*_SECTIONS, *_BY_NAME)
-        if unknown := raw.keys() - set(known):
-            raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
+        if unknown := sorted(raw.keys() - set(known)):
+            raise ValueError(f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}")
         parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
         parts |= {
             name: read_settings(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()

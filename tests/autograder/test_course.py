@@ -31,7 +31,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[limit]\n", "unknown section [limit]"),
+        ("[limit]\n", "unknown section [limit], perhaps limits; there are: course, limits"),
         (
             "[limits]\ncall_second = 1\n",
             "unknown setting limits.call_second, perhaps call_seconds; there are",
