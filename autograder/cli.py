@@ -224,8 +224,7 @@ def grade(
     assignment: str, paths: tuple[Path, ...], out: Path | None, cluster: str | None, as_json: bool, **asked: Any
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
-    from autograder.grading.progress import Progress, Warned
-    from autograder.grading.request import GradeRequest
+    from autograder.grading.request import GradeRequest, Progress, Watcher
     from autograder.grading.run import grade_command
     from autograder.results import as_json_array
 
@@ -233,7 +232,7 @@ def grade(
     folder = out or course.results
     elsewhere = _on_cluster(cluster, asked["workers"], asked["device"]) if cluster is not None else None
     request = GradeRequest(course, course.assignment(assignment), paths, folder, elsewhere=elsewhere, **asked)
-    summary = grade_command(request, Warned(sys.stderr) if as_json else Progress(sys.stderr))
+    summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(folder, assignment, (result.student for result in summary.results)):
             click.echo(part, nl=False)
@@ -261,10 +260,9 @@ def _on_cluster(address: str, workers: int | None, device: str) -> Cluster:
 @click.option("--apply", is_flag=True, help="Make the new results those that count; the old ones are kept by date.")
 def regrade(assignment: str, paths: tuple[Path, ...], results: Path | None, apply: bool, **asked: Any) -> Iterable[str]:
     """Grade into a side folder, and show whose mark would move, by how much and because of which test."""
-    from autograder.grading.progress import Progress
     from autograder.grading.regrade import regrade as grade_aside
     from autograder.grading.regrade import take_over
-    from autograder.grading.request import GradeRequest
+    from autograder.grading.request import GradeRequest, Progress
     from autograder.text import one_line
 
     course = find_course()

@@ -25,7 +25,7 @@ from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
 from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
-from autograder.results import Tell, Timed, path_name, read_timing, replaced
+from autograder.results import Tell, path_name, read_timing, replaced
 from autograder.stored_marks import (
     assert_graded,
     handed_in_at,
@@ -241,12 +241,12 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
 
 
 def _content(
-    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Timed], file: PlatformFile | None
+    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Graded], file: PlatformFile | None
 ) -> tuple[Iterable[str | bytes], list[str]]:
     """What the format is made of, in pieces, and what to say beside it."""
     format_, provisional = request.format, request.provisional
     if format_ == "junit":
-        problems = [Graded(m.student, Path(), None, m.note or m.status) for m in marks if m.result is None]
+        problems = [Graded(m.student, problem=m.note or m.status) for m in marks if m.result is None]
         return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
         return csv_of_tests(marks), []
@@ -328,7 +328,7 @@ def _has_carried(mark: Mark) -> bool:
     return mark.result is not None and any(question.carried > 0 for question in mark.result.questions)
 
 
-def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
+def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
     """Points for speed by student; None where the course gives none, or nothing of the assignment was timed."""
     timed = [entry for entry in timing if entry.speeds]
     if not course.grading.speed_bonus or not timed:
@@ -336,7 +336,7 @@ def _bonus(course: Course, timing: Sequence[Timed]) -> dict[str, float] | None:
     return {entry.student: speed_bonus(entry.speeds, course.grading) for entry in timed}
 
 
-def _fill_gradebook(request: ExportRequest, timing: Sequence[Timed], tell: Tell) -> Iterator[str]:
+def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
     from autograder.nbgrader.earlier_names import join_earlier_names
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
-from autograder.allowed import Between, CourseId, OneLine, OneOf, ServersAddress, WebAddress, ZoneName
+from autograder.allowed import (
+    COURSE_ID,
+    SERVERS_ADDRESS,
+    WEB_ADDRESS,
+    ZONE_NAME,
+    above,
+    among,
+    between,
+    one_line,
+    one_of,
+    read_settings,
+)
 from autograder.due import DueTimes, due_times
 from autograder.errors import BadCourseFile, CourseNotFound, UnknownAssignment
 from autograder.folders import GRADEBOOK, HOW_WITH_A_BUCKET, Folder
@@ -21,9 +31,9 @@ COURSE_FILE = "course.toml"
 NAME_OF_AN_ASSIGNMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """It stands in paths, scripts, addresses and nbgrader's patterns."""
 
-Seconds = Annotated[float, Between(0, 86_400, least_too=False)]
-Count = Annotated[int, Between(1, 100_000)]
-Share = Annotated[float, Between(0, 1)]
+Seconds = Annotated[float, above(0, 86_400)]
+Count = Annotated[int, between(1, 100_000)]
+Share = Annotated[float, between(0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class Limits:
     scratch_mb: Count = 32
     reply_mb: Count = 64
     notebook_mb: Count = 20
-    run_minutes: Annotated[float, Between(0, 100_000, least_too=False)] = 360.0
+    run_minutes: Annotated[float, above(0, 100_000)] = 360.0
     gpu_call_seconds: Seconds = 60.0
 
 
@@ -49,56 +59,56 @@ class Grading:
     """How scores are made of outcomes."""
 
     carry_credit: Share = 1.0
-    speed_bonus: Annotated[float, Between(0, 1000)] = 0.0
-    speed_bonus_at: Annotated[float, Between(1, 1000, least_too=False)] = 4.0
+    speed_bonus: Annotated[float, between(0, 1000)] = 0.0
+    speed_bonus_at: Annotated[float, above(1, 1000)] = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
     """What handing in late costs."""
 
-    policy: Annotated[str, OneOf(("none", "zero", "per_day"))] = "none"
+    policy: Annotated[str, one_of("none", "zero", "per_day")] = "none"
     penalty_per_day: Share = 0.1
-    grace_minutes: Annotated[int, Between(0, 1_000_000)] = 0
-    late_days: Annotated[int, Between(0, 1000)] = 0
+    grace_minutes: Annotated[int, between(0, 1_000_000)] = 0
+    late_days: Annotated[int, between(0, 1000)] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """How the assignments make one mark."""
 
-    drop_lowest: Annotated[int, Between(0, 1000)] = 0
-    assignment_points: Annotated[float, Between(0, 1_000_000)] = 100.0
+    drop_lowest: Annotated[int, between(0, 1000)] = 0
+    assignment_points: Annotated[float, between(0, 1_000_000)] = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class About:
     """What the course is called."""
 
-    name: Annotated[str, OneLine(200)] = "Attention Kit"
-    timezone: Annotated[str, ZoneName()] = ""
+    name: Annotated[str, one_line(200)] = "Attention Kit"
+    timezone: Annotated[str, ZONE_NAME] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Gradescope:
     """What a bundle for Gradescope shows students, and when."""
 
-    visibility: Annotated[str, OneOf(("visible", "after_due_date", "after_published", "hidden"))] = "visible"
+    visibility: Annotated[str, one_of("visible", "after_due_date", "after_published", "hidden")] = "visible"
 
 
 @dataclass(frozen=True, slots=True)
 class Gradebook:
     """Where nbgrader's database is, if it is not the file in the course's folder."""
 
-    db_url: Annotated[str, ServersAddress()] = ""
+    db_url: Annotated[str, SERVERS_ADDRESS] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
     """A learning platform that `export --push` writes to, and what it calls the course. Tokens are in no file here."""
 
-    url: Annotated[str, WebAddress()] = ""
-    course: Annotated[str, CourseId()] = ""
+    url: Annotated[str, WEB_ADDRESS] = ""
+    course: Annotated[str, COURSE_ID] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +247,6 @@ _OF_THE_INSTRUCTORS = ("gradebook", "canvas", "moodle", "classroom")
 """Sections that say where things live, perhaps with a password. They do not travel."""
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
-_NOUNS = {float: "a number", int: "a whole number", str: "a text"}
 
 
 def find_course(start: Path | None = None) -> Course:
@@ -265,10 +274,12 @@ def load_course(root: Path) -> Course:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_other_folders(raw.pop("folders", {}))
         known = (*_SECTIONS, *_BY_NAME)
-        if unknown := raw.keys() - set(known):
-            raise ValueError(f"unknown section [{repr(sorted(unknown)[0])[1:-1]}]; there are: {', '.join(known)}")
+        if unknown := sorted(raw.keys() - set(known)):
+            raise ValueError(f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}")
         parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
-        parts |= {name: _section(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()}
+        parts |= {
+            name: read_settings(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()
+        }
         parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
@@ -318,33 +329,3 @@ def settings_of_nobody(course: Course) -> str:
             "",
         ]
     return "\n".join(parts)
-
-
-def _section(kind: type, section: str, values: object) -> Any:
-    if not isinstance(values, dict):
-        raise ValueError(f"[{section}] must be one table of settings, not {_shortly(values)}")
-    hints = get_type_hints(kind, include_extras=True)
-    for key in values:
-        if key not in hints:
-            raise ValueError(f"unknown setting {section}.{repr(key)[1:-1]}; there are: {', '.join(hints)}")
-    return kind(**{key: _setting(f"{section}.{key}", hints[key], value) for key, value in values.items()})
-
-
-def _setting(name: str, hint: Any, value: object) -> object:
-    """The value as the type that `hint`, an annotated type, wants.
-
-    Raises:
-        ValueError: it is of another type, or not what is allowed.
-    """
-    wanted, allowed = get_args(hint)
-    kinds = (int, float) if wanted is float else wanted
-    fits = isinstance(value, kinds) and not isinstance(value, bool)
-    if not fits or (isinstance(value, float) and not math.isfinite(value)) or not allowed.allows(value):
-        raise ValueError(f"{name} = {_shortly(value)}: it must be {_NOUNS[wanted]} {allowed}")
-    return wanted(value)
-
-
-def _shortly(value: object) -> str:
-    """A value as TOML may have had it, on one line."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:60] + "…"

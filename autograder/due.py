@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
 
+from autograder.allowed import between, read_setting, read_table
 from autograder.roster import same
 from autograder.times import known_zone, read_time
 
-MOST_DAYS = 1000
+Days = Annotated[float, between(0, 1000, "of days from 0 to 1000, or a time")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +46,20 @@ def due_times(due: object, extensions: object, zone: str) -> DueTimes:
     Raises:
         ValueError: names the entry and what it may be.
     """
-    times = {name: _time(f"due.{name}", value, zone) for name, value in _table("[due]", due).items()}
+    times = {name: _time(f"due.{name}", value, zone) for name, value in read_table("due", due).items()}
     longer = {
         assignment: {
             student: _extension(f"extensions.{assignment}.{student}", value, zone)
-            for student, value in _table(f"[extensions.{assignment}]", students).items()
+            for student, value in read_table(f"extensions.{assignment}", students).items()
         }
-        for assignment, students in _table("[extensions]", extensions).items()
+        for assignment, students in read_table("extensions", extensions).items()
     }
     return DueTimes(times, longer)
 
 
-def _table(section: str, value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{section} must be one table")
-    return value
-
-
 def _extension(name: str, value: object, zone: str) -> timedelta | datetime:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if math.isfinite(value) and 0 <= value <= MOST_DAYS:
-            return timedelta(days=value)
-        raise ValueError(f"{name} = {value}: it must be a number of days from 0 to {MOST_DAYS}, or a time")
+    if isinstance(value, (int, float)):
+        return timedelta(days=read_setting(name, Days, value))
     return _time(name, value, zone)
 
 

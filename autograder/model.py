@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from autograder.errors import FaultOutcome
 from autograder.points import total
-from autograder.stored_json import decode_stored
+from autograder.stored_json import decode_stored, encode_stored
 from autograder.submission import Answer as Answer
 from autograder.submission import Cell as Cell
 from autograder.submission import CellOutcome as CellOutcome
@@ -27,6 +27,8 @@ from autograder.submission import Submission as Submission
 
 RESULT_SCHEMA = 1
 
+Duration = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""Seconds, of thirty years at most."""
 Outcome = Literal["passed", "failed"] | FaultOutcome
 
 
@@ -101,8 +103,9 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One submission's result: the content of results/<assignment>/<student>.json."""
+    """One submission's result: the content of results/<assignment>/<student>.json, field by field in this order."""
 
+    schema: int = dataclasses.field(default=RESULT_SCHEMA, kw_only=True)
     assignment: str
     student: str
     submission_sha256: str
@@ -112,7 +115,6 @@ class Result:
     max_score: float
     questions: tuple[QuestionResult, ...]
     cells: tuple[CellOutcome, ...]
-    schema: int = RESULT_SCHEMA
 
     @property
     def walls(self) -> str:
@@ -121,16 +123,21 @@ class Result:
 
     def to_json(self) -> str:
         """The result file's text: the same bytes for the same result."""
-        fields = {"schema": self.schema, **{k: v for k, v in dataclasses.asdict(self).items() if k != "schema"}}
+        fields = msgspec.to_builtins(self)
         for question in fields["questions"]:
             if not question["two_answers"]:
                 del question["two_answers"]
-        return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
+        return encode_stored(fields)
 
     @property
     def flagged(self) -> tuple[str, ...]:
         """Questions with two answers to one call: a person should look at them."""
         return tuple(question.name for question in self.questions if question.two_answers)
+
+    def headline(self) -> Result:
+        """The result without tests and cells: what a summary needs. Of a class of thousands it fits into memory."""
+        flagged = tuple(dataclasses.replace(q, tests=()) for q in self.questions if q.two_answers)
+        return dataclasses.replace(self, questions=flagged, cells=())
 
     @staticmethod
     def from_json(text: str) -> Result:
@@ -225,8 +232,8 @@ class Speed:
     """
 
     case: str
-    seconds: float
-    baseline_seconds: float
+    seconds: Duration
+    baseline_seconds: Duration
     problem: str = ""
 
     @property
@@ -237,51 +244,29 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What grading made of one submission: a result, or the reason why there is none.
+    """One submission after grading: its result, or the reason why it has none, and the time that grading took.
+
+    The timing file keeps these records without `result` and `untried`.
 
     Attributes:
+        result: the driver of a run keeps only the result's headline.
         problem: why it could not be graded, for the instructor; "" where `result` is there.
         seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts twice.
         untried: whether the run or the machine, and not the submission, is why there is no result: an older result
             stays then, and the next run grades the submission.
         speeds: where it was graded with a device, and the function that its suite times passed.
-    """
-
-    student: str
-    path: Path
-    result: Result | None
-    problem: str = ""
-    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-    untried: bool = False
-    speeds: tuple[Speed, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """One submission of a class, as the driver of a run keeps it: what it scored, or why it has no result.
-
-    Attributes:
-        score, max_score: None and 0 where there is no result.
-        walls, problem, seconds, untried, speeds: as in `Result` and `Graded`.
+        older: why the stored result is an older one: it was to be graded again, and the run ended first.
         machine: which one of a cluster graded it; "" without a cluster.
-        flagged: questions with two answers to one call, for a person to look at.
     """
 
-    student: str
-    score: float | None = None
-    max_score: float = 0.0
-    walls: str = ""
+    student: Annotated[str, msgspec.Meta(min_length=1)]
+    result: Result | None = None
     problem: str = ""
-    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    seconds: dict[str, Duration] = dataclasses.field(default_factory=dict)
     untried: bool = False
     speeds: tuple[Speed, ...] = ()
+    older: str = ""
     machine: str = ""
-    flagged: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(result: Result) -> Scored:
-        """That of a result which was there before."""
-        return Scored(result.student, result.score, result.max_score, result.walls, flagged=result.flagged)
 
 
 # Most tests of a class came out alike: a thousand results share them.

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.course import Assignment, Course, Grading, Limits
+from autograder.course import Assignment, Course
 from autograder.fingerprint import suite_sha256
 from autograder.locks import only_one
-from autograder.model import Graded, Result, Scored, Speed
+from autograder.model import Graded, Result
 from autograder.stored_json import read_stored, stored_text
 from autograder.sums import check_sums
 from autograder.text import one_line
@@ -35,35 +35,7 @@ _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
 """Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
 _MOST_WRITES = 100
 """How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
-_LONGEST = 1e9
-"""Seconds: thirty years."""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """How one submission fared when it was last graded. `problem` is "" where it has a result; `speeds` are there
-    where it was graded with a device; `older` says why its result is an older one: it was to be graded again, and was
-    not; `machine` is the one of a cluster that graded it."""
-
-    student: str
-    seconds: dict[str, float]
-    problem: str = ""
-    speeds: tuple[Speed, ...] = ()
-    older: str = ""
-    machine: str = ""
-
-    def is_sound(self) -> bool:
-        """Whether its times can be times."""
-        times = [*self.seconds.values(), *(s for speed in self.speeds for s in (speed.seconds, speed.baseline_seconds))]
-        return bool(self.student) and all(0 <= seconds <= _LONGEST for seconds in times)
-
-    def to_dict(self) -> dict[str, object]:
-        """Its entry in the timing file; what is not there is left out."""
-        entry: dict[str, object] = {"student": self.student, "seconds": self.seconds, "problem": self.problem}
-        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in self.speeds]
-        optional = {"speeds": speeds, "older": self.older, "machine": self.machine}
-        return entry | {name: value for name, value in optional.items() if value}
 
 
 def path_name(student: str) -> str:
@@ -96,26 +68,22 @@ def write_result(folder: Path, result: Result) -> Path:
     return store_result(folder, result.assignment, result.student, result_bytes(result))
 
 
-def store_result(folder: Path, assignment: str, student: str, content: bytes) -> Path:
-    """As `write_result`, of what `result_bytes` has made of a result elsewhere."""
+def store_result(folder: Path, assignment: str, student: str, content: bytes | None) -> Path:
+    """As `write_result`, of what `result_bytes` has made of a result elsewhere; None removes the student's result: what
+    was handed in now is no notebook, and keeps no old score."""
     path = result_path(folder, assignment, student)
     if kept := replaced(folder, assignment, path, content, path.name):
         write_whole(*kept)
-    write_whole(path, content)
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_whole(path, content)
     return path
 
 
 def result_bytes(result: Result) -> bytes:
     """The result file's content; a lone surrogate becomes a backslash escape."""
     return result.to_json().encode("utf-8", "backslashreplace")
-
-
-def forget_result(folder: Path, assignment: str, student: str) -> None:
-    """Move the student's result to the history: what was handed in now is no notebook, and keeps no old score."""
-    path = result_path(folder, assignment, student)
-    if kept := replaced(folder, assignment, path, None, path.name):
-        write_whole(*kept)
-    path.unlink(missing_ok=True)
 
 
 def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> tuple[Path, bytes] | None:
@@ -192,19 +160,14 @@ def as_json_array(folder: Path, assignment: str, students: Iterable[str]) -> Ite
 
 
 def course_sha256(course: Course, assignment: Assignment) -> str:
-    """What a result's `suite_sha256` is made of: a change of any of it makes the result stale."""
-    return inputs_sha256(suite_sha256(assignment.suite), assignment, course.limits, course.grading)
-
-
-def inputs_sha256(suite: str, assignment: Assignment, limits: Limits, grading: Grading) -> str:
-    """Hash of everything on the course's side that decides a result: the suite, the answer key, the release,
-    the limits and the way scores are made. As a result's `suite_sha256` it makes every one of them count."""
-    digest = hashlib.sha256(suite.encode())
+    """Hash of everything on the course's side that decides a result: the suite, the answer key, the release, the limits
+    and the way scores are made. It is a result's `suite_sha256`: where any of it changes, the result is stale."""
+    digest = hashlib.sha256(suite_sha256(assignment.suite).encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
     settings = [
         {name: value for name, value in dataclasses.asdict(part).items() if name not in _OF_NO_RESULT}
-        for part in (limits, grading)
+        for part in (course.limits, course.grading)
     ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
@@ -225,9 +188,8 @@ class TimingFile:
 
     def __init__(self, folder: Path, assignment: str) -> None:
         self._folder, self._assignment = folder, assignment
-        self._entries: dict[str, Timed] = {}
+        self._entries: dict[str, Graded] = {}
         self._texts: dict[str, str] = {}
-        self._unsettled = ""
         self._unwritten = 0
         for entry in read_timing(folder, assignment):
             self._put(entry)
@@ -240,34 +202,25 @@ class TimingFile:
         if older:
             self._write(to_disk=False)
 
-    def note(self, graded: Sequence[Graded | Scored], *, settled: bool = True, more: bool = False) -> None:
-        """Take in what came of submissions, and write the file.
+    def note(self, graded: Sequence[Graded], *, more: bool = False) -> None:
+        """Take in what came of submissions, whose results are written already, and write the file.
 
         Args:
             more: whether others will be noted: the file need not be written each time.
-            settled: whether their results are written. Where they are just about to be, an older one stays marked as
-                such until the next is noted: a run that is killed in between has neither lost the times nor taken the
-                older result for the new one.
         """
-        self.take_in(graded, settled=settled)
+        self.take_in(graded)
         self._unwritten += len(graded)
         if not more or self._unwritten * _MOST_WRITES >= len(self._entries):
             self._write(to_disk=not more)
 
-    def take_in(self, graded: Sequence[Graded | Scored], *, settled: bool = True) -> None:
+    def take_in(self, graded: Sequence[Graded]) -> None:
         """As `note`, without writing the file."""
-        if self._unsettled:
-            self._put(dataclasses.replace(self._entries[self._unsettled], older=""))
-        self._unsettled = "" if settled else graded[-1].student
         for one in graded:
             if one.untried and self._has_result(one.student):
                 self._keep(one.student, one.problem)
                 continue
-            known = self._entries.get(one.student)
             seconds = {stage: round(value, 4) for stage, value in one.seconds.items()}
-            older = known.older if known and not settled else ""
-            machine = one.machine if isinstance(one, Scored) else ""
-            self._put(Timed(one.student, seconds, one.problem, one.speeds, older, machine))
+            self._put(dataclasses.replace(one, seconds=seconds, older=""))
 
     def _write(self, *, to_disk: bool) -> None:
         self._unwritten = 0
@@ -280,13 +233,17 @@ class TimingFile:
         return f'{{\n "assignment": {json.dumps(self._assignment)},\n "submissions": {listed}\n}}\n'
 
     def _keep(self, student: str, why_older: str) -> None:
-        known = self._entries.get(student, Timed(student, {}))
+        known = self._entries.get(student, Graded(student))
         self._put(dataclasses.replace(known, problem="", older=why_older))
 
-    def _put(self, entry: Timed) -> None:
+    def _put(self, entry: Graded) -> None:
         """Each entry becomes text once: the file is written as often as there are submissions."""
-        self._entries[entry.student] = entry
-        text = json.dumps(entry.to_dict(), indent=1)
+        self._entries[entry.student] = dataclasses.replace(entry, result=None)
+        fields: dict[str, object] = {"student": entry.student, "seconds": entry.seconds, "problem": entry.problem}
+        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in entry.speeds]
+        optional = {"speeds": speeds, "older": entry.older, "machine": entry.machine}
+        fields |= {name: value for name, value in optional.items() if value}
+        text = json.dumps(fields, indent=1)
         self._texts[entry.student] = "  " + text.replace("\n", "\n  ")
 
     def _has_result(self, student: str) -> bool:
@@ -297,10 +254,10 @@ class TimingFile:
 class _StoredTimes:
     """The content of a timing file."""
 
-    submissions: tuple[Timed, ...]
+    submissions: tuple[Graded, ...]
 
 
-def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Timed]:
+def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Graded]:
     """The entries of a timing file; none where there is no such file, or it is broken, of which `tell` gets a line."""
     try:
         return load_timing(folder, assignment)
@@ -310,7 +267,7 @@ def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list
         return []
 
 
-def load_timing(folder: Path, assignment: str) -> list[Timed]:
+def load_timing(folder: Path, assignment: str) -> list[Graded]:
     """The entries of a timing file; none where there is no such file.
 
     Raises:
@@ -318,10 +275,7 @@ def load_timing(folder: Path, assignment: str) -> list[Timed]:
     """
     path = timing_path(folder, assignment)
     try:
-        entries = read_stored(path, _StoredTimes).submissions
-        if odd := next((entry.student for entry in entries if not entry.is_sound()), None):
-            raise ValueError(f"the times of {odd!r} are no times")
-        return list(entries)
+        return list(read_stored(path, _StoredTimes).submissions)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""JSON that the kit has written and reads back: typed, and refused in words where it is not what was written.
+"""Records as JSON: written in the same bytes each time, read back typed, refused in words where they are broken.
 
 Somebody may have edited such a file, an editor saved it with a byte-order mark, or a disk damaged it. What decodes is
 of the right types all the way down; everything else is a `ValueError` that says where in the file it is wrong.
@@ -64,6 +64,28 @@ def decode_stored(text: str, kind: type[_Record]) -> _Record:
         wrong = _WRONG.fullmatch(str(error))
         what, where = (wrong["what"], wrong["where"]) if wrong else (str(error), "")
         raise ValueError(f"{what}{f' in {where}' if where else ''}".replace("`", "")) from None
+
+
+def encode_stored(record: object) -> str:
+    """The text of a file that holds the record; the same text for the same record.
+
+    Python's encoder writes the numbers and strings, and msgspec breaks the lines: Python's own `indent` takes six times
+    as long, and half a surrogate pair is an error to msgspec's encoder.
+    """
+    compact = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
+    return (
+        msgspec.json.format(compact.encode("utf-8", "surrogatepass"), indent=1).decode("utf-8", "surrogatepass") + "\n"
+    )
+
+
+def encode_line(record: object) -> bytes:
+    """The record as JSON on one line, in ASCII."""
+    return json.dumps(msgspec.to_builtins(record)).encode()
+
+
+def decode_line(line: bytes, kind: type[_Record]) -> _Record:
+    """The record that another process of the kit sent by `encode_line`; infinity and NaN are numbers here."""
+    return msgspec.convert(json.loads(line), kind)
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.errors import NothingToGrade
+from autograder.grading.staleness import misvalued, stale
 from autograder.ledger import Ledger, read_ledger
-from autograder.model import ManualGrades, Result
+from autograder.model import Graded, ManualGrades, Result
 from autograder.outputs.fill import PlatformFile
 from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, InGradebook, class_lateness, conflicts, submitted_at
 from autograder.outputs.marks import Mark, class_marks
-from autograder.outputs.stale import misvalued, stale
-from autograder.results import Tell, Timed, read_results, result_path
+from autograder.results import Tell, read_results, result_path
 from autograder.text import one_line
 
 _SHOWN = 20
@@ -26,7 +26,7 @@ def read_marks(
     course: Course,
     assignment: Assignment,
     results: Path,
-    timing: list[Timed],
+    timing: list[Graded],
     tell: Tell,
     file: PlatformFile | None = None,
 ) -> list[Mark]:
@@ -92,7 +92,7 @@ def present_results(ledger: Ledger, course: Course, results: Path, assignment: A
     return sorted(current, key=lambda result: result.student)
 
 
-def present_timing(ledger: Ledger, timing: Sequence[Timed]) -> list[Timed]:
+def present_timing(ledger: Ledger, timing: Sequence[Graded]) -> list[Graded]:
     """The entries of the timing file, under what their students are called now."""
     names = {entry.student for entry in timing}
     named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
@@ -100,7 +100,7 @@ def present_timing(ledger: Ledger, timing: Sequence[Timed]) -> list[Timed]:
 
 
 def assert_graded(
-    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], timing: Sequence[Timed]
+    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], timing: Sequence[Graded]
 ) -> None:
     """Raises: NothingToGrade, where nobody has a result, nor a reason why there is none."""
     if not graded and not any(entry.problem for entry in timing):

@@ -23,20 +23,18 @@ def check_sums(result: Result) -> None:
         _check_question(question)
 
 
-def check_worth(result: Result, worth: Mapping[str, float]) -> None:
-    """Whether each question is worth what it is in the suite that the result names.
+def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
+    """Which question is not worth what it is in the suite that the result names, in words; "" where each is.
 
     Args:
         worth: points by question, of that suite.
-
-    Raises:
-        ValueError: in words, where one is not.
     """
     if {question.name for question in result.questions} != worth.keys():
-        raise ValueError("its questions are not those of the suite that it names")
+        return "its questions are not those of the suite that it names"
     for question in result.questions:
         if not _is_close(question.max_score, worth[question.name]):
-            raise ValueError(f"{question.name} is worth {shown(worth[question.name])}, not {shown(question.max_score)}")
+            return f"{question.name} is worth {shown(worth[question.name])}, not {shown(question.max_score)}"
+    return ""
 
 
 def _check_question(question: QuestionResult) -> None:

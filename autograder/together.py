@@ -10,20 +10,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
-import json
 import os
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 from autograder.errors import KitError
 from autograder.explain import explained
-from autograder.stored_json import decode_stored, stored_text
+from autograder.stored_json import decode_stored, encode_line, stored_text
 from autograder.whole_files import Content, naming, part_of, write_part
 
 _JOURNALS, _WRITTEN, _COMMITTED = "unfinished", ".jsonl", ".committed"
@@ -178,7 +177,7 @@ class Together:
     def _log(self, step: _Step) -> None:
         if self._journal is not None:
             with naming(self._journal_path):
-                self._journal.write(json.dumps(asdict(step)) + "\n")
+                self._journal.write(encode_line(step).decode() + "\n")
                 self._journal.flush()
 
     def _forget_journal(self) -> bool:

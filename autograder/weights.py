@@ -12,11 +12,16 @@ They stand in course.toml:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-MOST = 1_000_000
+from msgspec import Meta
+
+from autograder.allowed import between, read_setting, read_settings, read_table
+
+Weight = Annotated[float, between(0, 1_000_000)]
+Names = Annotated[tuple[str, ...], Meta(min_length=1, description='a list of names, like ["a2_attention"]')]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +35,9 @@ class Category:
     """
 
     name: str
-    weight: float
-    assignments: tuple[str, ...]
-    drop_lowest: int = 0
+    weight: Weight
+    assignments: Names
+    drop_lowest: Annotated[int, between(0, 1000)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,13 @@ def read_weights(weights: object, categories: object) -> Weights:
         ValueError: names the entry and what it may be.
     """
     of_assignments = {
-        name: _number(f"totals.weights.{name}", value) for name, value in _table("totals.weights", weights).items()
+        name: read_setting(f"totals.weights.{name}", Weight, value)
+        for name, value in read_table("totals.weights", weights).items()
     }
-    made = tuple(_category(name, value) for name, value in _table("totals.categories", categories).items())
+    made = tuple(
+        read_settings(Category, f"totals.categories.{name}", table, name=name)
+        for name, table in read_table("totals.categories", categories).items()
+    )
     seen: dict[str, str] = {}
     for category in made:
         for name in category.assignments:
@@ -97,31 +106,3 @@ def read_weights(weights: object, categories: object) -> Weights:
     if made and not any(category.weight for category in made):
         raise ValueError("totals.categories: every weight is 0; one must be above it")
     return Weights(of_assignments, made)
-
-
-def _category(name: str, value: object) -> Category:
-    place = f"totals.categories.{name}"
-    table = _table(place, value)
-    if unknown := [key for key in table if key not in ("weight", "assignments", "drop_lowest")]:
-        raise ValueError(f"unknown setting {place}.{unknown[0]!r}; there are: weight, assignments, drop_lowest")
-    if "weight" not in table:
-        raise ValueError(f"{place} needs a weight")
-    names = table.get("assignments")
-    if not isinstance(names, list) or not names or not all(isinstance(each, str) for each in names):
-        raise ValueError(f'{place}.assignments must be a list of names of assignments, like ["a2_attention"]')
-    lowest = table.get("drop_lowest", 0)
-    if not isinstance(lowest, int) or isinstance(lowest, bool) or not 0 <= lowest <= 1000:
-        raise ValueError(f"{place}.drop_lowest must be a whole number from 0 to 1000")
-    return Category(name, _number(f"{place}.weight", table["weight"]), tuple(names), lowest)
-
-
-def _number(place: str, value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= MOST:
-        return float(value)
-    raise ValueError(f"{place} must be a number from 0 to {MOST}")
-
-
-def _table(place: str, value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"[{place}] must be one table")
-    return value

@@ -7,9 +7,7 @@ and nothing heavy to load for it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
-import json
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,7 +15,7 @@ from pathlib import Path
 
 from autograder.course import Assignment, Course
 from autograder.fingerprint import files_sha256
-from autograder.stored_json import read_stored
+from autograder.stored_json import encode_line, read_stored
 from autograder.whole_files import write_whole
 
 _KIT = Path(__file__).resolve().parents[1]
@@ -44,8 +42,8 @@ def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
 def remember_build(course: Course, assignment: Assignment, summary: str) -> None:
     """Keep it for the next time; where that cannot be written, the next time takes as long as this one."""
     with contextlib.suppress(OSError):
-        text = json.dumps(dataclasses.asdict(_LastBuild(_sha256(assignment), summary)))
-        write_whole(_path(course, assignment), text, to_disk=False)
+        line = encode_line(_LastBuild(_sha256(assignment), summary))
+        write_whole(_path(course, assignment), line, to_disk=False)
 
 
 def _path(course: Course, assignment: Assignment) -> Path:

@@ -31,10 +31,10 @@ from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
 from autograder.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
 from autograder.fingerprint import software
-from autograder.grading.batch import packed, taken
+from autograder.grading.batch import pack, unpack
 from autograder.grading.extras import extras_for
 from autograder.grading.pool import Ended
-from autograder.model import FoundSubmission, Graded, Scored
+from autograder.model import FoundSubmission, Graded
 
 MOST_TRIES = 4
 """So often a submission is begun whose machine was lost, or at fault; then it is named and left for the next run."""
@@ -66,7 +66,7 @@ class Cluster:
         submissions: Sequence[FoundSubmission],
         isolation: str,
         warn: Callable[[str], None],
-    ) -> Generator[tuple[Scored, bytes], None, None]:
+    ) -> Generator[tuple[Graded, bytes], None, None]:
         """As `grade_batch`.
 
         Raises:
@@ -78,10 +78,10 @@ class Cluster:
             run = _Run(connect, there, _Class(course, assignment, submissions), until, self.refused, warn)
             with contextlib.closing(run.run()) as ended:
                 for one, machine in ended:
-                    scored, content = taken(one, course.limits)
+                    graded, content = unpack(one, course.limits)
                     if machine:
-                        run.learn(sum(scored.seconds.values()))
-                    yield dataclasses.replace(scored, machine=machine), content
+                        run.learn(sum(graded.seconds.values()))
+                    yield dataclasses.replace(graded, machine=machine), content
 
 
 def _course_there(course: Course, assignment: Assignment, isolation: str, extras: tuple[str, ...]) -> CourseThere:
@@ -273,7 +273,7 @@ class _Run:
             return taken_in(found, self._its.assignment.name, limits.notebook_mb << 20)
         except UnreadableSubmission as problem:
             away = isinstance(problem, OutOfReach)
-            return Ended(found, packed(Graded(found.student, found.path, None, str(problem), untried=away)))
+            return Ended(found, pack(Graded(found.student, problem=str(problem), untried=away)))
         except OSError as error:
             return Ended(found, fault=f"it cannot be read: {error}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import time
 from collections.abc import Generator, Sequence
@@ -17,11 +16,11 @@ from autograder.course import Assignment, Course, Limits
 from autograder.errors import SuiteFault
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.grading.gpu_bench import GpuBench
 from autograder.grading.pool import Ended, Pool
-from autograder.model import FoundSubmission, Graded, Scored, Speed
+from autograder.model import FoundSubmission, Graded
 from autograder.results import result_bytes
 from autograder.sandbox.host import Device, HostClient
+from autograder.stored_json import decode_line, encode_line
 
 
 def grade_batch(
@@ -32,7 +31,7 @@ def grade_batch(
     workers: int | None = None,
     isolation: str = "auto",
     device: Device | None = None,
-) -> Generator[tuple[Scored, bytes], None, None]:
+) -> Generator[tuple[Graded, bytes], None, None]:
     """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is done, with the
     content of its result's file (nothing where it has no result).
 
@@ -46,18 +45,15 @@ def grade_batch(
     """
     until = time.monotonic() + 60 * course.limits.run_minutes
     extras = extras_for(assignment, submissions, course.limits)
-    if device is None:
-        started = Bench(course, assignment, isolation, processes_for(len(submissions), workers), extras)
-    else:
-        started = GpuBench(course, assignment, isolation, extras=extras, device=device)
-    with started as bench:
+    graders = processes_for(len(submissions), workers) if device is None else 1
+    with Bench(course, assignment, isolation, graders, extras, device) as bench:
 
         def work(client: HostClient, found: FoundSubmission) -> bytes:
             return graded_bytes(bench, client, found)
 
         with contextlib.closing(Pool(bench, submissions, work, until).run()) as done:
             for ended in done:
-                yield taken(ended, course.limits)
+                yield unpack(ended, course.limits)
 
 
 def processes_for(jobs: int, asked: int | None) -> int:
@@ -66,38 +62,32 @@ def processes_for(jobs: int, asked: int | None) -> int:
 
 
 def graded_bytes(bench: Bench, client: HostClient, found: FoundSubmission) -> bytes:
-    """Grade a submission where a bench stands. What comes of it as bytes, for `taken`: a line with what stands beside
-    the result, and the content of the result's file.
+    """Grade a submission where a bench stands, and pack what came of it for `unpack`.
 
     Raises:
         HostFailed: the machine failed.
     """
     try:
-        graded = bench.grader.grade(client, found)
+        return pack(bench.grader.grade(client, found))
     except SuiteFault as fault:
-        graded = Graded(found.student, found.path, None, f"{found.path.name}: {fault}", untried=True)
-    return packed(graded)
+        return pack(Graded(found.student, problem=f"{found.path.name}: {fault}", untried=True))
 
 
-def packed(graded: Graded) -> bytes:
-    """What `taken` reads."""
-    scored = Scored.of(graded.result) if graded.result else Scored(graded.student)
-    beside = dataclasses.replace(
-        scored, problem=graded.problem, seconds=graded.seconds, untried=graded.untried, speeds=graded.speeds
-    )
-    content = result_bytes(graded.result) if graded.result else b""
-    return json.dumps(dataclasses.asdict(beside)).encode() + b"\n" + content
+def pack(graded: Graded) -> bytes:
+    """One line with the record, of whose result only the headline, and then the result file's content."""
+    if graded.result is None:
+        return encode_line(graded) + b"\n"
+    headline = dataclasses.replace(graded, result=graded.result.headline())
+    return encode_line(headline) + b"\n" + result_bytes(graded.result)
 
 
-def taken(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Scored, bytes]:
-    """What came of a submission, and the content of its result's file."""
+def unpack(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Graded, bytes]:
+    """The record of a submission, and the content of its result's file."""
     if ended.answer is None:
         reason = ended.fault or (
             f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
             "`autograder grade` again goes on with what is left"
         )
-        return Scored(ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True), b""
-    beside, _, content = ended.answer.partition(b"\n")
-    fields = json.loads(beside)
-    speeds = tuple(Speed(**speed) for speed in fields["speeds"])
-    return Scored(**fields | {"speeds": speeds, "flagged": tuple(fields["flagged"])}), content
+        return Graded(ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True), b""
+    line, _, content = ended.answer.partition(b"\n")
+    return decode_line(line, Graded), content

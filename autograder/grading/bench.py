@@ -6,7 +6,7 @@ import gc
 import math
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from autograder.course import Assignment, Course
 from autograder.errors import HostFailed
@@ -14,11 +14,9 @@ from autograder.grading.extras import extras_for
 from autograder.grading.pool import interrupts_put_off
 from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded
-from autograder.sandbox.host import HostClient, HostProcess
+from autograder.sandbox.device import DeviceHost, open_device
+from autograder.sandbox.host import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
-
-if TYPE_CHECKING:
-    from autograder.grading.grader import AssignmentGrader
 
 GRADERS_A_HOST = 8
 """A host forks one worker after the other; so many graders it serves without letting them wait for each other."""
@@ -27,10 +25,15 @@ GRADERS_A_HOST = 8
 class Bench:
     """Proven hosts and an assignment's grader.
 
-    A context manager. `clients` is how many processes will ask for workers.
+    A context manager.
+
+    Args:
+        clients: how many processes will ask for workers.
+        device: where kernels run too; then one submission is graded at a time.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
+        DeviceUnavailable: the walls do not stand with the device, or it does not work behind them.
     """
 
     def __init__(
@@ -40,19 +43,25 @@ class Bench:
         isolation: str = "auto",
         clients: int = 1,
         extras: tuple[str, ...] = (),
+        device: Device | None = None,
     ) -> None:
         self.course, self.assignment = course, assignment
+        self._device_host: DeviceHost | None = None
         self.hosts = self._launch(isolation, clients, extras)
         try:
             gc.disable()  # nothing that is imported is ever freed
             with interrupts_put_off():  # torch swallows one while it loads
                 import torch
 
-                self.grader = self._load()
+                from autograder.grading.grader import AssignmentGrader
+
+                self.grader = AssignmentGrader(course, assignment)
             torch.set_num_threads(1)  # where somebody loaded torch before us
             gc.enable()
             gc.freeze()
             self._prove(isolation)
+            if device is not None:
+                self._open_device(isolation, device)
         except BaseException:
             self._close_hosts()
             raise
@@ -72,10 +81,15 @@ class Bench:
         """The connections to the hosts, one for each grader."""
         return [client for host in self.hosts for client in host.clients]
 
-    def _load(self) -> AssignmentGrader:
-        from autograder.grading.grader import AssignmentGrader
+    @property
+    def device(self) -> DeviceHost:
+        """The host of the device that the bench was started with."""
+        assert self._device_host is not None
+        return self._device_host
 
-        return AssignmentGrader(self.course, self.assignment)
+    def _open_device(self, isolation: str, device: Device) -> None:
+        self._device_host = open_device(self.course, isolation, device)
+        self.grader.use(self._device_host)
 
     def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
         count = math.ceil(clients / GRADERS_A_HOST)
@@ -113,6 +127,8 @@ class Bench:
         tier, extras = self.host.tier, self.host.extras
         self.hosts = self._launch(tier, len(self.clients), extras)
         self._prove(tier)
+        if self._device_host is not None:
+            self._open_device(tier, self._device_host.device)
 
     def __enter__(self) -> Self:
         return self
@@ -125,6 +141,8 @@ class Bench:
     def _close_hosts(self) -> None:
         for host in self.hosts:
             host.close()
+        if self._device_host is not None:
+            self._device_host.host.close()
 
 
 def bench_for_any(course: Course, assignment: Assignment) -> Bench:

@@ -16,11 +16,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.agreement import agree, agree_in_gradients, apart, form
-from autograder.grading.answer_records import AnswerRecord, Departures, all_of, departures_of
-from autograder.grading.charges import charged
-from autograder.grading.known_runs import KnownRuns
-from autograder.grading.known_sitting import KnownSitting
-from autograder.grading.pricing import Price, price_of
+from autograder.grading.charges import Price, charged, price_of
+from autograder.grading.known_sitting import AnswerRecord, Departures, KnownSitting, all_of, departures_of
 from autograder.grading.sitting import TestRun
 from autograder.model import Diagnosis
 from autograder.suite.calls import Call
@@ -106,21 +103,16 @@ class _Fit:
 
 
 class Diagnostician:
-    """Knows the mistakes of a suite, and remembers what they answered.
+    """Knows the mistakes of a suite.
 
     Args:
         sitting: where mistakes are run that have not answered yet.
         cells: the answer key's cell of each question.
-        kept: what they answered before.
     """
 
-    def __init__(
-        self, sitting: KnownSitting, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], kept: KnownRuns
-    ) -> None:
-        self._sitting, self._mistakes, self._cells, self._kept = sitting, mistakes, cells, kept
-        self._of: dict[str, list[AnswerRecord]] = {}
+    def __init__(self, sitting: KnownSitting, mistakes: Sequence[KnownAnswer], cells: Mapping[str, str]) -> None:
+        self._sitting, self._mistakes, self._cells = sitting, mistakes, cells
         self._combinations: dict[tuple[str, ...], AnswerRecord | None] = {}
-        self._keys: dict[str, AnswerRecord] = {}
 
     def name(self, question: SuiteQuestion, runs: Mapping[str, TestRun], points: Mapping[str, float]) -> Named:
         """The mistakes that explain the failed tests of a question.
@@ -134,7 +126,7 @@ class Diagnostician:
         records = self._records(question)
         if not failed or not records:
             return Named()
-        key = self._key(question).of(failed)
+        key = self._sitting.record(question, None).of(failed)
         found = {name: departures_of(run, key[name]) for name, run in failed.items()}
         answer = _Answer(failed, key, found, frozenset(runs) - frozenset(lost), frozenset(lost) - frozenset(failed))
         worth = {name: points[name] or _WORTH_NOTHING for name in runs}
@@ -173,18 +165,8 @@ class Diagnostician:
         return tuple(prices)
 
     def _records(self, question: SuiteQuestion) -> list[AnswerRecord]:
-        if question.name not in self._of:
-            mistakes = [mistake for mistake in self._mistakes if mistake.question == question.name]
-            self._of[question.name] = [self._record(mistake, question) for mistake in mistakes]
-        return self._of[question.name]
-
-    def _record(self, answer: KnownAnswer | None, question: SuiteQuestion) -> AnswerRecord:
-        return AnswerRecord(answer, question, self._sitting, self._kept)
-
-    def _key(self, question: SuiteQuestion) -> AnswerRecord:
-        if question.name not in self._keys:
-            self._keys[question.name] = self._record(None, question)
-        return self._keys[question.name]
+        mistakes = (mistake for mistake in self._mistakes if mistake.question == question.name)
+        return [self._sitting.record(question, mistake) for mistake in mistakes]
 
     def _combination(
         self, question: SuiteQuestion, answer: _Answer, chosen: Sequence[_Fit], worth: Mapping[str, float]
@@ -245,7 +227,7 @@ class Diagnostician:
         names = tuple(answer.name for answer in answers)
         if names not in self._combinations:
             answer = combined(answers, self._cells[question.name])
-            self._combinations[names] = self._record(answer, question) if answer else None
+            self._combinations[names] = self._sitting.record(question, answer) if answer else None
         return self._combinations[names]
 
 

@@ -1,84 +1,25 @@
-"""Grading on a GPU beside the interpreter: a sitting whose passed tests run there once more, and a grader that times.
+"""A sitting on a GPU beside the interpreter: passed tests run there once more.
 
 What launches no kernel, or fails in the interpreter, never comes here.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from autograder.course import Assignment, Course, Limits
-from autograder.errors import BadSuite, HostFailed, StudentFault, StudentTimeout
-from autograder.grading.grader import AssignmentGrader
+from autograder.course import Limits
+from autograder.errors import HostFailed, StudentFault, StudentTimeout
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import HANGS_BEFORE_GIVING_UP, Sitting, TestRun
-from autograder.grading.speed import SpeedMeter
-from autograder.model import Graded, Result, Speed, Submission
+from autograder.model import Submission
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.student import Student
 from autograder.suite.calls import Launch, last_call
 from autograder.suite.collect import SuiteQuestion, SuiteTest
-from autograder.suite.speed import load_speed_test
-
-
-class GpuGrader(AssignmentGrader):
-    """An assignment's grader whose sittings are `GpuSitting`s, once it was told of a device."""
-
-    def __init__(self, course: Course, assignment: Assignment) -> None:
-        super().__init__(course, assignment)
-        self._speed: SpeedMeter | None = None
-
-    def use(self, device: DeviceHost) -> None:
-        """Run kernels there too from now on, and time what the suite says is timed.
-
-        Raises:
-            BadSuite: what is timed is no question of the suite.
-        """
-        self._device = device
-        if (test := load_speed_test(self.assignment.suite)) is not None:
-            if test.question not in self.questions:
-                raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
-            self._speed = SpeedMeter(device, test)
-
-    def behind(self, client: HostClient) -> str:
-        """How results name what was graded behind: the walls, and the device."""
-        return f"{super().behind(client)}+{self._device.device.name}"
-
-    def sit(self, client: HostClient, submission: Submission) -> Sitting:
-        """The submission in front of the suite."""
-        return GpuSitting(client, self.course.limits, self.suite, submission, self._device)
-
-    def grade_read(self, client: HostClient, submission: Submission) -> Graded:
-        """As without a GPU, and then how fast the function is that the suite times."""
-        graded = super().grade_read(client, submission)
-        started = time.monotonic()
-        if graded.result is None or not (speeds := self._speeds(submission, graded.result)):
-            return graded
-        seconds = {**graded.seconds, "speed": time.monotonic() - started}
-        return dataclasses.replace(graded, seconds=seconds, speeds=speeds)
-
-    def _speeds(self, submission: Submission, result: Result) -> tuple[Speed, ...]:
-        """Nothing where not all tests of its question passed."""
-        if self._speed is None:
-            return ()
-        question = next(q for q in result.questions if q.name == self._speed.test.question)
-        if any(test.outcome != "passed" for test in question.tests):
-            return ()
-        try:
-            with contextlib.closing(Sitting(self._device.client, self._device.limits, self.suite, submission)) as there:
-                speeds = self._speed.measure(there.place.worker())
-        except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
-            problem = f"it has no speed here: {str(error) or repr(error)}"
-            speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
-        if (fault := self._device.client.fault) is not None:
-            raise fault  # it could cost a bonus
-        return speeds
 
 
 class GpuSitting(Sitting):

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 from autograder.authoring.check_names import names_of_checks
 from autograder.course import Assignment, Course
-from autograder.errors import OutOfReach, UnreadableSubmission
+from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
 from autograder.grading.answer_key import AnswerKey
-from autograder.grading.charges import charged
+from autograder.grading.charges import charged, loss
 from autograder.grading.diagnosis import Diagnostician, Named
+from autograder.grading.gpu import GpuSitting
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.names_of_checks import explain_cell, explain_question
-from autograder.grading.outcomes import unfit
-from autograder.grading.pricing import loss
+from autograder.grading.outcomes import explain_name, unfit
 from autograder.grading.reference import load_reference
 from autograder.grading.replay import replayed
 from autograder.grading.sitting import Sitting, TestRun
+from autograder.grading.speed import SpeedMeter
 from autograder.intake.matching import cell_of
 from autograder.intake.notebook import read_submission
 from autograder.intake.release import Release, load_release
@@ -33,16 +33,20 @@ from autograder.model import (
     Graded,
     QuestionResult,
     Result,
+    Speed,
     Submission,
     TestOutcome,
+    TwoAnswers,
 )
 from autograder.points import total
 from autograder.prerequisites import prerequisites
 from autograder.results import course_sha256
+from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.tiers import isolation_name
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion
+from autograder.suite.speed import load_speed_test
 
 _WORD = re.compile(r"\w+")
 
@@ -86,18 +90,35 @@ class AssignmentGrader:
         self.key = AnswerKey(assignment, self.release, course.limits)
         self.mistakes = self.key.known_answers("mistakes.py")
         self.known_runs = KnownRuns(course, assignment, self.sha256)
-        self._known = KnownSitting(self.key, self.suite, course.limits)
-        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells, self.known_runs)
+        self._known = KnownSitting(self.key, self.suite, course.limits, self.known_runs)
+        self.diagnostician = Diagnostician(self._known, self.mistakes, self.key.cells)
         self._key_runs: dict[tuple[str, str], TestRun] = {}
+        self._device: DeviceHost | None = None
+        self._speed: SpeedMeter | None = None
         self._names_of_checks = names_of_checks(self.release)
         self._uses = {question.name: tuple(question.uses) for question in self.suite.questions}
 
+    def use(self, device: DeviceHost) -> None:
+        """Run kernels on the device too from now on, and time what the suite says is timed.
+
+        Raises:
+            BadSuite: what is timed is no question of the suite.
+        """
+        self._device = device
+        if (test := load_speed_test(self.assignment.suite)) is not None:
+            if test.question not in self.questions:
+                raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
+            self._speed = SpeedMeter(device, test)
+
     def behind(self, client: HostClient) -> str:
-        """How results name what was graded behind."""
-        return isolation_name(client.tier)
+        """How results name what was graded behind: the walls, and the device if there is one."""
+        walls = isolation_name(client.tier)
+        return f"{walls}+{self._device.device.name}" if self._device else walls
 
     def sit(self, client: HostClient, submission: Submission) -> Sitting:
         """The submission in front of the suite."""
+        if self._device is not None:
+            return GpuSitting(client, self.course.limits, self.suite, submission, self._device)
         return Sitting(client, self.course.limits, self.suite, submission)
 
     @property
@@ -115,15 +136,31 @@ class AssignmentGrader:
         try:
             submission = read_submission(found, self.release, self.course.limits)
         except UnreadableSubmission as problem:
-            return Graded(found.student, found.path, None, str(problem), untried=isinstance(problem, OutOfReach))
+            return Graded(found.student, problem=str(problem), untried=isinstance(problem, OutOfReach))
         read = time.monotonic() - started
-        graded = self.grade_read(client, submission)
-        return dataclasses.replace(graded, seconds={"read": read, **graded.seconds})
-
-    def grade_read(self, client: HostClient, submission: Submission) -> Graded:
-        """Grade a submission that was read."""
         result, seconds = self.grade_submission(client, submission)
-        return Graded(submission.student, submission.path, result, seconds=seconds)
+        started = time.monotonic()
+        speeds = self._speeds(submission, result)
+        timed = {"speed": time.monotonic() - started} if speeds else {}
+        return Graded(submission.student, result, seconds={"read": read, **seconds, **timed}, speeds=speeds)
+
+    def _speeds(self, submission: Submission, result: Result) -> tuple[Speed, ...]:
+        """How fast the function is that the suite times; nothing where not all tests of its question passed."""
+        if self._speed is None or self._device is None:
+            return ()
+        question = next(q for q in result.questions if q.name == self._speed.test.question)
+        if any(test.outcome != "passed" for test in question.tests):
+            return ()
+        client, limits = self._device.client, self._device.limits
+        try:
+            with contextlib.closing(Sitting(client, limits, self.suite, submission)) as there:
+                speeds = self._speed.measure(there.place.worker())
+        except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
+            problem = f"it has no speed here: {str(error) or repr(error)}"
+            speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
+        if client.fault is not None:
+            raise client.fault  # it could cost a bonus
+        return speeds
 
     def grade_submission(
         self, client: HostClient, submission: Submission, only: Collection[str] = ()
@@ -155,10 +192,7 @@ class AssignmentGrader:
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
         questions = tuple(
-            dataclasses.replace(
-                self._question_result(q, settled[q.name], named.get(q.name, Named())), two_answers=flags[q.name]
-            )
-            for q in asked
+            self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name]) for q in asked
         )
         cells = (*sitting.place.cells, *submission.notices)
         return Result(
@@ -169,8 +203,10 @@ class AssignmentGrader:
             isolation=self.behind(client),
             score=total(q.score for q in questions),
             max_score=total(q.max_score for q in questions),
-            questions=tuple(explain_question(question, self._names_of_checks) for question in questions),
-            cells=tuple(explain_cell(cell, self._names_of_checks) for cell in cells),
+            questions=questions,
+            cells=tuple(
+                dataclasses.replace(cell, message=explain_name(cell.message, self._names_of_checks)) for cell in cells
+            ),
         )
 
     def settle(self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]) -> dict[str, Settled]:
@@ -276,14 +312,17 @@ class AssignmentGrader:
     def _is_class(self, name: str) -> bool:
         return isinstance(self.reference.get(name), type)
 
-    def _question_result(self, question: SuiteQuestion, settled: Settled, named: Named) -> QuestionResult:
+    def _question_result(
+        self, question: SuiteQuestion, settled: Settled, named: Named, two_answers: tuple[TwoAnswers, ...]
+    ) -> QuestionResult:
         """The score of a question, of which `named` mistakes explain what was lost by its own fault."""
         points = {test.name: test.points for test in question.tests}
         tests = []
         for test in question.tests:
             verdict = settled.runs[test.name].verdict
             reached = test.points if verdict.outcome == "passed" else 0.0
-            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, verdict.said))
+            message = explain_name(verdict.said, self._names_of_checks)
+            tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
         regained = total(points[test] * self.course.grading.carry_credit for test in settled.carried)
         own = points.keys() - _passed(settled.runs) - settled.carried
         kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])
@@ -296,6 +335,7 @@ class AssignmentGrader:
             tests=tuple(tests),
             slips=named.slips,
             kept=kept,
+            two_answers=two_answers,
         )
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -28,7 +27,7 @@ from autograder.fingerprint import software
 from autograder.grading.outcomes import Cause, Verdict
 from autograder.grading.sitting import TestRun
 from autograder.sandbox.student import Handle
-from autograder.stored_json import decode_stored
+from autograder.stored_json import decode_stored, encode_line
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.whole_files import write_whole
 from autograder.wire.frames import WireError
@@ -36,6 +35,7 @@ from autograder.wire.values import Decoder, Encoder
 
 _KeptOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
 """A hang or a crash may be the machine's doing: it is seen anew each time."""
+_KeptFault = Literal["missing", "forbidden"]
 _FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden": StudentForbidden}
 
 
@@ -46,10 +46,10 @@ class _StoredCall:
     name: str
     changed: tuple[str, ...]
     error: tuple[str, str] | None = None
-    fault: Literal["missing", "forbidden"] | None = None
+    fault: _KeptFault | None = None
     result: Any = None
     gradients: Any = None
-    cost: tuple[int, int, int, int, int] | None = None
+    cost: Cost | None = None
     launch: Launch | None = None
 
 
@@ -124,29 +124,26 @@ def _fingerprint(inputs_sha256: str) -> str:
 def _packed(run: TestRun) -> bytes:
     """Raises: WireError where an answer is of a kind that cannot be kept."""
     encoder = Encoder(lambda _: None)
-    calls = [_call_to(call, encoder) for call in run.calls]
-    record = {
-        "outcome": run.verdict.outcome,
-        "cause": run.verdict.cause,
-        "refusing": sorted(run.refusing),
-        "answering": sorted(run.answering),
-        "calls": calls,
-    }
+    calls = tuple(_call_to(call, encoder) for call in run.calls)
+    verdict, refusing, answering = run.verdict, tuple(sorted(run.refusing)), tuple(sorted(run.answering))
+    record = _StoredRun(cast("_KeptOutcome", verdict.outcome), verdict.cause, refusing, answering, calls)
     tensors = {key: value.detach().contiguous().clone() for key, value in encoder.tensors.items()}
-    return bytes(save(tensors, metadata={"run": json.dumps(record)}))
+    return bytes(save(tensors, metadata={"run": encode_line(record).decode()}))
 
 
-def _call_to(call: Call, encoder: Encoder) -> dict[str, Any]:
-    kept: dict[str, Any] = {"name": call.name, "changed": list(call.changed)}
+def _call_to(call: Call, encoder: Encoder) -> _StoredCall:
     if isinstance(call.fault, StudentError):
-        return kept | {"error": [call.fault.type_name, call.fault.message]}
+        return _StoredCall(call.name, call.changed, error=(call.fault.type_name, call.fault.message))
     if call.fault is not None:
-        return kept | {"fault": call.fault.outcome}
-    if call.cost is not None:
-        kept["cost"] = astuple(call.cost)
-    if call.launch is not None:
-        kept["launch"] = asdict(call.launch)
-    return kept | {"result": encoder.encode(as_data(call.result)), "gradients": encoder.encode(call.gradients)}
+        return _StoredCall(call.name, call.changed, fault=cast("_KeptFault", call.fault.outcome))
+    return _StoredCall(
+        call.name,
+        call.changed,
+        result=encoder.encode(as_data(call.result)),
+        gradients=encoder.encode(call.gradients),
+        cost=call.cost,
+        launch=call.launch,
+    )
 
 
 def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
@@ -160,8 +157,7 @@ def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
         call.gradients = decoder.decode(stored.gradients)
         if not isinstance(call.gradients, list):
             raise ValueError("gradients are a list")
-        call.cost = Cost(*stored.cost) if stored.cost is not None else None
-        call.launch = stored.launch
+        call.cost, call.launch = stored.cost, stored.launch
     return call
 
 

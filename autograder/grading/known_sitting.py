@@ -1,5 +1,5 @@
-"""Known answers in front of the suite, those of a question one after the other in one worker: a fork and the answer
-key's cells once.
+"""What known answers answer to the tests of their question: run here, those of a question one after the other in one
+worker (a fork and the answer key's cells once), unless they were on this machine before.
 
 Only for diagnosis; `verify` proves each of them in a worker of its own.
 """
@@ -7,10 +7,12 @@ Only for diagnosis; `verify` proves each of them in a worker of its own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from autograder.course import Limits
+from autograder.grading.agreement import departures
 from autograder.grading.answer_key import AnswerKey
+from autograder.grading.known_runs import KnownRuns
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.matching import cell_of
@@ -20,10 +22,15 @@ from autograder.suite.known import KnownAnswer
 
 
 class KnownSitting:
-    """Runs tests on the answer key, and on the answer key with one known answer in it."""
+    """Runs tests on the answer key, and on the answer key with one known answer in it.
 
-    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits) -> None:
-        self._key, self._suite, self._limits = key, suite, limits
+    Attributes:
+        kept: what known answers answered before, on disk.
+    """
+
+    def __init__(self, key: AnswerKey, suite: LoadedSuite, limits: Limits, kept: KnownRuns) -> None:
+        self._key, self._suite, self._limits, self.kept = key, suite, limits, kept
+        self._records: dict[tuple[str, str], AnswerRecord] = {}
         self._client: HostClient | None = None
         self._question = ""
         self._sitting: Sitting | None = None
@@ -37,6 +44,13 @@ class KnownSitting:
         finally:
             self._close()
             self._client = None
+
+    def record(self, question: SuiteQuestion, answer: KnownAnswer | None) -> AnswerRecord:
+        """What the known answer answers, or the answer key where that is None; the same record each time."""
+        name = (question.name, answer.name if answer else "")
+        if name not in self._records:
+            self._records[name] = AnswerRecord(answer, question, self)
+        return self._records[name]
 
     def run(self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
         """Run tests of a question on a known answer to it, or on the answer key's own where that is None."""
@@ -56,3 +70,48 @@ class KnownSitting:
         if self._sitting is not None:
             self._sitting.close()
             self._sitting = None
+
+
+class AnswerRecord:
+    """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
+    run when it is first asked for, unless it was on this machine before."""
+
+    def __init__(self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting) -> None:
+        self.answer, self._question = answer, question
+        self._name = answer.name if answer else f"the answer key's {question.name}"
+        self._sitting, self._kept = sitting, sitting.kept
+        self._runs: dict[str, TestRun] = {}
+        self._departures: dict[str, Departures] = {}
+
+    def of(self, tests: Iterable[str]) -> dict[str, TestRun]:
+        """Its runs of these tests."""
+        wanted = sorted(tests)
+        for test in wanted:
+            if test not in self._runs and (kept := self._kept.load(self._name, test)) is not None:
+                self._runs[test] = kept
+        if missing := [test for test in wanted if test not in self._runs]:
+            runs = self._sitting.run(self._question, self.answer, missing)
+            self._kept.save(self._name, list(runs.values()))
+            self._runs.update(runs)
+        return {test: self._runs[test] for test in wanted}
+
+    def departures(self, test: str, key: TestRun) -> Departures:
+        """In which ways it departs from the answer key's run of a test, call by call."""
+        if test not in self._departures:
+            self._departures[test] = departures_of(self.of([test])[test], key)
+        return self._departures[test]
+
+
+Departures = tuple[frozenset[str], ...]
+"""The ways in which each call of a run departs from the answer key's (`agreement.departures`)."""
+
+
+def departures_of(run: TestRun, key: TestRun) -> Departures:
+    """In which ways a run departs from the answer key's run of the same test, call by call."""
+    pairs = zip(run.calls, key.calls, strict=False)
+    return tuple(departures(call, right) if call.name == right.name else frozenset() for call, right in pairs)
+
+
+def all_of(found: Departures) -> frozenset[str]:
+    """The ways of all calls together."""
+    return frozenset[str]().union(*found)

@@ -1,14 +1,20 @@
-"""From what a test raised to an outcome and a message that the student can act on."""
+"""From what a test raised to an outcome and a message that the student can act on.
+
+The release leaves `raise NotImplementedError` where an answer goes. A call that ends there says which question is not
+written, which need not be the question whose test made the call. torch raises NotImplementedError too (softmax of
+integers); that is an error of the code that asked for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from autograder.errors import StudentError, StudentFault
-from autograder.grading.unwritten import Stub
-from autograder.model import Outcome
+from autograder.intake.matching import cell_of
+from autograder.model import Outcome, Submission
 from autograder.suite.calls import Call, CallLog
 from autograder.suite.collect import SuiteTest
 from autograder.suite.compare import WrongValue
@@ -16,6 +22,10 @@ from autograder.suite.kinds import unlike
 from autograder.text import claim, clean
 
 MAX_MESSAGE = 1500
+_UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
+_FRAME = re.compile(r"cell (?P<cell>.+), line (?P<line>\d+), in ", re.DOTALL)
+_STUB = re.compile(r"\s*raise\s+NotImplementedError\b")
+_QUOTES = re.compile(r'"""|\'\'\'')
 
 Cause = Literal["", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"]
 """What is charged by the question and not by the test (`charges.py`), or is not judged yet: an answer that the test
@@ -86,6 +96,23 @@ def unfit(verdict: Verdict, log: CallLog, right: Sequence[Call]) -> Verdict:
     return Verdict(verdict.outcome, said, verdict.hint)
 
 
+def explain_name(message: str, names: Mapping[str, str]) -> str:
+    """The message, with a line where it is the NameError of a name that only a check or a demo defines: the answer
+    works in the notebook, where these cells run, and not in grading.
+
+    Args:
+        names: each such name → its cell, in words.
+    """
+    undefined = _UNDEFINED.search(message)
+    if undefined is None or undefined[1] not in names:
+        return message
+    name = undefined[1]
+    return (
+        f"{message}\nOnly {names[name]} defines {name}. Checks and demos do not run in grading: define {name} in your "
+        "answer's cell, or in a cell of your own."
+    )
+
+
 def _how_changed(called: str, changed: tuple[str, ...]) -> str:
     return (
         f"{called} changed its argument {', '.join(changed)} in place: the caller's is different afterwards. "
@@ -100,3 +127,98 @@ def _error_message(error: StudentError, log: CallLog) -> str:
 def _called(log: CallLog) -> str:
     calls = [call for call in log.calls if not call.of_suite] or log.calls
     return f"`{log.describe(calls[-1])}`" if calls else "the call"
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """The `raise NotImplementedError` of a question cell that ended a call.
+
+    Attributes:
+        question: whose cell it stands in.
+        line: its number in that cell, from 1.
+        code_above, code_below: whether the student's own code stands in the same block, before or after it.
+    """
+
+    question: str
+    line: int
+    code_above: bool = False
+    code_below: bool = False
+
+    def described(self, call: str, called: str) -> str:
+        """What is wrong, in words for the student.
+
+        Args:
+            call: the call that the test made, as text.
+            called: the question whose function that was.
+        """
+        unfinished = self.code_above or self.code_below
+        state = "is not finished" if unfinished else "is not written yet"
+        said = f"{call} {state}" if called == self.question else f"{call} needs `{self.question}`, which {state}"
+        if not unfinished:
+            return f"{said}."
+        place = "below your code" if self.code_above else "above your code, which is never reached"
+        line = f"line {self.line} of cell {self.question}"
+        return f"{said}: `raise NotImplementedError` still stands in {line}, {place}. Delete that line."
+
+
+def stub_of(fault: StudentFault | None, submission: Submission, released: Mapping[str, str]) -> Stub | None:
+    """The stub that a fault comes from, or None where it comes from anything else.
+
+    Args:
+        released: the release's text of each question cell; lines that stand there are not the student's.
+    """
+    if not isinstance(fault, StudentError) or fault.type_name != "NotImplementedError" or not fault.frames:
+        return None
+    frame = _FRAME.match(fault.frames[-1])
+    if frame is None:
+        return None
+    question = frame["cell"] if frame["cell"] in released else _answered_in(frame["cell"], submission, released)
+    cell = next((cell for cell in submission.cells if cell.id == frame["cell"]), None)
+    if question is None or cell is None:
+        return None
+    number, lines = int(frame["line"]), cell.source.splitlines()
+    if not 1 <= number <= len(lines) or not _STUB.match(lines[number - 1]):
+        return None
+    ours = {line.strip() for line in released[question].splitlines()}
+    above, below = _block(lines, number - 1)
+    return Stub(question, number, _has_code(above, ours), _has_code(below, ours))
+
+
+def _answered_in(cell_id: str, submission: Submission, questions: Iterable[str]) -> str | None:
+    """The question that a cell of the student's own answers, if it answers one."""
+    answers = ((name, cell_of(submission, name)) for name in questions)
+    return next((name for name, cell in answers if cell is not None and cell.id == cell_id), None)
+
+
+def _block(lines: list[str], at: int) -> tuple[list[str], list[str]]:
+    """The lines before and after `lines[at]` that are indented as far as it or farther, up to the next that is not."""
+    depth = _indentation(lines[at])
+
+    def inside(line: str) -> bool:
+        return not line.strip() or _indentation(line) >= depth
+
+    first = at
+    while first > 0 and inside(lines[first - 1]):
+        first -= 1
+    last = at
+    while last + 1 < len(lines) and inside(lines[last + 1]):
+        last += 1
+    return lines[first:at], lines[at + 1 : last + 1]
+
+
+def _indentation(line: str) -> int:
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())
+
+
+def _has_code(lines: list[str], ours: set[str]) -> bool:
+    """Whether a line is code of the student's: none of the release's, no comment, no part of a docstring."""
+    in_docstring = False
+    for line in lines:
+        text = line.strip()
+        quotes = len(_QUOTES.findall(text))
+        if in_docstring or quotes:
+            in_docstring ^= quotes % 2 == 1
+        elif text and not text.startswith("#") and text not in ours and not _STUB.match(text) and text != "pass":
+            return True
+    return False

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.errors import KitError
-from autograder.grading.progress import Watcher
-from autograder.grading.request import GradeRequest
+from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
-from autograder.model import QuestionResult, Result, Scored
+from autograder.model import Graded, QuestionResult, Result
 from autograder.points import shown
 from autograder.results import (
-    Timed,
     TimingFile,
     load_timing,
     only_writer,
@@ -33,34 +32,17 @@ _CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One student whose mark moves: the result that counts, the one that would, and why they differ."""
-
-    student: str
-    before: Result | None
-    after: Result | None
-    reasons: tuple[str, ...]
-
-    def change(self) -> str:
-        """As "85 → 87 of 95 (+2)"."""
-        before, after = (shown(result.score) if result else "none" for result in (self.before, self.after))
-        most = shown(self.after.max_score) if self.after else "none"
-        by = f" ({_signed(self.after.score - self.before.score)})" if self.after and self.before else ""
-        return f"{before} → {after} of {most}{by}"
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """What a regrade would change.
 
     Attributes:
-        moves: whose mark moves.
+        moves: a line for each student whose mark moves: by how much, and why.
         same: how many keep theirs.
         untried: whom this run did not come to; nothing is taken over while there is one.
         suites: hash of a suite → how many of the results that count came from it.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[str, ...]
     same: int
     untried: tuple[str, ...]
     suites: Mapping[str, int]
@@ -69,8 +51,7 @@ class Comparison:
         """What to tell the person: which suites, then whose mark moves, by how much and why."""
         of = ", ".join(f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items()))
         yield f"results that count: {of or 'none'}"
-        for move in self.moves:
-            yield f"{move.student} {move.change()}: {'; '.join(move.reasons)}"
+        yield from self.moves
         for student in self.untried:
             yield f"{student}: not graded by this run"
         yield f"marks that move: {len(self.moves)}, that stay: {self.same}"
@@ -99,12 +80,10 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     )
     moves = []
     for student in sorted(students - set(untried)):
-        reasons = why(before.get(student), after.get(student), problems.get(student, ""))
-        if reasons:
-            moves.append(Move(student, before.get(student), after.get(student), tuple(reasons)))
-    suites: dict[str, int] = {}
-    for result in before.values():
-        suites[result.suite_sha256] = suites.get(result.suite_sha256, 0) + 1
+        old, new = before.get(student), after.get(student)
+        if reasons := why(old, new, problems.get(student, "")):
+            moves.append(f"{student} {_change(old, new)}: {'; '.join(reasons)}")
+    suites = Counter(result.suite_sha256 for result in before.values())
     return Comparison(tuple(moves), len(students) - len(untried) - len(moves), untried, suites)
 
 
@@ -127,13 +106,13 @@ def take_over(request: GradeRequest) -> None:
             elif entry.problem:  # without one it is of a run that was killed
                 _replace(files, request, path, None)
         times = TimingFile(results, name)
-        times.take_in([Scored(e.student, problem=e.problem, seconds=e.seconds, speeds=e.speeds) for e in entries])
+        times.take_in(entries)
         files.write(timing_path(results, name), times.text())
         files.remove(timing_path(side, name))
     shutil.rmtree(side / name, ignore_errors=True)
 
 
-def _side_times(side: Path, assignment: str) -> list[Timed]:
+def _side_times(side: Path, assignment: str) -> list[Graded]:
     try:
         return load_timing(side, assignment)
     except ValueError as error:
@@ -150,6 +129,13 @@ def _replace(files: Together, request: GradeRequest, path: Path, content: bytes 
         files.remove(path)
     else:
         files.write(path, content)
+
+
+def _change(before: Result | None, after: Result | None) -> str:
+    """As "85 → 87 of 95 (+2)"."""
+    scores = " → ".join(shown(result.score) if result else "none" for result in (before, after))
+    by = f" ({_signed(after.score - before.score)})" if after and before else ""
+    return f"{scores} of {shown(after.max_score) if after else 'none'}{by}"
 
 
 def why(before: Result | None, after: Result | None, problem: str = "") -> list[str]:

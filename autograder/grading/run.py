@@ -7,16 +7,13 @@ import time
 from collections.abc import Generator, Sequence
 
 from autograder.errors import DeviceUnavailable, KitError
-from autograder.grading.progress import Watcher
-from autograder.grading.request import GradeRequest, GradeSummary
-from autograder.grading.spool import Spool
+from autograder.grading.request import GradeRequest, GradeSummary, Watcher
 from autograder.grading.staleness import to_grade
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import overlooked
-from autograder.model import FoundSubmission, Scored
+from autograder.model import FoundSubmission, Graded, Result
 from autograder.results import (
     TimingFile,
-    forget_result,
     only_writer,
     read_result,
     read_timing,
@@ -40,17 +37,18 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
     if request.device != "cpu":
         _fit_for_a_device(request, watcher)
-    with only_writer(course.kept / "locks", folder, assignment.name), Spool() as spool:
+    with only_writer(course.kept / "locks", folder, assignment.name):
         todo, current = to_grade(request, found, watcher)
-        done = _grade(request, todo, spool, watcher) if todo else []
-        results, lost = _on_disk(request, [*current, *done], spool)
-    problems = sorted((*(one for one in done if one.score is None), *lost), key=lambda one: one.student)
+        done = _grade(request, todo, watcher) if todo else []
+        results, lost = _on_disk(request, current, done)
+    problems = sorted((*(graded for graded in done if graded.result is None), *lost), key=lambda graded: graded.student)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     students = {one.student for one in found}
+    graded_now = {graded.student for graded in done if graded.result}
     return GradeSummary(
         results,
         tuple(problems),
-        graded=sum(one.score is not None for one in done),
+        graded=sum(result.student in graded_now for result in results),
         seconds=time.monotonic() - started,
         speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
         overlooked=tuple(overlooked(course, assignment, request.paths, found)),
@@ -60,27 +58,25 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     )
 
 
-def _on_disk(request: GradeRequest, known: Sequence[Scored], spool: Spool) -> tuple[tuple[Scored, ...], list[Scored]]:
-    """Whose results stand on disk, and whose stood there and have disappeared since.
+def _on_disk(
+    request: GradeRequest, current: Sequence[Result], done: Sequence[Graded]
+) -> tuple[tuple[Result, ...], list[Graded]]:
+    """Headlines of the results that stand on disk, and records of those that stood there and have disappeared since.
 
-    The folder may have been emptied while this ran. What this run graded is written again.
+    The folder may have been emptied while this ran.
     """
     folder, name = request.results, request.assignment.name
-    results, lost = {}, []
-    for one in known:
-        if one.score is None:  # an older result may stand all the same
-            older = read_result(folder, name, one.student)
-            if older is not None:
-                results[one.student] = Scored.of(older)
-        elif result_path(folder, name, one.student).exists():
-            results[one.student] = one
-        elif one.student in spool:
-            store_result(folder, name, one.student, spool.get(one.student))
-            results[one.student] = one
+    results, lost = list[Result](), []
+    for graded in done:
+        if graded.result is None and (older := read_result(folder, name, graded.student)) is not None:
+            results.append(older.headline())
+    for result in [*current, *(graded.result for graded in done if graded.result)]:
+        if result_path(folder, name, result.student).exists():
+            results.append(result)
         else:
             why = f"its result has disappeared from {folder / name} while this ran; "
-            lost.append(Scored(one.student, problem=f"{why}`autograder grade` again makes it anew", untried=True))
-    return tuple(results[student] for student in sorted(results)), lost
+            lost.append(Graded(result.student, problem=f"{why}`autograder grade` again makes it anew", untried=True))
+    return tuple(sorted(results, key=lambda result: result.student)), lost
 
 
 def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
@@ -100,29 +96,27 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
         watcher.warn("on a GPU one submission is graded at a time; --workers has no effect")
 
 
-def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool, watcher: Watcher) -> list[Scored]:
+def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher) -> list[Graded]:
     """Grade, and write what comes as it comes."""
     folder, name = request.results, request.assignment.name
-    done: list[Scored] = []
+    done: list[Graded] = []
     timing = TimingFile(folder, name)
     timing.expect(one.student for one in todo)
     watcher.begin(name, len(todo))
     batch = _batch(request, todo, watcher)
     try:
         with contextlib.closing(batch), watcher:
-            for scored, content in batch:
-                timing.note([scored], settled=scored.score is None, more=True)
-                if scored.score is not None:
-                    store_result(folder, name, scored.student, content)
-                    spool.put(scored.student, content)
-                elif not scored.untried:
-                    forget_result(folder, name, scored.student)
-                done.append(scored)
-                watcher.step(scored)
+            for graded, content in batch:
+                if not graded.untried:
+                    store_result(folder, name, graded.student, content if graded.result else None)
+                timing.note([graded], more=True)
+                done.append(graded)
+                watcher.step(graded)
     finally:
         if done:
             timing.note(done)
-        if weaker := [one.walls for one in done if one.walls not in ("", "strict")]:
+        walls = [graded.result.walls for graded in done if graded.result]
+        if weaker := [name for name in walls if name != "strict"]:
             watcher.warn(
                 f"WARNING: the strict walls do not stand here; isolation was {weaker[-1]!r}, and every result "
                 "says so. `autograder doctor` tells why and what to do; `--isolation strict` refuses instead."
@@ -132,7 +126,7 @@ def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], spool: Spool,
 
 def _batch(
     request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher
-) -> Generator[tuple[Scored, bytes], None, None]:
+) -> Generator[tuple[Graded, bytes], None, None]:
     course, assignment, isolation = request.course, request.assignment, request.isolation
     if request.elsewhere is not None:
         return request.elsewhere.grade(course, assignment, todo, isolation, watcher.warn)

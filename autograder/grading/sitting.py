@@ -17,8 +17,7 @@ from autograder.errors import (
 )
 from autograder.grading.hedges import FRESH, SHARED, Attempt, two_answers
 from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.outcomes import Verdict, judge
-from autograder.grading.unwritten import stub_of
+from autograder.grading.outcomes import Verdict, judge, stub_of
 from autograder.intake.matching import cell_of
 from autograder.model import Submission, TwoAnswers
 from autograder.sandbox.bounds import memory_bound, time_bound

@@ -5,15 +5,13 @@ The report shows it, and feedback goes back to a platform by it. Who is who stan
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.errors import KitError
 from autograder.ledger.records import COLLECTED
-from autograder.stored_json import read_stored
+from autograder.stored_json import encode_stored, read_stored
 from autograder.text import one_line
 
 
@@ -74,7 +72,7 @@ class Collected:
 
     def to_json(self) -> str:
         """The text of the record."""
-        return json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False) + "\n"
+        return encode_stored(self)
 
 
 def record_path(submitted: Path, assignment: str) -> Path:

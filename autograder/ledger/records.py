@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from autograder.errors import KitError
 from autograder.folders import LEDGER_FILE
 from autograder.ledger.matching import Evidence, id_key
 from autograder.roster import same
+from autograder.stored_json import encode_stored, read_stored
 from autograder.together import Together
 from autograder.whole_files import write_whole
 
@@ -61,8 +64,8 @@ class Record:
         namesake: whether somebody else on the platform has the name too, so that it says nothing.
     """
 
-    student: str
-    folder: str
+    student: str = ""
+    folder: str = ""
     name: str = ""
     accounts: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
@@ -85,8 +88,9 @@ class Event:
 
 @dataclass(slots=True)
 class Records:
-    """The content of the file."""
+    """The content of the file, where a record leaves out what is empty, or as its key says."""
 
+    schema: int = 0
     students: dict[str, Record] = field(default_factory=dict)
     groups: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
@@ -102,8 +106,14 @@ def read_records(root: Path, submitted: Path) -> Records:
     records = Records()
     try:
         if path.exists():
-            records = _from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            records = read_stored(path, Records)
+            if records.schema != SCHEMA:
+                raise ValueError(f"schema {records.schema!r}, expected {SCHEMA}")
+            for student, record in records.students.items():
+                records.students[student] = dataclasses.replace(
+                    record, student=student, folder=record.folder or student
+                )
+    except (OSError, ValueError) as error:
         raise KitError(
             f"{path}: cannot be read ({error}): put a copy of it back; without one move it away, and it is made again "
             "from the class list and from what was collected"
@@ -137,7 +147,7 @@ def write_records(root: Path, records: Records, files: Together | None = None) -
         "groups": {name: dict(sorted(groups.items())) for name, groups in sorted(records.groups.items())},
         "history": [_sparse(event) for event in records.history],
     }
-    text = json.dumps(raw, indent=1, ensure_ascii=False) + "\n"
+    text = encode_stored(raw)
     path = root / LEDGER_FILE
     if not path.exists() or path.read_bytes() != text.encode("utf-8", "backslashreplace"):
         (files.write if files else write_whole)(path, text)
@@ -145,39 +155,15 @@ def write_records(root: Path, records: Records, files: Together | None = None) -
 
 def _sparse(record: Record | Event) -> dict[str, Any]:
     """The record without what is empty, so that a person can read the file."""
-    raw = {name: value for name, value in dataclasses.asdict(record).items() if value not in ("", (), False)}
+    raw = {name: value for name, value in msgspec.to_builtins(record).items() if value not in ("", (), False)}
     if isinstance(record, Record):
         raw.pop("student")
         if record.folder == record.student:
             raw.pop("folder")
         if record.links:
-            raw["links"] = [
-                {name: value for name, value in dataclasses.asdict(link).items() if value not in ("", True)}
-                for link in record.links
-            ]
+            links = map(msgspec.to_builtins, record.links)
+            raw["links"] = [{name: value for name, value in link.items() if value not in ("", True)} for link in links]
     return raw
-
-
-def _from_json(raw: Mapping[str, Any]) -> Records:
-    if raw["schema"] != SCHEMA:
-        raise ValueError(f"schema {raw['schema']!r}, expected {SCHEMA}")
-    students = {
-        student: Record(
-            student, str(entry.get("folder", student)), str(entry.get("name", "")), _texts(entry.get("accounts", ())),
-            tuple(Link(**link) for link in entry.get("links", ())), bool(entry.get("namesake", False)),
-        )
-        for student, entry in raw["students"].items()
-    }  # fmt: skip
-    groups = {
-        assignment: {student: _texts(members) for student, members in of_assignment.items()}
-        for assignment, of_assignment in raw["groups"].items()
-    }
-    history = [Event(**{**event, "members": _texts(event.get("members", ()))}) for event in raw["history"]]
-    return Records(students, groups, history)
-
-
-def _texts(values: Iterable[object]) -> tuple[str, ...]:
-    return tuple(map(str, values))
 
 
 def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:

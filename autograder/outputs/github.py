@@ -14,10 +14,10 @@ from pathlib import Path
 
 from autograder.course import Assignment
 from autograder.intake.release import tested_points
-from autograder.model import QuestionResult, Result
+from autograder.model import Graded, QuestionResult, Result
 from autograder.outputs.outcome_words import WHAT_HAPPENED, WITHOUT_WALLS, carried_note, kept_note, slip_hints
 from autograder.points import shown, total
-from autograder.results import Timed, read_results, read_timing
+from autograder.results import read_results, read_timing
 from autograder.text import claim, clean, one_line, shorten
 
 LARGEST_SUMMARY = 900_000
@@ -34,7 +34,7 @@ def escape(text: str) -> str:
     return references.replace("\n", "<br>")
 
 
-def job_summary(results: Sequence[Result], problems: Sequence[Timed] = ()) -> str:
+def job_summary(results: Sequence[Result], problems: Sequence[Graded] = ()) -> str:
     """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not fit is counted."""
     parts = [_problem(entry) for entry in problems] + [_summary(result) for result in results]
     text, left_out = "", 0
@@ -78,7 +78,7 @@ def _number(points: float) -> int | float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _problem(entry: Timed) -> str:
+def _problem(entry: Graded) -> str:
     reason = escape(shorten(entry.problem, LONGEST_MESSAGE))
     return f"## Not graded\n\nStudent: <code>{escape(one_line(entry.student))}</code>\n\n{reason}\n"
 

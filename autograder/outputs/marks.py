@@ -15,10 +15,9 @@ from autograder.course import Assignment, Course
 from autograder.intake.collected import Arrival, Collected, read_collected
 from autograder.intake.release import written_points
 from autograder.ledger import Ledger, read_ledger
-from autograder.model import ManualGrades, Result
+from autograder.model import Graded, ManualGrades, Result
 from autograder.outputs.late import Lateness, apply_late
 from autograder.points import shown, total
-from autograder.results import Timed
 from autograder.roster import Person
 
 Status = Literal[
@@ -136,7 +135,7 @@ def class_marks(
     course: Course,
     assignment: Assignment,
     results: Sequence[Result],
-    timing: Sequence[Timed] = (),
+    timing: Sequence[Graded] = (),
     *,
     by_hand: Mapping[str, ManualGrades] | None = None,
     late: Mapping[str, Lateness] | None = None,

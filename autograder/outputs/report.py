@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from autograder.intake.collected import Collected
+from autograder.model import Graded
 from autograder.outputs.feedback import feedback_path
 from autograder.outputs.marks import Mark
 from autograder.outputs.pages import render_pieces
@@ -23,14 +24,13 @@ from autograder.outputs.statistics import (
     timing_summary,
 )
 from autograder.outputs.terminal import mark as mark_sign
-from autograder.results import Timed
 from autograder.together import Together
 
 
 def report_page(
     assignment: str,
     marks: Sequence[Mark],
-    timing: Sequence[Timed] = (),
+    timing: Sequence[Graded] = (),
     collected: Collected | None = None,
     pages: Mapping[str, str] | None = None,
     stale: Mapping[str, str] | None = None,
@@ -90,7 +90,7 @@ def write_report(
     folder: Path,
     assignment: str,
     marks: Sequence[Mark],
-    timing: Sequence[Timed],
+    timing: Sequence[Graded],
     collected: Collected,
     feedback: Path,
     stale: Mapping[str, str] | None = None,

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.model import QuestionResult, Result
+from autograder.model import Graded, QuestionResult, Result
 from autograder.outputs.marks import Mark
 from autograder.points import is_full, total
-from autograder.results import HISTORY, Timed
+from autograder.results import HISTORY
 from autograder.text import claim
 
 BINS = 10
@@ -197,7 +197,7 @@ def _day_and_number(name: str) -> tuple[str, int]:
     return day, int(number) if number.isdecimal() else 1
 
 
-def timing_summary(timing: Sequence[Timed]) -> TimingSummary | None:
+def timing_summary(timing: Sequence[Graded]) -> TimingSummary | None:
     """None where nothing was timed."""
     totals = {entry.student: sum(entry.seconds.values()) for entry in timing if entry.seconds}
     if not totals:

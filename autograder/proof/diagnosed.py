@@ -8,10 +8,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from autograder.errors import HostFailed, KitError
 from autograder.grading.bench import Bench
@@ -22,6 +21,7 @@ from autograder.grading.sitting import Sitting
 from autograder.prerequisites import prerequisites
 from autograder.proof.unfinished import Unfinished
 from autograder.sandbox.host import HostClient
+from autograder.stored_json import decode_line, encode_line
 from autograder.suite.known import KnownAnswer
 
 FILE = "samples.py"
@@ -91,7 +91,7 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
     """Each sample with what its author would be told, and what went wrong. Only its own question is graded: the rest
     is the answer key's."""
 
-    def tell(client: HostClient, sample: KnownAnswer) -> Any:
+    def tell(client: HostClient, sample: KnownAnswer) -> Told:
         grader = bench.grader
         sitting = Sitting(client, grader.course.limits, grader.suite, grader.key.with_answer(sample))
         with contextlib.closing(sitting):
@@ -99,10 +99,9 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
         worth = {test.name: test.points for test in grader.questions[sample.question].tests}
         lost = sum(worth[name] for name, run in charged(runs).items() if run.verdict.outcome != "passed")
         named = grader.diagnose(client, {sample.question: runs})[sample.question]
-        return {"named": _names(named), "lost": lost}
+        return Told(sample.question, sample.name, sample.deserves, _names(named), lost)
 
-    found, problems = examine_each(bench, samples, tell)
-    told = [Told(one.question, one.name, one.deserves, tuple(raw["named"]), raw["lost"]) for one, raw in found]
+    told, problems = examine_each(bench, samples, tell, Told)
     return told, problems + list(sample_problems(told))
 
 
@@ -148,6 +147,7 @@ class _Named(Protocol):
 
 
 _Answer = TypeVar("_Answer", bound=_Named)
+_Record = TypeVar("_Record")
 
 
 def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], list[str]]:
@@ -155,7 +155,7 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
     those that build on it: the others are the answer key's and cannot change."""
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
-    def grade(client: HostClient, answer: Wrong) -> Any:
+    def grade(client: HostClient, answer: Wrong) -> Alone:
         grader = bench.grader
         touched = [name for name in uses if name == answer.question or answer.question in prerequisites(name, uses)]
         if isinstance(answer, Unfinished):
@@ -165,16 +165,11 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
         result, _ = grader.grade_submission(client, submission, touched)
         own = next(q for q in result.questions if q.name == answer.question)
         others = [q for q in result.questions if q is not own]
-        return {
-            "named": _names(Named(own.diagnosis, own.slips)),
-            "elsewhere": {q.name: q.max_score - q.score for q in others if q.score < q.max_score},
-            "hinted": [q.name for q in others if q.diagnosis or q.slips],
-        }
+        elsewhere = {q.name: q.max_score - q.score for q in others if q.score < q.max_score}
+        hinted = tuple(q.name for q in others if q.diagnosis or q.slips)
+        return Alone(answer.question, answer.name, _names(Named(own.diagnosis, own.slips)), elsewhere, hinted)
 
-    found, problems = examine_each(bench, answers, grade)
-    alone = [
-        Alone(one.question, one.name, tuple(raw["named"]), raw["elsewhere"], tuple(raw["hinted"])) for one, raw in found
-    ]
+    alone, problems = examine_each(bench, answers, grade, Alone)
     for one in alone:
         costs = ", ".join(f"{points:g} of {question}" for question, points in one.elsewhere.items())
         if costs:
@@ -184,29 +179,31 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
     return alone, problems
 
 
-def _names(named: Named) -> list[str]:
-    return [one.mistake for one in (*([named.first] if named.first else []), *named.slips)]
+def _names(named: Named) -> tuple[str, ...]:
+    return tuple(diagnosis.mistake for diagnosis in (*([named.first] if named.first else []), *named.slips))
 
 
 def examine_each(
-    bench: Bench, answers: Sequence[_Answer], work: Callable[[HostClient, _Answer], Any]
-) -> tuple[list[tuple[_Answer, Any]], list[str]]:
-    """What `work` makes of each answer, as JSON holds it, in the order of the answers; and problems. On every core."""
+    bench: Bench, answers: Sequence[_Answer], work: Callable[[HostClient, _Answer], _Record], kind: type[_Record]
+) -> tuple[list[_Record], list[str]]:
+    """The record of this kind that `work` makes of each answer, in the order of the answers; and problems. On every
+    core."""
+    no_record = b"!"
 
     def examine(client: HostClient, answer: _Answer) -> bytes:
         try:
-            return json.dumps(work(client, answer)).encode()
+            return encode_line(work(client, answer))
         except HostFailed:
             raise
         except KitError as error:
-            return json.dumps({"problem": str(error)}).encode()
+            return no_record + str(error).encode(errors="backslashreplace")
 
-    made: dict[str, Any] = {}
+    records: dict[str, _Record] = {}
     problems = []
     for ended in Pool(bench, answers, examine).run():
-        raw = {"problem": ended.fault} if ended.answer is None else json.loads(ended.answer)
-        if "problem" in raw:
-            problems.append(f"{ended.job.question}/{ended.job.name}: {raw['problem']}")
+        reply = no_record + ended.fault.encode() if ended.answer is None else ended.answer
+        if reply.startswith(no_record):
+            problems.append(f"{ended.job.question}/{ended.job.name}: {reply[1:].decode()}")
         else:
-            made[ended.job.name] = raw
-    return [(answer, made[answer.name]) for answer in answers if answer.name in made], problems
+            records[ended.job.name] = decode_line(reply, kind)
+    return [records[answer.name] for answer in answers if answer.name in records], problems

@@ -12,7 +12,6 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autograder.grading.bench import Bench
 from autograder.model import QuestionResult
@@ -99,17 +98,18 @@ def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
         result, _ = grader.grade_submission(client, grader.key.with_answer(answer), [answer.question])
         return Lost.of(result.questions[0])
 
-    def grade(client: HostClient, group: Group) -> Any:
+    def grade(client: HostClient, group: Group) -> list[str]:
         for mistake in group.mistakes:
             if mistake.name not in alone:
                 alone[mistake.name] = lost(client, mistake)
         if not all(alone[mistake.name].is_named for mistake in group.mistakes):
             return []
         together = lost(client, group.answer)
-        return list(broken_laws(together, [alone[mistake.name] for mistake in group.mistakes]))
+        laws = broken_laws(together, [alone[mistake.name] for mistake in group.mistakes])
+        return [f"{group.question}/{group.name}: {law}" for law in laws]
 
-    graded, problems = examine_each(bench, groups, grade)
-    return problems + [f"{group.question}/{group.name}: {law}" for group, broken in graded for law in broken]
+    broken, problems = examine_each(bench, groups, grade, list[str])
+    return problems + [law for laws in broken for law in laws]
 
 
 def broken_laws(together: Lost, alone: Sequence[Lost]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from typing import Any, Literal
 
 from autograder.errors import HostFailed, KitError, SuiteFault
 from autograder.grading.bench import Bench
-from autograder.grading.pool import Ended, Pool
+from autograder.grading.pool import Pool
 from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.notebook import read_submission
 from autograder.model import FoundSubmission, Submission
 from autograder.proof.wrapped import Observed, observe
 from autograder.sandbox.host import HostClient
+from autograder.stored_json import decode_line, encode_line
 from autograder.suite.calls import CallLog
 from autograder.suite.collect import SuiteQuestion, SuiteTest
 from autograder.suite.known import KnownAnswer
@@ -108,7 +108,7 @@ class Proctor:
     def run(self, trials: Sequence[Trial]) -> Iterator[Tried]:
         """Every trial's outcome, as soon as it is there."""
         for ended in Pool(self._bench, trials, self._examine).run():
-            yield _tried(ended)
+            yield Tried(ended.job, problem=ended.fault) if ended.answer is None else decode_line(ended.answer, Tried)
 
     def _examine(self, client: HostClient, trial: Trial) -> bytes:
         try:
@@ -119,7 +119,7 @@ class Proctor:
             tried = Tried(trial, problem=f"{fault}\n{fault.trace}")
         except KitError as error:
             tried = Tried(trial, problem=str(error))
-        return json.dumps(dataclasses.asdict(dataclasses.replace(tried, trial=None))).encode()  # type: ignore[arg-type]
+        return encode_line(tried)
 
     def _try(self, client: HostClient, trial: Trial) -> Tried:
         grader = self._bench.grader
@@ -192,19 +192,6 @@ class Proctor:
             for cell in grader.key.submission.cells
         )
         return dataclasses.replace(grader.key.submission, student=trial.name, cells=cells)
-
-
-def _tried(ended: Ended[Trial]) -> Tried:
-    if ended.answer is None:
-        return Tried(ended.job, problem=ended.fault)
-    raw = json.loads(ended.answer)
-    return Tried(
-        ended.job,
-        tuple(Checked(**test | {"distances": tuple(test["distances"])}) for test in raw["tests"]),
-        tuple(Observed(**seen | {"tensors": tuple(seen["tensors"])}) for seen in raw["observed"]),
-        tuple(raw["carried"]),
-        raw["problem"],
-    )
 
 
 def seconds_of(tried: Iterable[Tried]) -> dict[str, dict[str, float]]:

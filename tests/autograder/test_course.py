@@ -31,8 +31,12 @@ def test_settings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[limit]\n", "unknown section [limit]"),
-        ("[limits]\ncall_second = 1\n", "unknown setting limits.call_second"),
+        ("[limit]\n", "unknown section [limit], perhaps limits; there are: course, limits"),
+        (
+            "[limits]\ncall_second = 1\n",
+            "unknown setting limits.call_second, perhaps call_seconds; there are",
+        ),
+        ("[limits]\nwords = 1\n", "unknown setting limits.words; there are: call_seconds, cell_seconds"),
         ("[limits]\ncall_seconds = 'two'\n", "limits.call_seconds = 'two': it must be a number above 0, up to 86400"),
         ("[limits]\nmemory_mb = 1.5\n", "limits.memory_mb = 1.5: it must be a whole number from 1 to 100000"),
         ("[limits]\nprocesses = true\n", "limits.processes = true: it must be a whole number from 1"),

@@ -123,7 +123,7 @@ def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = S
         sha256 = hashlib.sha256(notebook).hexdigest()
         result = Result(TOPIC, student, sha256, suite, "strict", share * full, full, questions, ())
         write_result(results, result)
-        made.append(Graded(student, Path(), result, "", {"tests": 1.0}))
+        made.append(Graded(student, result, "", {"tests": 1.0}))
     TimingFile(results, TOPIC).note(made)
 
 

@@ -204,7 +204,7 @@ def try_kind(kind: Kind, course: Path, root: Path, sample: int, rng: random.Rand
 def prepare(folder: Path) -> Path:
     """A course with a file of every kind."""
     import autograder.grading.run as grading
-    from autograder.model import Scored
+    from autograder.model import Graded
 
     course = make_course(folder / "course")
     download(course, {student: student for student in STUDENTS})
@@ -222,7 +222,7 @@ def prepare(folder: Path) -> Path:
         )
     # nothing is graded: what a command reads before that is the question
     nothing: Any = lambda request, todo, watcher: (  # noqa: E731
-        (Scored(submission.student, problem="nothing is graded here", untried=True), b"") for submission in todo
+        (Graded(submission.student, problem="nothing is graded here", untried=True), b"") for submission in todo
     )
     grading._batch = nothing
     return course

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from rich.console import Console
 
 from autograder.grading.request import GradeSummary
-from autograder.model import Graded, Result, Scored
+from autograder.model import Graded, Result
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.github import job_summary
@@ -29,9 +29,7 @@ def outputs(graded: Graded) -> dict[str, str]:
     result = graded.result
     if result is None:
         return {
-            "terminal": "\n".join(
-                not_graded(GradeSummary((), (Scored(graded.student, problem=graded.problem),), 0, 0.0))
-            ),
+            "terminal": "\n".join(not_graded(GradeSummary((), (graded,), 0, 0.0))),
             "problem": graded.problem,
             "junit": "".join(junit_xml([], [graded])),
         }

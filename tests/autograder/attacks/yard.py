@@ -23,7 +23,7 @@ from attacks_runner import ATTACKS as RUNNER
 from without_an_idea import ATTACKS as WITHOUT_AN_IDEA
 
 from autograder.course import Course
-from autograder.grading.batch import graded_bytes, taken
+from autograder.grading.batch import graded_bytes, unpack
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended, Pool
 from autograder.ledger.folders import safe_folder
@@ -226,6 +226,5 @@ def stay_behind(before: set[str]) -> set[str]:
 
 
 def _unpacked(ended: Ended[FoundSubmission], bench: Bench) -> Graded:
-    scored, content = taken(ended, bench.course.limits)
-    result = Result.from_json(content.decode()) if content else None
-    return Graded(scored.student, ended.job.path, result, scored.problem, scored.seconds, scored.untried)
+    graded, content = unpack(ended, bench.course.limits)
+    return dataclasses.replace(graded, result=Result.from_json(content.decode()) if content else None)

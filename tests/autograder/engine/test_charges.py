@@ -179,7 +179,7 @@ def test_a_fault_of_the_suites_own_is_nobodys_result(tmp_path: Path, name: str) 
     path.write_text(handed_in(ANSWERS), encoding="utf-8")
     found = [FoundSubmission("student-001", path)]
     ((graded, content),) = grade_batch(course, course.assignment("small"), found, workers=1)
-    assert (graded.score, graded.untried, content) == (None, True, b"")
+    assert (graded.result, graded.untried, content) == (None, True, b"")
     assert "test_of_its_own" in graded.problem
     assert FAULTS[name][1] in graded.problem
     if name == "a name":

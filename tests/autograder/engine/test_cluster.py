@@ -32,7 +32,7 @@ from autograder.cluster.scheduler import _SETTINGS
 from autograder.course import Course, load_course
 from autograder.errors import ClusterUnavailable, UnreadableSubmission
 from autograder.fingerprint import software
-from autograder.grading.batch import packed
+from autograder.grading.batch import pack
 from autograder.grading.bench import Bench
 from autograder.model import FoundSubmission, Graded
 from autograder.results import course_sha256, read_timing, result_bytes
@@ -221,8 +221,8 @@ class Scheduler:
 def answers(*students: str, seconds: float = 0.0) -> Reply:
     """What a machine `m` says of a share: the result of each submission is its student's name, and took so long."""
     took = {"tests": seconds}
-    graded = [Graded(student, Path(), None, problem=f"graded: {student}", seconds=took) for student in students]
-    return Reply("m", tuple(Answer(packed(one)) for one in graded))
+    graded = [Graded(student, problem=f"graded: {student}", seconds=took) for student in students]
+    return Reply("m", tuple(Answer(pack(one)) for one in graded))
 
 
 @pytest.fixture

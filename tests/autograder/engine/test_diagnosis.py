@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +13,12 @@ from torch import Tensor
 
 from autograder.errors import StudentError, StudentMissing
 from autograder.grading.agreement import agree, apart, departures
+from autograder.grading.charges import loss
 from autograder.grading.diagnosis import Diagnostician, Named
+from autograder.grading.known_sitting import KnownSitting
 from autograder.grading.outcomes import Verdict
-from autograder.grading.pricing import loss
 from autograder.grading.sitting import TestRun
-from autograder.stored_json import decode_stored
+from autograder.stored_json import decode_stored, encode_line
 from autograder.suite.calls import Call, Cost
 from autograder.suite.collect import SuiteQuestion
 from autograder.suite.known import KnownAnswer, combined
@@ -74,9 +73,11 @@ def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> 
     runs = runs_of(student)
     if refusing:
         runs[refusing] = dataclasses.replace(runs[refusing], refusing=frozenset("f"))
-    sitting: Any = SimpleNamespace(run=ran)
+    nothing: Any = None
     kept: Any = NothingKept()
-    return Diagnostician(sitting, known, {"f": KEY_CELL}, kept).name(QUESTION, runs, POINTS)
+    sitting: Any = KnownSitting(nothing, nothing, nothing, kept)
+    sitting.run = ran
+    return Diagnostician(sitting, known, {"f": KEY_CELL}).name(QUESTION, runs, POINTS)
 
 
 MISTAKES: dict[str, Answers] = {
@@ -296,7 +297,7 @@ def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
 
     call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
     encoder = Encoder(lambda _: None)
-    stored = decode_stored(json.dumps(_call_to(call, encoder)), _StoredCall)
+    stored = decode_stored(encode_line(_call_to(call, encoder)).decode(), _StoredCall)
     back = _call_from(stored, Decoder(encoder.tensors))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]

@@ -17,11 +17,11 @@ from small_course import ANSWERS
 
 from autograder.course import Course
 from autograder.errors import HostFailed, StudentCrashed, WorkerKilled
-from autograder.grading.batch import graded_bytes, taken
+from autograder.grading.batch import graded_bytes, unpack
 from autograder.grading.bench import Bench
 from autograder.grading.loaded_suite import LoadedSuite
 from autograder.grading.pool import Ended, Pool
-from autograder.model import FoundSubmission, Scored
+from autograder.model import FoundSubmission, Graded
 from autograder.sandbox.clocks import pid_here
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.worker import Worker
@@ -61,13 +61,13 @@ def class_of_two(tmp_path: Path) -> list[FoundSubmission]:
     return found
 
 
-def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Scored, bytes]]:
+def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Graded, bytes]]:
     """As `grade_batch`, on a bench that stands."""
 
     def grade(client: HostClient, one: FoundSubmission) -> bytes:
         return graded_bytes(bench, client, one)
 
-    return {ended.job.student: taken(ended, bench.course.limits) for ended in Pool(bench, found, grade).run()}
+    return {ended.job.student: unpack(ended, bench.course.limits) for ended in Pool(bench, found, grade).run()}
 
 
 @pytest.fixture
@@ -130,13 +130,13 @@ def test_who_is_killed_twice_is_named_and_the_others_go_on(
     first, second = class_of_two
     strike(victim, times=2)
     lost, content = graded(bench, [first])[first.student]
-    assert (lost.score, lost.untried, content) == (None, True, b"")
+    assert (lost.result, lost.untried, content) == (None, True, b"")
     assert said in lost.problem
     assert "once more" in lost.problem
-    assert graded(bench, [second])[second.student][0].score is not None
+    assert graded(bench, [second])[second.student][0].result is not None
 
 
-def results(done: dict[str, tuple[Scored, bytes]]) -> dict[str, bytes | str]:
+def results(done: dict[str, tuple[Graded, bytes]]) -> dict[str, bytes | str]:
     return {student: content or scored.problem for student, (scored, content) in done.items()}
 
 

@@ -13,7 +13,6 @@ from autograder.course import Course
 from autograder.errors import StudentError, StudentMissing, StudentTimeout
 from autograder.grading.agreement import agree
 from autograder.grading.bench import Bench
-from autograder.grading.diagnosis import Diagnostician
 from autograder.grading.known_runs import KnownRuns
 from autograder.grading.outcomes import Verdict
 from autograder.grading.sitting import TestRun
@@ -100,8 +99,7 @@ def test_the_second_time_no_mistake_is_run(
 ) -> None:
     first = grade(softmax=OVER_THE_ROWS)
     grader = bench.grader
-    forgetful = Diagnostician(grader._known, grader.mistakes, grader.key.cells, grader.known_runs)
-    monkeypatch.setattr(grader, "diagnostician", forgetful)  # as a new process, which remembers nothing
+    monkeypatch.setattr(grader._known, "_records", {})  # as a new process, which remembers nothing
 
     def refuse(*_: object) -> None:
         raise AssertionError("a mistake was run again")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from autograder.authoring.check_names import names_of_checks
-from autograder.grading.names_of_checks import explain_cell, explain_question
+from autograder.grading.outcomes import explain_name
 from autograder.intake.release import Release, ReleaseCell
-from autograder.model import CellOutcome, QuestionResult, TestOutcome
 
 RELEASE = Release(
     "a1",
@@ -28,19 +27,13 @@ def test_names_of_checks_and_demos_that_nothing_else_defines() -> None:
     assert NAMES == {"slip": "the check of half", "seven": "the check of half", "plt": "the demo plot"}
 
 
-def test_a_test_says_it_plainly() -> None:
+def test_a_message_says_it_plainly() -> None:
     raised = "`half(2)` raised NameError: name 'slip' is not defined\n  cell half, line 3"
-    question = QuestionResult("half", 0.0, 2.0, 0.0, None, (TestOutcome("test_a", "error", 0.0, 2.0, raised),))
-    (test,) = explain_question(question, NAMES).tests
-    assert test.message == raised + LINE
-
-
-def test_a_cell_says_it_plainly() -> None:
-    outcome = CellOutcome("extra-1", "error", "NameError: name 'plt' is not defined")
-    assert "Only the demo plot defines plt. Checks and demos" in explain_cell(outcome, NAMES).message
+    assert explain_name(raised, NAMES) == raised + LINE
+    of_demo = explain_name("NameError: name 'plt' is not defined", NAMES)
+    assert "Only the demo plot defines plt. Checks and demos" in of_demo
 
 
 def test_other_names_and_messages_stay_as_they_are() -> None:
     for message in ("", "NameError: name 'math' is not defined", "ValueError: slip is not defined"):
-        outcome = CellOutcome("extra-1", "error", message)
-        assert explain_cell(outcome, NAMES) == outcome
+        assert explain_name(message, NAMES) == message

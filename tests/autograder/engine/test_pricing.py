@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.grading.pricing import Price, loss, price_of
+from autograder.grading.charges import Price, loss, price_of
 
 POINTS = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
 EXCHANGED = price_of("abc", POINTS, keeps=0.5)

@@ -16,9 +16,9 @@ from small_course import ANSWERS
 from autograder.cli import main
 from autograder.course import Course, load_course
 from autograder.grading.regrade import why
+from autograder.grading.staleness import HANDED_IN, OTHER_SUITE, stale
 from autograder.model import QuestionResult, TestOutcome
 from autograder.model import Result as Graded
-from autograder.outputs.stale import HANDED_IN, OTHER_SUITE, stale
 from autograder.results import read_results, write_result
 from autograder.whole_files import write_whole
 

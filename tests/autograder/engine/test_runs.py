@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import hashlib
 import os
@@ -24,13 +23,13 @@ from autograder.grading.bench import Bench
 from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.handed_in import read_handed_in
-from autograder.model import FoundSubmission, QuestionResult, Result, Scored, TestOutcome
-from autograder.results import course_sha256, only_writer, read_timing, result_bytes
+from autograder.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
+from autograder.results import TimingFile, course_sha256, only_writer, read_timing, result_bytes
 from autograder.sandbox.leftovers import ScratchFolder, hold
 from autograder.whole_files import write_whole
 
 Meanwhile = Callable[[str], None]
-Batch = Iterator[tuple[Scored, bytes]]
+Batch = Iterator[tuple[Graded, bytes]]
 SECONDS = {"run": 1.5}
 
 
@@ -44,14 +43,14 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     def run(*, after: Meanwhile = lambda student: None, force: bool = False) -> GradeSummary:
         def made(
             course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
-        ) -> Iterator[tuple[Scored, bytes]]:
+        ) -> Iterator[tuple[Graded, bytes]]:
             for one in todo:
                 sha256 = hashlib.sha256(one.path.read_bytes()).hexdigest()
                 suite = course_sha256(course, assignment)
                 tests = (TestOutcome("test_it", "passed", 1.0, 1.0),)
                 questions = (QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests),)
                 result = Result("small", one.student, sha256, suite, "strict", 1.0, 1.0, questions, ())
-                yield dataclasses.replace(Scored.of(result), seconds=SECONDS), result_bytes(result)
+                yield Graded(one.student, result.headline(), seconds=SECONDS), result_bytes(result)
                 after(one.student)
 
         monkeypatch.setattr(batch, "grade_batch", made)
@@ -76,13 +75,19 @@ def test_two_runs_at_once_are_one_too_many(grade: Callable[..., GradeSummary], c
         assert grade().graded == 3
 
 
-def test_results_that_disappear_meanwhile_are_written_again(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:
+def test_results_that_disappear_meanwhile_are_named_and_made_anew(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
     def clean_up(student: str) -> None:
         if student == "bob":
             shutil.rmtree(tmp_path / "results")
 
     summary = grade(after=clean_up)
-    assert (summary.graded, summary.problems, len(summary.results)) == (3, (), 3)
+    assert [problem.student for problem in summary.problems] == ["ada", "bob"]
+    assert "has disappeared" in summary.problems[0].problem
+    assert ([result.student for result in summary.results], stored(tmp_path)) == (["cyd"], ["cyd.json"])
+    assert summary.graded == 1
+    assert grade().graded == 2
     assert stored(tmp_path) == ["ada.json", "bob.json", "cyd.json"]
     assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == ["ada", "bob", "cyd"]
 
@@ -93,11 +98,11 @@ def test_an_older_result_that_disappears_meanwhile_is_missed(
     grade()
     write_whole(tmp_path / "handed-in" / "bob.ipynb", handed_in(ANSWERS, ["1"]))
     summary = grade(after=lambda student: shutil.rmtree(tmp_path / "results"))
-    assert summary.graded == 1
-    assert [problem.student for problem in summary.problems] == ["ada", "cyd"]
+    assert summary.graded == 0
+    assert [problem.student for problem in summary.problems] == ["ada", "bob", "cyd"]
     assert "has disappeared" in summary.problems[0].problem
-    assert [result.student for result in summary.results] == ["bob"]
-    assert grade().graded == 2
+    assert summary.results == ()
+    assert grade().graded == 3
 
 
 def test_what_results_hold_is_not_held_by_the_driver(
@@ -110,7 +115,8 @@ def test_what_results_hold_is_not_held_by_the_driver(
 
     def made(course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any) -> Batch:
         for one in todo:
-            yield Scored(one.student, 1.0, 1.0, "strict"), os.urandom(1 << 18).hex().encode()
+            result = Result("small", one.student, "", "", "strict", 1.0, 1.0, (), ())
+            yield Graded(one.student, result), os.urandom(1 << 18).hex().encode()
 
     monkeypatch.setattr(batch, "grade_batch", made)
     tracemalloc.start()
@@ -141,9 +147,19 @@ def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed
         seen.append([entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older])
 
     grade(after=look, force=True)
-    # a result counts as written only when the next is graded: the run may be killed while it is being written
-    assert seen == [["ada", "bob", "cyd"], ["bob", "cyd"], ["cyd"]]
+    assert seen == [["bob", "cyd"], ["cyd"], []]  # each is noted once its result is written
     assert not [entry for entry in read_timing(tmp_path / "results", "small") if entry.older]
+
+
+def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
+    """A run was killed after it wrote bob's result, and before it noted that the problem of the run before is gone."""
+    grade()
+    TimingFile(tmp_path / "results", "small").note([Graded("bob", problem="bob.ipynb: is empty")])
+    assert grade().graded == 1
+    assert [entry.problem for entry in read_timing(tmp_path / "results", "small")] == ["", "", ""]
+    assert grade().graded == 0
 
 
 def test_what_a_killed_run_left_half_written_is_removed(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from small_course import ANSWERS
 
 from autograder.errors import StudentError, StudentMissing
-from autograder.grading.unwritten import Stub, stub_of
+from autograder.grading.outcomes import Stub, stub_of
 from autograder.model import Cell, QuestionResult, Result, Submission
 
 Grade = Callable[..., Result]

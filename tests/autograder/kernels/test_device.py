@@ -14,8 +14,8 @@ from kernel_course import ON_DEVICE, answer, notebook
 from autograder.course import Course, load_course
 from autograder.errors import DeviceUnavailable, StudentError
 from autograder.grading import speed
-from autograder.grading.batch import packed, taken
-from autograder.grading.gpu_bench import GpuBench
+from autograder.grading.batch import pack, unpack
+from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended
 from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
@@ -29,9 +29,9 @@ SECONDS_OF_THE_BASELINE, SECONDS_OF_AN_ANSWER = 0.008, 0.002
 
 
 @pytest.fixture(scope="module")
-def bench(course: Course) -> Iterator[GpuBench]:
+def bench(course: Course) -> Iterator[Bench]:
     try:
-        opened = GpuBench(course, course.assignment("kernels"), extras=("triton",), device=Device("cpu", "the CPU"))
+        opened = Bench(course, course.assignment("kernels"), extras=("triton",), device=Device("cpu", "the CPU"))
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     with opened as started:
@@ -39,7 +39,7 @@ def bench(course: Course) -> Iterator[GpuBench]:
 
 
 @pytest.fixture
-def grade(bench: GpuBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
+def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
     """Grades an answer. Calls are made as often as ever; what they take is said, and not measured."""
     monkeypatch.setattr(speed, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(speed, "ROUNDS", 1)
@@ -66,7 +66,7 @@ def question(graded: Graded) -> QuestionResult:
     return graded.result.questions[0]
 
 
-def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Graded], bench: GpuBench) -> None:
+def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Graded], bench: Bench) -> None:
     graded = grade(answer())
     assert graded.result is not None
     assert (graded.result.score, graded.result.max_score) == (5.0, 5.0), graded.result
@@ -76,9 +76,9 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Gr
     assert (measured.case, measured.problem) == ("n = 50", "")
     assert measured.ratio == pytest.approx(4.0)
     assert "speed" in graded.seconds
-    scored, content = taken(Ended(FoundSubmission(graded.student, graded.path), packed(graded)), bench.course.limits)
+    scored, content = unpack(Ended(FoundSubmission(graded.student, Path()), pack(graded)), bench.course.limits)
     assert content.decode() == graded.result.to_json()
-    assert (scored.score, scored.max_score, scored.walls) == (5.0, 5.0, graded.result.walls)
+    assert scored.result == graded.result.headline()
     assert (scored.seconds, scored.speeds) == (graded.seconds, graded.speeds)
 
 
@@ -206,7 +206,7 @@ def walls():
 
 
 @pytest.fixture
-def inside(bench: GpuBench) -> Iterator[Callable[[str], Student]]:
+def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
     """A worker with a device that has run a cell."""
     workers = []
 

@@ -11,8 +11,8 @@ import pytest
 
 from autograder.course import load_course
 from autograder.errors import DeviceUnavailable
+from autograder.grading.bench import Bench
 from autograder.grading.gpu import GpuSitting
-from autograder.grading.gpu_bench import GpuBench
 from autograder.model import FoundSubmission, Graded, QuestionResult
 from autograder.sandbox.device import cuda_problem, find_device
 
@@ -23,21 +23,19 @@ pytestmark = pytest.mark.skipif(bool(cuda_problem()), reason=f"no GPU: {cuda_pro
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[GpuBench]:
+def bench() -> Iterator[Bench]:
     course = load_course(REPOSITORY)
     course = dataclasses.replace(course, limits=dataclasses.replace(course.limits, gpu_call_seconds=30.0))
     try:
         device = find_device("cuda")
     except DeviceUnavailable as error:
         pytest.skip(str(error))
-    with GpuBench(
-        course, course.assignment("a7_tiled_attention"), extras=("matplotlib", "triton"), device=device
-    ) as made:
+    with Bench(course, course.assignment("a7_tiled_attention"), extras=("matplotlib", "triton"), device=device) as made:
         yield made
 
 
 @pytest.fixture
-def grade(bench: GpuBench, tmp_path: Path) -> Callable[[str, str], Graded]:
+def grade(bench: Bench, tmp_path: Path) -> Callable[[str, str], Graded]:
     """Grade the answer key with one piece of its text exchanged for another."""
 
     def run(old: str = "", new: str = "") -> Graded:
@@ -67,7 +65,7 @@ def test_the_answer_key_gets_full_marks_and_a_speed_in_every_case(grade: Callabl
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_other_right_answers_pass_there_too(bench: GpuBench, name: str) -> None:
+def test_other_right_answers_pass_there_too(bench: Bench, name: str) -> None:
     grader, course = bench.grader, bench.course
     for answer in grader.key.known_answers("alternates.py"):
         if answer.question == name:

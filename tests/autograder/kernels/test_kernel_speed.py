@@ -22,11 +22,11 @@ from autograder.course import Course, Grading, Limits, load_course
 from autograder.errors import BadCourseFile, BadSuite
 from autograder.grading import speed
 from autograder.grading.speed import SpeedMeter
-from autograder.grading.staleness import holds
+from autograder.grading.staleness import why_stale
 from autograder.model import Graded, QuestionResult, Result, Speed, TestOutcome
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.results import TimingFile, inputs_sha256, read_result, read_timing, timing_path, write_result
+from autograder.results import TimingFile, course_sha256, read_result, read_timing, timing_path, write_result
 from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -107,20 +107,20 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, text: str, said: 
 
 def test_a_bonus_makes_no_result_stale_and_a_limit_does(course: Course) -> None:
     assignment = course.assignment("kernels")
-    limits = course.limits
-    bonus = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
-    before = inputs_sha256("suite", assignment, limits, course.grading)
-    assert inputs_sha256("suite", assignment, limits, bonus) == before
-    for other in (dataclasses.replace(limits, call_seconds=1.0), dataclasses.replace(limits, gpu_call_seconds=7.0)):
-        assert inputs_sha256("suite", assignment, other, bonus) != before
+    grading = dataclasses.replace(course.grading, speed_bonus=2.0, speed_bonus_at=9.0)
+    before = course_sha256(course, assignment)
+    assert course_sha256(dataclasses.replace(course, grading=grading), assignment) == before
+    for change in ("call_seconds", "gpu_call_seconds"):
+        limits = dataclasses.replace(course.limits, **{change: 7.0})  # type: ignore[arg-type]
+        assert course_sha256(dataclasses.replace(course, limits=limits), assignment) != before
 
 
 # files and pages
 
 
 def test_speeds_stand_in_the_timing_file_and_never_in_the_result(tmp_path: Path) -> None:
-    graded = Graded("student-001", Path(), result("student-001"), speeds=FAST)
-    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", Path(), result("student-002"))])
+    graded = Graded("student-001", result("student-001"), speeds=FAST)
+    TimingFile(tmp_path, "kernels").note([graded, Graded("student-002", result("student-002"))])
     path = timing_path(tmp_path, "kernels")
     first, second = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert first["speeds"][1] == {
@@ -135,15 +135,15 @@ def test_a_result_of_a_gpu_is_none_of_a_cpu(tmp_path: Path) -> None:
     write_result(tmp_path, result("student-001"))
     stored = read_result(tmp_path, "kernels", "student-001")
     assert stored is not None
-    assert holds(stored, "a", "b", {"strict+cuda"})
-    assert not holds(stored, "a", "b", {"strict"})
+    assert not why_stale(stored, "a", "b", {"strict+cuda"})
+    assert why_stale(stored, "a", "b", {"strict"})
     assert (result("x").walls, result("x", "none+cuda").walls, result("x", "uid").walls) == ("strict", "none", "uid")
 
 
 def test_the_bonus_is_a_column_of_its_own_where_the_course_gives_one(course: Course, tmp_path: Path) -> None:
     for student in ("student-001", "student-002"):
         write_result(tmp_path, result(student))
-    graded = [Graded("student-001", Path(), result("student-001"), speeds=FAST)]
+    graded = [Graded("student-001", result("student-001"), speeds=FAST)]
     TimingFile(tmp_path, "kernels").note(graded)
 
     def rows(given: Course) -> list[list[str]]:

@@ -79,7 +79,7 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded | Exception]:
     given: dict[str, Graded | Exception] = {}
 
     def grade(course: Course, assignment: Any, found: FoundSubmission) -> Graded:
-        made = given.get(found.student) or Graded(found.student, found.path, result_for(found.student))
+        made = given.get(found.student) or Graded(found.student, result_for(found.student))
         if isinstance(made, Exception):
             raise made
         return made

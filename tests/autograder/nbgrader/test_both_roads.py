@@ -81,7 +81,7 @@ def test_they_agree_on_every_awkward_notebook(
     shutil.copy(empty_gradebook, handed_in.root / "gradebook.db")
     shutil.rmtree(handed_in.root / "autograded")
     stored = read_results(results, assignment.name, on_stderr)
-    made = {one: Graded(one.student, one.path, result)
+    made = {one: Graded(one.student, result)
             for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)}  # fmt: skip
     monkeypatch.setattr(graders, "grade", lambda course, assignment, found: made[found])
     monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)

@@ -44,9 +44,9 @@ def test_scores_and_reports_are_those_of_the_result(tiny: TinyCourse, graded: di
 
 
 def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:
-    path = tiny.hand_in("ada")
+    tiny.hand_in("ada")
     broken = dataclasses.replace(result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),))
-    graded["ada"] = Graded("ada", path, broken)
+    graded["ada"] = Graded("ada", broken)
     tiny.autograde()
     assert outputs(tiny.autograded("ada"), "half") == "SyntaxError: line 2\n"
 
@@ -94,7 +94,7 @@ def test_a_submission_that_is_no_notebook_gets_zero_and_waits(tiny: TinyCourse, 
 
     path.write_text("{not a notebook", encoding="utf-8")
     (path.parent / "timestamp.txt").write_text("2026-03-02 10:00:00 UTC", encoding="utf-8")
-    graded["ada"] = Graded("ada", path, None, "tiny.ipynb: not a notebook")
+    graded["ada"] = Graded("ada", None, "tiny.ipynb: not a notebook")
     tiny.hand_in("ben")
     tiny.autograde()
     zero = (0.0, None, True)
@@ -184,8 +184,8 @@ def test_an_answer_that_did_not_change_keeps_its_points(tiny: TinyCourse, graded
 
     cells[-1].source = "  Because.\n"
     cells[4].source = HALF_ANSWERED
-    path = tiny.hand_in("ada", cells, at="2026-03-02 10:00:00 UTC")
-    graded["ada"] = Graded("ada", path, result_for("ada", half=2.0))
+    tiny.hand_in("ada", cells, at="2026-03-02 10:00:00 UTC")
+    graded["ada"] = Graded("ada", result_for("ada", half=2.0))
     tiny.autograde()
     assert tiny.grades("ada") == {
         "check_double": (3.0, None, False),

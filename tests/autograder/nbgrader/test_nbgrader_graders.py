@@ -33,7 +33,7 @@ class FakeBench:
     def grade(self, found: FoundSubmission) -> Graded:
         if found.student == "dead host":
             raise HostFailed("gone")
-        return Graded(found.student, found.path, result_for(found.student))
+        return Graded(found.student, result_for(found.student))
 
 
 @pytest.fixture

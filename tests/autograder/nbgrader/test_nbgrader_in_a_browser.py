@@ -33,11 +33,11 @@ def _hand_in(tiny: TinyCourse, graded: dict[str, Any], text: str, student: str) 
         cell_type="code", execution_count=1, id="extra", metadata={}, source=f"print({text!r})",
         outputs=[{"output_type": "display_data", "metadata": {}, "data": {"text/html": text}}],
     )  # fmt: skip
-    path = tiny.hand_in(student, [*cells, extra])
+    tiny.hand_in(student, [*cells, extra])
     made = result_for(student)
     half = replace(made.questions[1], tests=(replace(made.questions[1].tests[0], message=text),))
     cell = replace(made.cells[0], outcome="error", message=text)
-    graded[student] = Graded(student, path, replace(made, questions=(made.questions[0], half), cells=(cell,)))
+    graded[student] = Graded(student, replace(made, questions=(made.questions[0], half), cells=(cell,)))
 
 
 def test_nothing_of_a_submission_runs(tiny: TinyCourse, graded: dict[str, Any], tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_found_submissions_name_the_file_as_handed_in(tiny: TinyCourse, monkeypa
 
     def grade(course: Any, assignment: Any, found: FoundSubmission) -> Graded:
         seen.append(found)
-        return Graded(found.student, found.path, result_for(found.student))
+        return Graded(found.student, result_for(found.student))
 
     monkeypatch.setattr(graders, "grade", grade)
     monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)

@@ -62,7 +62,7 @@ def test_in_place_of_the_notebook(tiny: TinyCourse, graded: dict[str, Any], what
     path = tiny.hand_in("ada")
     path.unlink()
     ODD[what](path)
-    graded["ada"] = Graded("ada", path, None, REFUSED[what])
+    graded["ada"] = Graded("ada", None, REFUSED[what])
     tiny.hand_in("ben")
     tiny.autograde()
     assert tiny.grades("ada") == dict.fromkeys(("check_double", "check_half", "written_why"), WAITS)

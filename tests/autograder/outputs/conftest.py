@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -95,7 +94,5 @@ def hostile() -> Result:
 
 
 @pytest.fixture
-def problem(tmp_path: Path) -> Graded:
-    return Graded(
-        "student-005" + SCRIPT, tmp_path / "student-005.ipynb", None, f"not a notebook {LINK}{ANSI}", {"read": 0.5}
-    )
+def problem() -> Graded:
+    return Graded("student-005" + SCRIPT, None, f"not a notebook {LINK}{ANSI}", {"read": 0.5})

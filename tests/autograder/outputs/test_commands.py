@@ -105,7 +105,7 @@ def test_a_suite_that_does_not_import_stops_no_report(
 
 def test_a_class_of_problems_has_a_report(course: Course, problem: Graded) -> None:
     results = course.root / "results"
-    TimingFile(results, "attention").note([Graded(problem.student, problem.path, None, "unreadable")])
+    TimingFile(results, "attention").note([Graded(problem.student, None, "unreadable")])
     old = feedback_path(course.root / "feedback", "attention", problem.student)
     old.parent.mkdir(parents=True)
     old.write_text("an old score", encoding="utf-8")
@@ -158,7 +158,7 @@ def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.Cap
     )
     for student in ("ada", "gone"):
         write_result(results, dataclasses.replace(uncarried, student=student))
-    TimingFile(results, "attention").note([Graded("bad", Path(), None, "bad.ipynb: is empty")])
+    TimingFile(results, "attention").note([Graded("bad", None, "bad.ipynb: is empty")])
     for student in ("ada", "bad", "new"):
         put(course, student)
     arrivals = {name: Arrival("canvas", name, name, f"{name}_1_2_a.ipynb") for name in ("ada", "gone", "new", "pdf")}

@@ -19,6 +19,7 @@ from autograder.model import (
     CellOutcome,
     Diagnosis,
     FoundSubmission,
+    Graded,
     ManualGrades,
     ManualScore,
     QuestionResult,
@@ -28,7 +29,6 @@ from autograder.model import (
 from autograder.outputs.feedback import feedback_page
 from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.report import report_page
-from autograder.results import Timed
 from autograder.roster import Person
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
@@ -79,7 +79,7 @@ def feedback(text: Texts) -> str:
 
 def report(text: Texts) -> str:
     made = result(text)
-    timing = [Timed(text(name), {text(name): 1.0}, older=text(name)) for name in HOSTILE]
+    timing = [Graded(text(name), seconds={text(name): 1.0}, older=text(name)) for name in HOSTILE]
     arrival = Arrival("canvas", text("attribute"), text("attribute"), text("attribute"))
     others = [
         Mark(text(name), "no notebook", text(name), Person(text(name), text(name), text(name), text(name), {}), arrival)

@@ -19,7 +19,6 @@ from autograder.outputs.pages import prose
 from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
 from autograder.prerequisites import prerequisites
-from autograder.results import Timed
 from autograder.text import clean
 from autograder.together import Together
 from autograder.whole_files import write_whole
@@ -176,7 +175,7 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
 
 
 def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded) -> None:
-    timing = [Timed("ada", {"read": 0.5, "tests": 1.5}), Timed(problem.student, {"read": 1.0}, problem.problem)]
+    timing = [Graded("ada", seconds={"read": 0.5, "tests": 1.5}), dataclasses.replace(problem, seconds={"read": 1.0})]
     broken = Mark(problem.student, "could not be graded", problem.problem)
     html = "".join(report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing))
     assert_harmless(html)
@@ -280,7 +279,7 @@ def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
 
 
 def test_no_times_no_summary() -> None:
-    assert timing_summary([Timed("ada", {})]) is None
+    assert timing_summary([Graded("ada")]) is None
 
 
 def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:

@@ -10,8 +10,8 @@ import pytest
 from courses import on_stderr
 
 from autograder import results
-from autograder.course import Assignment, Grading, Limits
-from autograder.grading.staleness import holds
+from autograder.course import Assignment, Course, Grading, Limits
+from autograder.grading.staleness import why_stale
 from autograder.model import Graded, Result
 from autograder.whole_files import write_whole
 
@@ -21,6 +21,52 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path, plain: Result, hostile: R
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
     assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]  # "=" sorts before "a"
+
+
+STORED = Path(__file__).with_name("stored")
+"""Files as `json.dumps(dataclasses.asdict(...), indent=1)` wrote them, before msgspec did. They stay as they are."""
+
+
+def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_path: Path) -> None:
+    (result,) = results.read_results(STORED, "attention", on_stderr)
+    softmax, attention = result.questions
+    assert (result.score, result.max_score, result.walls, result.flagged) == (6.75, 7.25001, "strict", ("softmax",))
+    assert (softmax.carried, softmax.kept, softmax.tests[2].max_points) == (1.0, 0.5, 1e-05)
+    assert softmax.tests[1].message == '`softmax(z)` gives [\x1b[31m0.1, 1e-07]\nÜber \ud800 "x" \u2028 数'
+    assert softmax.two_answers[0].answers == ("float32[2]: 1", "float32[2]: 2")
+    assert (attention.diagnosis, attention.two_answers) == (None, ())
+    path = results.write_result(tmp_path, result)
+    assert path.read_bytes() == (STORED / "attention" / "ada.json").read_bytes()
+
+
+def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes() -> None:
+    ada, bob, cyd = results.load_timing(STORED, "attention")
+    assert (ada.seconds, [speed.ratio for speed in ada.speeds]) == ({"read": 0.25, "tests": 1.0}, [4.0, 0.0])
+    assert (bob.problem, bob.machine, bob.seconds) == ("bob.ipynb: kein Notizbuch (ü)", "m1", {"run": 0.0})
+    assert cyd == Graded("cyd", older="it was to be graded again, and the run ended first")
+    text = results.TimingFile(STORED, "attention").text()
+    assert text.encode() == (STORED / "attention.timing.json").read_bytes()
+
+
+def test_a_timing_file_holds_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    graded = Graded("\udcff", None, "\udcff.ipynb: is empty")
+    results.TimingFile(tmp_path, "attention").note([graded])
+    assert results.load_timing(tmp_path, "attention") == [graded]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"student": "ada", "seconds": {"run": -1}}', r"Expected float >= 0.0 in submissions\[0\]\.seconds"),
+        ('{"student": "ada", "seconds": {"run": 1e10}}', "Expected float <= 1000000000.0 in submissions"),
+        ('{"student": "", "seconds": {}}', r"Expected str of length >= 1 in submissions\[0\]\.student"),
+        ('{"student": "ada", "speeds": [{"case": "", "seconds": -1, "baseline_seconds": 0}]}', "Expected float >= 0.0"),
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path: Path, entry: str, why: str) -> None:
+    results.timing_path(tmp_path, "attention").write_text(f'{{"submissions": [{entry}]}}', encoding="utf-8")
+    with pytest.raises(ValueError, match=why):
+        results.load_timing(tmp_path, "attention")
 
 
 def test_an_interrupted_write_leaves_the_old_file(
@@ -118,7 +164,7 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
         student: str = "ada", submission: str = "sha-ada", suite: str = "suite-1", isolation: str = "strict"
     ) -> bool:
         result = results.read_result(tmp_path, "attention", student)
-        return result is not None and holds(result, submission, suite, {isolation})
+        return result is not None and not why_stale(result, submission, suite, {isolation})
 
     assert current()
     assert not current(student="student-002")
@@ -131,8 +177,8 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
 
 def test_a_forgotten_result_is_gone(tmp_path: Path, plain: Result) -> None:
     results.write_result(tmp_path, plain)
-    results.forget_result(tmp_path, "attention", "ada")
-    results.forget_result(tmp_path, "attention", "nobody")
+    results.store_result(tmp_path, "attention", "ada", None)
+    results.store_result(tmp_path, "attention", "nobody", None)
     assert results.read_results(tmp_path, "attention", on_stderr) == []
 
 
@@ -141,20 +187,22 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
     for path in (assignment.release, assignment.solution):
         path.parent.mkdir(parents=True)
         path.write_text("{}", encoding="utf-8")
-    before = results.inputs_sha256("suite", assignment, Limits(), Grading())
-    assert before == results.inputs_sha256("suite", assignment, Limits(), Grading())
+    course = Course(tmp_path)
+    before = results.course_sha256(course, assignment)
+    assert before == results.course_sha256(Course(tmp_path), assignment)
     others = {
-        results.inputs_sha256("other", assignment, Limits(), Grading()),
-        results.inputs_sha256("suite", assignment, Limits(call_seconds=6.0), Grading()),
-        results.inputs_sha256("suite", assignment, Limits(), Grading(carry_credit=0.5)),
+        results.course_sha256(dataclasses.replace(course, limits=Limits(call_seconds=6.0)), assignment),
+        results.course_sha256(dataclasses.replace(course, grading=Grading(carry_credit=0.5)), assignment),
     }
     assignment.solution.write_text("{ }", encoding="utf-8")
-    others.add(results.inputs_sha256("suite", assignment, Limits(), Grading()))
+    others.add(results.course_sha256(course, assignment))
+    write_whole(assignment.suite / "test_softmax.py", "")
+    others.add(results.course_sha256(course, assignment))
     assert len(others | {before}) == 5
 
 
 def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, problem: Graded) -> None:
-    ada = Graded("ada", Path("ada.ipynb"), plain, "", {"read": 0.25, "tests": 1.0})
+    ada = Graded("ada", plain, "", {"read": 0.25, "tests": 1.0})
     results.TimingFile(tmp_path, "attention").note([ada, problem])
     path = results.timing_path(tmp_path, "attention")
     results.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
@@ -169,7 +217,7 @@ def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, proble
 
 def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> None:
     result = dataclasses.replace(plain, student="timing")
-    results.TimingFile(tmp_path, "attention").note([Graded("timing", Path("timing.ipynb"), result)])
+    results.TimingFile(tmp_path, "attention").note([Graded("timing", result)])
     results.write_result(tmp_path, result)
     assert results.read_results(tmp_path, "attention", on_stderr) == [result]
 
@@ -177,7 +225,7 @@ def test_a_student_called_timing_has_a_result(tmp_path: Path, plain: Result) -> 
 def test_a_broken_timing_file_stops_nothing(tmp_path: Path, plain: Result) -> None:
     results.timing_path(tmp_path, "attention").write_text('{"submissions": [1]}', encoding="utf-8")
     assert results.read_timing(tmp_path, "attention") == []
-    results.TimingFile(tmp_path, "attention").note([Graded("ada", Path("ada.ipynb"), plain)])
+    results.TimingFile(tmp_path, "attention").note([Graded("ada", plain)])
     assert [entry.student for entry in results.read_timing(tmp_path, "attention")] == ["ada"]
 
 
@@ -189,9 +237,9 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
         results, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
     )
     timing = results.TimingFile(tmp_path, "attention")
-    class_ = [Graded(f"s{number:03}", Path("a.ipynb"), plain, "", {"tests": 1.0}) for number in range(250)]
+    class_ = [Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)]
     for one in class_:
-        timing.note([one], settled=False, more=True)
+        timing.note([one], more=True)
     assert written == [*range(1, 101), *range(102, 202, 2), *range(203, 251, 3)]
     timing.note(class_)
     assert written[-1] == 250

@@ -244,7 +244,7 @@ def stand_in(tmp_path: Path, plain: Result) -> Callable[..., list[str]]:
             f"if {problem!r}:\n"
             "    from autograder.model import Graded\n"
             "    from autograder.results import TimingFile\n"
-            f"    TimingFile(out, 'attention').note([Graded('mine', out, None, {problem!r})]); sys.exit(1)\n"
+            f"    TimingFile(out, 'attention').note([Graded('mine', None, {problem!r})]); sys.exit(1)\n"
             "(out / 'attention').mkdir()\n"
             f"shutil.copy({str(tmp_path / 'result.json')!r}, out / 'attention' / 'ada.json')\n",
             encoding="utf-8",

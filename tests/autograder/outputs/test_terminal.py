@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autograder.grading.request import GradeSummary
-from autograder.model import Graded, QuestionResult, Result, Scored
+from autograder.model import Graded, QuestionResult, Result
 from autograder.outputs.terminal import ends, mark, terminal_table
 from autograder.summaries import not_graded
 
@@ -44,7 +44,7 @@ def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) ->
 
 
 def test_what_was_not_graded_is_named_without_escapes(problem: Graded) -> None:
-    assert not_graded(GradeSummary((), (Scored(problem.student, problem=problem.problem),), 0, 0.0)) == [
+    assert not_graded(GradeSummary((), (problem,), 0, 0.0)) == [
         "not graded: student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red"
     ]
 

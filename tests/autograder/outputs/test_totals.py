@@ -76,18 +76,18 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[totals.weights]\na = -1", "totals.weights.a must be a number from 0"),
-        ("[totals.weights]\na = inf", "totals.weights.a must be a number from 0"),
+        ("[totals.weights]\na = -1", "totals.weights.a = -1: it must be a number from 0"),
+        ("[totals.weights]\na = inf", "totals.weights.a = inf: it must be a number from 0"),
         ("[totals.categories]\nh = 3", r"\[totals.categories.h\] must be one table"),
-        ("[totals.categories]\nh = { weight = 1 }", "h.assignments must be a list"),
-        ("[totals.categories]\nh = { assignments = ['a'] }", "h needs a weight"),
+        ("[totals.categories]\nh = { weight = 1 }", r"h needs assignments: a list of names, like"),
+        ("[totals.categories]\nh = { assignments = ['a'] }", "h needs weight: a number from 0 to 1000000"),
         (
             "[totals.categories]\nh = { weight = 1, assignments = ['a'], drop = 1 }",
             "unknown setting totals.categories.h",
         ),
         (
             "[totals.categories]\nh = { weight = 1, assignments = ['a'], drop_lowest = 0.5 }",
-            "drop_lowest must be a whole",
+            "h.drop_lowest = 0.5: it must be a whole number from 0 to 1000",
         ),
         ("[totals.categories]\nh = { weight = 0, assignments = ['a'] }", "every weight is 0"),
         (

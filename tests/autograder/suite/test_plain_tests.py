@@ -10,8 +10,7 @@ from courses import HIDDEN_INI
 
 from autograder.course import Assignment
 from autograder.errors import BadSuite
-from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.plain_tests import call_plainly, parameters
+from autograder.grading.loaded_suite import LoadedSuite, call_plainly, parameters
 
 SUITE = """\
 import pytest
