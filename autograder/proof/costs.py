@@ -1,7 +1,8 @@
-"""`costs.toml` of a suite: what its author says of single answers that cost or score much or little, with reasons.
+"""`costs.toml` of a suite: answers that cost or score more or less than a slip, each with its author's reason.
 
 [softmax.misses_the_point]
-"what comes out is no distribution" = ["keeps_the_scores"]
+keeps_the_scores = "the result is no distribution"
+divides_the_scores = "as keeps_the_scores"
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ FILE = "costs.toml"
 KINDS = ("misses_the_point", "dear", "cheap", "for_nothing")
 """What is said of an answer: it misses the point of its question; it is a slip and loses more than a slip should; it
 misses the point and loses less than it should; it has no idea and scores more than it should."""
+_SAME_REASON = "as "
+"""How a value begins that names another answer of its table, whose reason holds for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,23 @@ def load_costs(suite: Path) -> Mapping[tuple[str, str], Said] | None:
     for question, kinds in read_tables(path).items():
         for kind, reasons in kinds.items():
             if kind not in KINDS or not isinstance(reasons, dict):
-                raise BadSuite(
-                    f"{path}: [{question}.{kind}] is none of {', '.join(f'[{question}.{k}]' for k in KINDS)}"
-                )
-            for reason, names in reasons.items():
-                if not reason.strip() or not isinstance(names, list) or not names:
-                    raise BadSuite(f'{path}: [{question}.{kind}] lists "reason" = ["answer", "other answer"]')
-                for name in names:
-                    if (question, name) in listed:
-                        raise BadSuite(f"{path}: {question}/{name} is listed twice")
-                    listed[question, name] = Said(kind, reason)
+                expected = ", ".join(f"[{question}.{kind}]" for kind in KINDS)
+                raise BadSuite(f"{path}: [{question}.{kind}] is none of {expected}")
+            for name, text in reasons.items():
+                if (question, name) in listed:
+                    raise BadSuite(f"{path}: {question}/{name} is listed twice")
+                reason = _reason(text, reasons)
+                if reason is None:
+                    form = f'{name} = "reason", or "as another_answer" where that one has the same'
+                    raise BadSuite(f"{path}: [{question}.{kind}] lists {form}")
+                listed[question, name] = Said(kind, reason)
     return listed
+
+
+def _reason(text: object, reasons: Mapping[str, object]) -> str | None:
+    """The reason that a value is or points to; None where there is none."""
+    if isinstance(text, str) and text.startswith(_SAME_REASON):
+        text = reasons.get(text.removeprefix(_SAME_REASON))
+    if not isinstance(text, str) or not text.strip() or text.startswith(_SAME_REASON):
+        return None
+    return text

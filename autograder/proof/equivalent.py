@@ -1,35 +1,58 @@
-"""`equivalent.toml` of a suite: mutants that no test can kill, each with the reason.
+"""`equivalent.toml` of a suite: mutants that no test can kill, listed under the reason that they share.
 
 [softmax]
-"total = powers.sum(dim=dim, keepdim=True): …" = "a sum of exponentials is never negative"
+"a sum of exponentials is never negative" = ["total = powers.sum(…): …", "return powers / total: total → abs(total)"]
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.errors import BadSuite
+from autograder.proof.code_mutants import Mutant
 
 FILE = "equivalent.toml"
 
 
-def load_equivalent(suite: Path) -> Mapping[tuple[str, str], str]:
-    """(question, name of the mutant) → the reason; empty where the suite has no such file.
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """A pattern for names of mutants of one question that compute what the answer key computes.
+
+    Attributes:
+        pattern: the name as `verify` prints it; `…` in it stands for any text.
+    """
+
+    question: str
+    pattern: str
+    reason: str
+
+    def matches(self, mutant: Mutant) -> bool:
+        """Whether this is a name of the mutant."""
+        if mutant.question != self.question:
+            return False
+        parts = (re.escape(part) for part in self.pattern.split("…"))
+        return re.fullmatch(".*".join(parts), mutant.name) is not None
+
+
+def load_equivalent(suite: Path) -> list[Equivalent]:
+    """The entries of the file, in its order; none where the suite has no such file.
 
     Raises:
-        BadSuite: the file is no TOML, or not of that form; a reason is empty.
+        BadSuite: the file is no TOML, or not of that form; a reason or a pattern is empty.
     """
     path = suite / FILE
-    listed = {}
-    for question, mutants in read_tables(path).items():
-        for name, reason in mutants.items():
-            if not isinstance(reason, str) or not reason.strip():
-                raise BadSuite(f'{path}: [{question}] lists "mutant" = "reason", with a reason for each')
-            listed[question, name] = reason
-    return listed
+    entries = []
+    for question, reasons in read_tables(path).items():
+        for reason, patterns in reasons.items():
+            is_list = isinstance(patterns, list) and all(isinstance(pattern, str) for pattern in patterns)
+            if not reason.strip() or not is_list or not patterns or not all(patterns):
+                raise BadSuite(f'{path}: [{question}] lists "reason" = ["mutant", "other mutant"]; see {reason!r}')
+            entries += [Equivalent(question, pattern, reason) for pattern in patterns]
+    return entries
 
 
 def read_tables(path: Path) -> dict[str, dict[str, Any]]:

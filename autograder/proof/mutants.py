@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from autograder.proof.code_mutants import Mutant, code_mutants
-from autograder.proof.equivalent import FILE
+from autograder.proof.equivalent import FILE, Equivalent
 from autograder.proof.trials import Trial, Tried
 from autograder.proof.wrapped import Observed, property_mutants
 
@@ -58,29 +58,34 @@ def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
 
 
 def judge_mutants(
-    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Mapping[tuple[str, str], str]
+    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]
 ) -> list[Judged]:
     """The fate of every mutant that was tried, in the order of `mutants`."""
     lost = {(one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem}
     judged = []
     for mutant in mutants:
-        name = (mutant.question, mutant.name)
-        if name in lost:
-            fate: Fate = "killed" if lost[name] else "equivalent" if name in listed else "survived"
-            judged.append(Judged(mutant, fate, listed.get(name, "")))
+        is_killed = lost.get((mutant.question, mutant.name))
+        if is_killed is None:
+            continue
+        reason = next((entry.reason for entry in listed if entry.matches(mutant)), "")
+        fate: Fate = "killed" if is_killed else "equivalent" if reason else "survived"
+        judged.append(Judged(mutant, fate, reason))
     return judged
 
 
-def stale(listed: Mapping[tuple[str, str], str], mutants: Iterable[Mutant], judged: Iterable[Judged]) -> list[str]:
+def stale(listed: Iterable[Equivalent], mutants: Sequence[Mutant], judged: Iterable[Judged]) -> list[str]:
     """Entries of equivalent.toml that say nothing true: of a mutant that is not made, or that was killed."""
-    made = {(mutant.question, mutant.name) for mutant in mutants}
-    killed = {(one.mutant.question, one.mutant.name) for one in judged if one.fate == "killed"}
+    killed = [mutant.mutant for mutant in judged if mutant.fate == "killed"]
     problems = []
-    for question, name in listed:
-        if (question, name) not in made:
-            problems.append(f"{FILE}, [{question}]: there is no mutant {name!r}; take the entry out")
-        elif (question, name) in killed:
-            problems.append(f"{FILE}, [{question}]: the mutant {name!r} is killed; take the entry out")
+    for entry in listed:
+        where = f"{FILE}, [{entry.question}]"
+        if not any(entry.matches(mutant) for mutant in mutants):
+            problems.append(f"{where}: there is no mutant {entry.pattern!r}; take the entry out")
+        problems += [
+            f"{where}: the mutant {mutant.name!r} is killed; take the entry {entry.pattern!r} out"
+            for mutant in killed
+            if entry.matches(mutant)
+        ]
     return problems
 
 

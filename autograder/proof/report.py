@@ -124,18 +124,24 @@ def write_report(path: Path, proofs: Sequence[Proof]) -> None:
 def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
     """Put the assignments' rows into the tables of the page at `path`; other rows and the words around them stay.
 
-    What was not tried keeps the figures that it has there.
+    What was not tried keeps the figures that it has there. Where there is no page, one with both tables is made.
 
     Raises:
-        KitError: the page is not there, or has no place for a table; only a part of an assignment was proven.
+        KitError: the page has no place for a table; only a part of an assignment was proven.
     """
     if partly := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
         raise KitError(f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven")
     with naming(path):
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = path.read_text(encoding="utf-8") if path.exists() else _new_page()
     for table in TABLES:
         text = _with_rows(path, text, table, proofs)
     write_whole(path, text)
+
+
+def _new_page() -> str:
+    """A page of figures without rows, for a course that has none yet."""
+    tables = "\n\n".join(f"{table.begin}\n{markdown_table((), table.headings)}\n{table.end}" for table in TABLES)
+    return f"# What the suites are worth\n\n{tables}\n"
 
 
 def _with_rows(path: Path, text: str, table: FiguresTable, proofs: Sequence[Proof]) -> str:

@@ -257,7 +257,7 @@ def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[l
     listed = load_equivalent(bench.assignment.suite)
     made = all_mutants(_cells(bench), {key.trial.question: key.observed for key in keys})
     asked_for = [mutant for mutant in made if wanted.question in ("", mutant.question)]
-    listed = {(question, name): why for (question, name), why in listed.items() if wanted.question in ("", question)}
+    listed = [entry for entry in listed if wanted.question in ("", entry.question)]
     chosen = sample(asked_for, wanted.mutants, bench.assignment.name)
     tried = list(Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen)))
     judged = judge_mutants(tried, chosen, listed)

@@ -140,12 +140,13 @@ def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Cours
     small = own_course.assignment("small")
     wanted = Wanted(question="counter", mutants=None, workers=1)
     listed = small.suite / "equivalent.toml"
-    listed.write_text('[counter]\n"self.value += n: left out" = "nobody counts"\n', encoding="utf-8")
+    listed.write_text('[counter]\n"nobody counts" = ["self.value += n: left out"]\n', encoding="utf-8")
     proof = verify(own_course, small, wanted)
     assert [one.fate for one in proof.mutants] == ["killed", "killed", "killed"]
     assert [question.name for question in proof.figures] == ["counter"]
     assert proof.problems == (
-        "equivalent.toml, [counter]: the mutant 'self.value += n: left out' is killed; take the entry out",
+        "equivalent.toml, [counter]: the mutant 'self.value += n: left out' is killed; "
+        "take the entry 'self.value += n: left out' out",
     )
     weak = SUITE["test_counter.py"].replace("counter.value == 7", "counter.value >= 3")
     small.suite.joinpath("test_counter.py").write_text(weak, encoding="utf-8")

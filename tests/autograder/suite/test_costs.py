@@ -55,10 +55,12 @@ def test_a_suite_without_the_file_is_asked_for_trivial_answers_only(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[f.dear]\n"why" = "a"\n', "lists"),
-        ('[f.dear]\n" " = ["a"]\n', "lists"),
-        ('[f.deer]\n"why" = ["a"]\n', "is none of"),
-        ('[f.dear]\n"why" = ["a"]\n[f.cheap]\n"so" = ["a"]\n', "listed twice"),
+        ('[f.dear]\na = ["why"]\n', 'lists a = "reason"'),
+        ('[f.dear]\na = " "\n', 'lists a = "reason"'),
+        ('[f.dear]\na = "as b"\n', "as another_answer"),
+        ('[f.dear]\na = "as b"\nb = "as a"\n', "as another_answer"),
+        ('[f.deer]\na = "why"\n', "is none of"),
+        ('[f.dear]\na = "why"\n[f.cheap]\na = "so"\n', "listed twice"),
         ('f = "a"\n', "outside"),
         ("[f\n", "cannot be read"),
     ],
@@ -69,6 +71,6 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str)
         load_costs(tmp_path)
 
 
-def test_names_have_the_reason_that_they_stand_under(tmp_path: Path) -> None:
-    (tmp_path / "costs.toml").write_text('[f.dear]\n"why" = ["a", "b"]\n', encoding="utf-8")
+def test_an_answer_has_its_own_reason_or_that_of_another(tmp_path: Path) -> None:
+    (tmp_path / "costs.toml").write_text('[f.dear]\nb = "as a"\na = "why"\n', encoding="utf-8")
     assert load_costs(tmp_path) == {("f", "a"): Said("dear", "why"), ("f", "b"): Said("dear", "why")}

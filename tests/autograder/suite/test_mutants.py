@@ -12,7 +12,7 @@ import torch
 
 from autograder.errors import BadSuite
 from autograder.proof.code_mutants import Mutant, code_mutants
-from autograder.proof.equivalent import load_equivalent
+from autograder.proof.equivalent import Equivalent, load_equivalent
 from autograder.proof.mutants import (
     Fate,
     Judged,
@@ -247,7 +247,7 @@ def tried(failing: dict[str, bool]) -> list[Tried]:
 
 
 def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
-    listed = {("f", "three"): "nothing is below zero"}
+    listed = [Equivalent("f", "th…", "nothing is below zero"), Equivalent("g", "two", "another question's")]
     judged = judge_mutants(tried({"one": True, "two": False, "three": False, "four": True}), M, listed)
     assert [one.fate for one in judged] == ["killed", "survived", "equivalent", "killed"]
     assert judged[2].reason == "nothing is below zero"
@@ -266,10 +266,10 @@ def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
 
 
 def test_a_stale_entry_is_named() -> None:
-    listed = {("f", "one"): "was equivalent", ("f", "five"): "was there", ("f", "two"): "is"}
+    listed = [Equivalent("f", pattern, "why") for pattern in ("o…e", "five", "two")]
     judged = judge_mutants(tried({"one": True, "two": False}), M, listed)
     assert stale(listed, M, judged) == [
-        "equivalent.toml, [f]: the mutant 'one' is killed; take the entry out",
+        "equivalent.toml, [f]: the mutant 'one' is killed; take the entry 'o…e' out",
         "equivalent.toml, [f]: there is no mutant 'five'; take the entry out",
     ]
 
@@ -283,11 +283,14 @@ def test_a_sample_is_the_same_every_time_and_in_order() -> None:
 
 
 def test_equivalent_mutants_are_listed_with_a_reason(tmp_path: Path) -> None:
-    assert load_equivalent(tmp_path) == {}
+    assert load_equivalent(tmp_path) == []
     file = tmp_path / "equivalent.toml"
-    file.write_text('[f]\n"return x: x → y" = "they are equal"\n')
-    assert load_equivalent(tmp_path) == {("f", "return x: x → y"): "they are equal"}
-    for wrong in ('[f]\n"a" = ""\n', 'f = "x"\n', "[f\n"):
-        file.write_text(wrong)
+    file.write_text('[f]\n"they are equal" = ["return x: x → y", "y = …"]\n', encoding="utf-8")
+    entry, shortened = load_equivalent(tmp_path)
+    assert entry == Equivalent("f", "return x: x → y", "they are equal")
+    assert shortened.matches(Mutant("f", "y = x.sum(): x.sum() → x", ""))
+    assert not shortened.matches(Mutant("f", "z = y = x: x → 1", ""))
+    for wrong in ('[f]\n"" = ["a"]\n', '[f]\n"why" = "a"\n', '[f]\n"why" = []\n', '[f]\n"why" = [""]\n', 'f = "x"\n', "[f\n"):
+        file.write_text(wrong, encoding="utf-8")
         with pytest.raises(BadSuite, match=r"equivalent\.toml"):
             load_equivalent(tmp_path)
