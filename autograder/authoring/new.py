@@ -47,7 +47,7 @@ def new_course(root: Path) -> list[str]:
 
 
 def new_assignment(course: Course, name: str) -> list[str]:
-    """Write an assignment of one question: source, suite, one mistake, two alternates.
+    """Write an assignment of one question: source, suite, one mistake and what it costs, two alternates.
 
     Raises:
         KitError: no assignment can be called that, or there is one of the name.
@@ -59,7 +59,7 @@ def new_assignment(course: Course, name: str) -> list[str]:
         assignment.source.with_suffix(".py"): _template("assignment/source.py").replace("ASSIGNMENT", name),
         **{
             assignment.suite / file: _template(f"assignment/{file}")
-            for file in ("test_centered.py", "mistakes.py", "alternates.py")
+            for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml")
         },
     }
     for folder in (assignment.source.parent, assignment.suite):

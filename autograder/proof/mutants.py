@@ -57,9 +57,7 @@ def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
     return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
 
 
-def judge_mutants(
-    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]
-) -> list[Judged]:
+def judge_mutants(tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]) -> list[Judged]:
     """The fate of every mutant that was tried, in the order of `mutants`."""
     lost = {(one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem}
     judged = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import textwrap
 import traceback
 from collections.abc import Iterator
@@ -18,7 +19,10 @@ from autograder.authoring import check
 from autograder.authoring.execute import CellError
 from autograder.cli import main
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "authoring.md"
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "authoring.md"
+OF_EVERY_ASSIGNMENT = ("test_suites_page.py", "test_marking_guides.py")
+"""The files of tests/autograder/content that look at all assignments of the course that they lie in."""
 _STEP = re.compile(r"^\d+\. ", re.MULTILINE)
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _CHANGE = re.compile(r"[Ii]n\s+`([^`]+)`,\s+change\s+`([^`]+)`\s+to\s+`([^`]+)`")
@@ -42,7 +46,7 @@ def follow(step: str) -> Iterator[str]:
     for block in _BLOCK.finditer(step):
         said, read = step[read : block.start()].rstrip(), block.end()
         kind, text = block[1], textwrap.dedent(block[2])
-        if kind == "python":
+        if kind in ("python", "toml"):
             write(said, text)
         else:
             yield from run(text)
@@ -95,6 +99,17 @@ def test_the_ten_steps_lead_to_a_proven_assignment(tmp_path: Path, monkeypatch: 
 
     assert "a10_my_topic: sound (1 question, 100 points)" in said
     assert "a10_my_topic: 2 files changed (2 questions, 100 points)" in said
-    assert said.count("answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass") == 2
+    assert said.count("answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass") == 3
+    assert "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of" in said
     result = json.loads(Path("results/a10_my_topic/solutions.json").read_text(encoding="utf-8"))
     assert (result["score"], result["max_score"]) == (90.0, 90.0)
+    run_tests_of_the_kit(Path.cwd())
+
+
+def run_tests_of_the_kit(course: Path) -> None:
+    """Run the tests of the kit's own assignments on this course: an author's `make test` has to be green."""
+    folder = course / "tests" / "autograder" / "content"
+    folder.mkdir(parents=True)
+    for name in OF_EVERY_ASSIGNMENT:
+        shutil.copy(ROOT / "tests" / "autograder" / "content" / name, folder)
+    assert pytest.main([str(folder), "-q", "-p", "no:cacheprovider"]) == pytest.ExitCode.OK

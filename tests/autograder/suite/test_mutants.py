@@ -290,7 +290,14 @@ def test_equivalent_mutants_are_listed_with_a_reason(tmp_path: Path) -> None:
     assert entry == Equivalent("f", "return x: x → y", "they are equal")
     assert shortened.matches(Mutant("f", "y = x.sum(): x.sum() → x", ""))
     assert not shortened.matches(Mutant("f", "z = y = x: x → 1", ""))
-    for wrong in ('[f]\n"" = ["a"]\n', '[f]\n"why" = "a"\n', '[f]\n"why" = []\n', '[f]\n"why" = [""]\n', 'f = "x"\n', "[f\n"):
+    for wrong in (
+        '[f]\n"" = ["a"]\n',
+        '[f]\n"why" = "a"\n',
+        '[f]\n"why" = []\n',
+        '[f]\n"why" = [""]\n',
+        'f = "x"\n',
+        "[f\n",
+    ):
         file.write_text(wrong, encoding="utf-8")
         with pytest.raises(BadSuite, match=r"equivalent\.toml"):
             load_equivalent(tmp_path)
