@@ -8,20 +8,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
-from autograder.errors import HostFailed, KitError
 from autograder.grading.bench import Bench
 from autograder.grading.charges import charged
 from autograder.grading.diagnosis import Named
-from autograder.grading.pool import Pool
 from autograder.grading.sitting import Sitting
 from autograder.prerequisites import prerequisites
+from autograder.proof.trials import examine_each
 from autograder.proof.unfinished import Unfinished
 from autograder.sandbox.host import HostClient
-from autograder.stored_json import decode_line, encode_line
 from autograder.suite.known import KnownAnswer
 
 FILE = "samples.py"
@@ -93,15 +91,18 @@ def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list
 
     def tell(client: HostClient, sample: KnownAnswer) -> Told:
         grader = bench.grader
+        question = grader.questions[sample.question]
         sitting = Sitting(client, grader.course.limits, grader.suite, grader.key.with_answer(sample))
         with contextlib.closing(sitting):
-            runs = sitting.run(grader.questions[sample.question])
-        worth = {test.name: test.points for test in grader.questions[sample.question].tests}
-        lost = sum(worth[name] for name, run in charged(runs).items() if run.verdict.outcome != "passed")
+            runs = sitting.run(question)
+        outcomes = charged(runs)
+        lost = sum(test.points for test in question.tests if outcomes[test.name].verdict.outcome != "passed")
         named = grader.diagnose(client, {sample.question: runs})[sample.question]
         return Told(sample.question, sample.name, sample.deserves, _names(named), lost)
 
-    told, problems = examine_each(bench, samples, tell, Told)
+    examined = examine_each(bench, samples, tell, Told)
+    told = [record for _, record, _ in examined if record]
+    problems = [f"{sample.question}/{sample.name}: {problem}" for sample, _, problem in examined if problem]
     return told, problems + list(sample_problems(told))
 
 
@@ -136,20 +137,6 @@ Wrong = KnownAnswer | Unfinished
 """A wrong answer that a submission, right otherwise, has to one question."""
 
 
-class _Named(Protocol):
-    """An answer to one question, with a name of its own."""
-
-    @property
-    def question(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-
-_Answer = TypeVar("_Answer", bound=_Named)
-_Record = TypeVar("_Record")
-
-
 def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], list[str]]:
     """Each wrong answer as a submission that is right otherwise, and what went wrong. Graded are its own question and
     those that build on it: the others are the answer key's and cannot change."""
@@ -165,11 +152,17 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
         result, _ = grader.grade_submission(client, submission, touched)
         own = next(q for q in result.questions if q.name == answer.question)
         others = [q for q in result.questions if q is not own]
-        elsewhere = {q.name: q.max_score - q.score for q in others if q.score < q.max_score}
-        hinted = tuple(q.name for q in others if q.diagnosis or q.slips)
-        return Alone(answer.question, answer.name, _names(Named(own.diagnosis, own.slips)), elsewhere, hinted)
+        return Alone(
+            answer.question,
+            answer.name,
+            named=_names(Named(own.diagnosis, own.slips)),
+            elsewhere={q.name: q.max_score - q.score for q in others if q.score < q.max_score},
+            hinted=tuple(q.name for q in others if q.diagnosis or q.slips),
+        )
 
-    alone, problems = examine_each(bench, answers, grade, Alone)
+    examined = examine_each(bench, answers, grade, Alone)
+    alone = [record for _, record, _ in examined if record]
+    problems = [f"{answer.question}/{answer.name}: {problem}" for answer, _, problem in examined if problem]
     for one in alone:
         costs = ", ".join(f"{points:g} of {question}" for question, points in one.elsewhere.items())
         if costs:
@@ -180,30 +173,4 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
 
 
 def _names(named: Named) -> tuple[str, ...]:
-    return tuple(diagnosis.mistake for diagnosis in (*([named.first] if named.first else []), *named.slips))
-
-
-def examine_each(
-    bench: Bench, answers: Sequence[_Answer], work: Callable[[HostClient, _Answer], _Record], kind: type[_Record]
-) -> tuple[list[_Record], list[str]]:
-    """The record of this kind that `work` makes of each answer, in the order of the answers; and problems. On every
-    core."""
-    no_record = b"!"
-
-    def examine(client: HostClient, answer: _Answer) -> bytes:
-        try:
-            return encode_line(work(client, answer))
-        except HostFailed:
-            raise
-        except KitError as error:
-            return no_record + str(error).encode(errors="backslashreplace")
-
-    records: dict[str, _Record] = {}
-    problems = []
-    for ended in Pool(bench, answers, examine).run():
-        reply = no_record + ended.fault.encode() if ended.answer is None else ended.answer
-        if reply.startswith(no_record):
-            problems.append(f"{ended.job.question}/{ended.job.name}: {reply[1:].decode()}")
-        else:
-            records[ended.job.name] = decode_line(reply, kind)
-    return [records[answer.name] for answer in answers if answer.name in records], problems
+    return tuple(diagnosis.mistake for diagnosis in (named.first, *named.slips) if diagnosis)

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.grading.bench import Bench
-from autograder.model import QuestionResult
-from autograder.proof.diagnosed import examine_each
+from autograder.proof.trials import examine_each
 from autograder.sandbox.host import HostClient
 from autograder.suite.known import KnownAnswer, combined
 
@@ -33,16 +32,6 @@ class Group:
     mistakes: tuple[KnownAnswer, ...]
     answer: KnownAnswer
 
-    @property
-    def question(self) -> str:
-        """Whose answer it is."""
-        return self.answer.question
-
-    @property
-    def name(self) -> str:
-        """The names of all of them: `inverted and unscaled`."""
-        return self.answer.name
-
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -58,12 +47,6 @@ class Lost:
     by_tests: float
     is_named: bool = True
 
-    @staticmethod
-    def of(question: QuestionResult) -> Lost:
-        """What a graded question lost."""
-        failed = sum(test.max_points for test in question.tests if test.outcome != "passed")
-        return Lost(question.max_score - question.score, failed, question.diagnosis is not None)
-
 
 def groups_of(
     mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], size: int, count: int | None, seed: str
@@ -78,15 +61,10 @@ def groups_of(
     for mistake in mistakes:
         if mistake.changes:
             by_question.setdefault(mistake.question, []).append(mistake)
-    every = [group for members in by_question.values() for group in itertools.combinations(members, size)]
+    every = [members for its in by_question.values() for members in itertools.combinations(its, size)]
     random.Random(seed).shuffle(every)
-    groups = (_group(members, cells) for members in every)
-    return list(itertools.islice((group for group in groups if group is not None), count))
-
-
-def _group(mistakes: tuple[KnownAnswer, ...], cells: Mapping[str, str]) -> Group | None:
-    answer = combined(mistakes, cells[mistakes[0].question])
-    return Group(mistakes, answer) if answer else None
+    answers = ((members, combined(members, cells[members[0].question])) for members in every)
+    return list(itertools.islice((Group(members, answer) for members, answer in answers if answer), count))
 
 
 def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
@@ -96,20 +74,23 @@ def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
     def lost(client: HostClient, answer: KnownAnswer) -> Lost:
         grader = bench.grader
         result, _ = grader.grade_submission(client, grader.key.with_answer(answer), [answer.question])
-        return Lost.of(result.questions[0])
+        (graded,) = result.questions
+        failed = sum(test.max_points for test in graded.tests if test.outcome != "passed")
+        return Lost(graded.max_score - graded.score, failed, graded.diagnosis is not None)
 
     def grade(client: HostClient, group: Group) -> list[str]:
         for mistake in group.mistakes:
             if mistake.name not in alone:
                 alone[mistake.name] = lost(client, mistake)
-        if not all(alone[mistake.name].is_named for mistake in group.mistakes):
-            return []
-        together = lost(client, group.answer)
-        laws = broken_laws(together, [alone[mistake.name] for mistake in group.mistakes])
-        return [f"{group.question}/{group.name}: {law}" for law in laws]
+        losses = [alone[mistake.name] for mistake in group.mistakes]
+        return list(broken_laws(lost(client, group.answer), losses)) if all(one.is_named for one in losses) else []
 
-    broken, problems = examine_each(bench, groups, grade, list[str])
-    return problems + [law for laws in broken for law in laws]
+    examined = examine_each(bench, groups, grade, list[str])
+    return [
+        f"{group.answer.question}/{group.answer.name}: {law}"
+        for group, laws, problem in examined
+        for law in ([problem] if laws is None else laws)
+    ]
 
 
 def broken_laws(together: Lost, alone: Sequence[Lost]) -> Iterator[str]:

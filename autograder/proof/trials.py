@@ -1,12 +1,12 @@
-"""Answers whose worth is known, in front of a suite: what is tried, and what came of it."""
+"""Answers whose worth is known, in front of a suite: trials and their outcomes, on every core."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from autograder.errors import HostFailed, KitError, SuiteFault
 from autograder.grading.bench import Bench
@@ -24,6 +24,8 @@ from autograder.suite.known import KnownAnswer
 Kind = Literal["key", "release", "mistake", "alternate", "mutant", "trivial"]
 HANG_SECONDS = 3.0
 """How long one call of a mutant may take, where the answer key takes less than a quarter of it."""
+_Answer = TypeVar("_Answer")
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +107,10 @@ class Proctor:
         self._failed = {(one.trial.question, one.trial.name): one.failed for one in earlier}
         self._release: Submission | None = None
 
-    def run(self, trials: Sequence[Trial]) -> Iterator[Tried]:
-        """Every trial's outcome, as soon as it is there."""
-        for ended in Pool(self._bench, trials, self._examine).run():
-            yield Tried(ended.job, problem=ended.fault) if ended.answer is None else decode_line(ended.answer, Tried)
-
-    def _examine(self, client: HostClient, trial: Trial) -> bytes:
-        try:
-            tried = self._try(client, trial)
-        except HostFailed:
-            raise
-        except SuiteFault as fault:
-            tried = Tried(trial, problem=f"{fault}\n{fault.trace}")
-        except KitError as error:
-            tried = Tried(trial, problem=str(error))
-        return encode_line(tried)
+    def run(self, trials: Sequence[Trial]) -> list[Tried]:
+        """The outcome of every trial, in their order."""
+        examined = examine_each(self._bench, trials, self._try, Tried)
+        return [tried or Tried(trial, problem=problem) for trial, tried, problem in examined]
 
     def _try(self, client: HostClient, trial: Trial) -> Tried:
         grader = self._bench.grader
@@ -192,6 +183,36 @@ class Proctor:
             for cell in grader.key.submission.cells
         )
         return dataclasses.replace(grader.key.submission, student=trial.name, cells=cells)
+
+
+def examine_each(
+    bench: Bench,
+    answers: Sequence[_Answer],
+    examine: Callable[[HostClient, _Answer], _Record],
+    kind: type[_Record],
+) -> list[tuple[_Answer, _Record | None, str]]:
+    """Each answer with its record, or None and what went wrong, in the order of the answers. On every core.
+
+    Args:
+        examine: makes the record of one answer; runs in a grader's process.
+        kind: the type of the records, which pass between processes as lines of JSON.
+    """
+
+    def encoded(client: HostClient, answer: _Answer) -> bytes:
+        try:
+            return encode_line((examine(client, answer), ""))
+        except HostFailed:
+            raise
+        except SuiteFault as fault:
+            return encode_line((None, f"{fault}\n{fault.trace}"))
+        except KitError as error:
+            return encode_line((None, str(error)))
+
+    outcomes: dict[int, tuple[_Record | None, str]] = {}
+    outcome = tuple[kind | None, str]  # type: ignore[valid-type]
+    for ended in Pool(bench, answers, encoded).run():
+        outcomes[id(ended.job)] = (None, ended.fault) if ended.answer is None else decode_line(ended.answer, outcome)
+    return [(answer, *outcomes[id(answer)]) for answer in answers]
 
 
 def seconds_of(tried: Iterable[Tried]) -> dict[str, dict[str, float]]:

@@ -29,6 +29,7 @@ from autograder.errors import KitError
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
 from autograder.prerequisites import prerequisites
+from autograder.proof.code_mutants import Mutant
 from autograder.proof.costs import load_costs
 from autograder.proof.diagnosed import (
     Alone,
@@ -151,86 +152,69 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
     """Prove one assignment's suite, as far as it holds."""
     extras = extras_for(assignment, (), course.limits)
     with Bench(course, assignment, "auto", wanted.workers or os.cpu_count() or 1, extras) as bench:
-        answers = [*bench.grader.mistakes, *bench.grader.key.known_answers("alternates.py")]
-        problems = [*_unfit(bench), *_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
+        alternates = bench.grader.key.known_answers("alternates.py")
+        answers = [*bench.grader.mistakes, *alternates]
+        problems = suite_problems(assignment.suite, bench.grader.suite.questions, bench.grader.key.cells)
+        problems += [*_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
         tried: list[Tried] = []
         mutants: list[Judged] = []
         if not problems:
             tried, problems = _try_known(bench, wanted, answers)
         if not problems and wanted.mutants != 0:
-            keys = [one for one in tried if one.trial.kind == "key"]
+            keys = [outcome for outcome in tried if outcome.trial.kind == "key"]
             mutants, problems = _try_mutants(bench, wanted, keys)
             tried += _try_trivial(bench, wanted, keys)
-        said = load_costs(assignment.suite)
-        figures = question_figures(bench.grader.suite.questions, tried, mutants, said or {})
-        problems += [*cost_problems(figures, said, bench.grader.questions), *flaky(tried)]
-        told, misnamed = _diagnosed(bench, wanted)
-        alone, elsewhere = _alone(bench, wanted)
-        elsewhere += [*_unfinished(bench, wanted), *_pairs(bench, wanted)]
+        costs = load_costs(assignment.suite)
+        figures = question_figures(bench.grader.suite.questions, tried, mutants, costs or {})
+        problems += [*cost_problems(figures, costs, bench.grader.questions), *flaky(tried)]
+        told, alone, elsewhere = _grade_submissions(bench, wanted, alternates)
         return Proof(
             assignment.name,
             bench.isolation,
             bench.grader.suite.max_score,
             _cells(bench),
             tuple(figures),
-            tuple(sorted([*problems, *misnamed, *elsewhere])),
+            tuple(sorted([*problems, *elsewhere])),
             tuple(told),
             tuple(alone),
         )
 
 
-def _diagnosed(bench: Bench, wanted: Wanted) -> tuple[list[Told], list[str]]:
+def _grade_submissions(
+    bench: Bench, wanted: Wanted, alternates: Sequence[KnownAnswer]
+) -> tuple[list[Told], list[Alone], list[str]]:
+    """What is measured on whole submissions, and what went wrong: samples; known answers, unfinished questions and
+    groups of mistakes in submissions that are right otherwise."""
+    mistakes = [mistake for mistake in bench.grader.mistakes if _is_wanted(wanted, mistake)]
     samples = samples_of(bench)
-    if unfit := list(unfit_samples(samples, bench.grader.mistakes)):
-        return [], unfit
-    chosen = sample(
-        [one for one in samples if wanted.question in ("", one.question)], wanted.samples, bench.assignment.name
-    )
-    return diagnose_samples(bench, chosen) if chosen else ([], [])
+    told: list[Told] = []
+    problems = list(unfit_samples(samples, bench.grader.mistakes))
+    if not problems:
+        told, problems = diagnose_samples(bench, _sample_of(samples, wanted, wanted.samples, bench))
+    alone, costs_elsewhere = grade_alone(bench, _sample_of(mistakes, wanted, wanted.alone, bench))
+    problems += costs_elsewhere
 
-
-def _alone(bench: Bench, wanted: Wanted) -> tuple[list[Alone], list[str]]:
-    """Known mistakes as submissions that are right otherwise; and alternates, whose only effect may be elsewhere."""
-    chosen = _sample_of(bench.grader.mistakes, wanted, wanted.alone, bench)
-    alone, problems = grade_alone(bench, chosen) if chosen else ([], [])
-    alternates = _sample_of(bench.grader.key.known_answers("alternates.py"), wanted, wanted.alone, bench)
-    used = _used_questions(bench)
-    elsewhere = grade_alone(bench, [answer for answer in alternates if answer.question in used])[1]
-    return alone, [*problems, *elsewhere]
-
-
-def _unfinished(bench: Bench, wanted: Wanted) -> list[str]:
-    """What earlier questions that are not finished cost the questions that build on them."""
-    forms = [form for name in _used_questions(bench) for form in unfinished_forms(name)]
-    chosen = _sample_of(forms, wanted, wanted.unfinished, bench)
-    return grade_alone(bench, chosen)[1] if chosen else []
-
-
-def _pairs(bench: Bench, wanted: Wanted) -> list[str]:
-    """Where several known mistakes in one answer are priced wrongly."""
-    if wanted.pairs == 0:
-        return []
-    mistakes = [mistake for mistake in bench.grader.mistakes if wanted.question in ("", mistake.question)]
-    triples = 0 if wanted.pairs is None else wanted.pairs // 3
-    groups = [
-        group
-        for size, count in ((2, wanted.pairs), (3, triples))
-        for group in groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name)
-    ]
-    return price_problems(bench, groups) if groups else []
-
-
-def _used_questions(bench: Bench) -> list[str]:
-    """The questions that others build on."""
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
     used = {other for name in uses for other in prerequisites(name, uses)}
-    return [name for name in uses if name in used]
+    forms = [form for name in uses if name in used for form in unfinished_forms(name)]
+    right = [answer for answer in _sample_of(alternates, wanted, wanted.alone, bench) if answer.question in used]
+    problems += grade_alone(bench, right)[1]
+    problems += grade_alone(bench, _sample_of(forms, wanted, wanted.unfinished, bench))[1]
+
+    triples = 0 if wanted.pairs is None else wanted.pairs // 3
+    for size, count in ((2, wanted.pairs), (3, triples)):
+        groups = groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name) if count != 0 else []
+        problems += price_problems(bench, groups)
+    return told, alone, problems
+
+
+def _is_wanted(wanted: Wanted, answer: KnownAnswer | Unfinished | Mutant) -> bool:
+    return wanted.question in ("", answer.question)
 
 
 def _sample_of(answers: Sequence[_Answer], wanted: Wanted, count: int | None, bench: Bench) -> list[_Answer]:
     """So many of the answers to the wanted questions, the same ones each time."""
-    asked_for = [answer for answer in answers if wanted.question in ("", answer.question)]
-    return sample(asked_for, count, bench.assignment.name)
+    return sample([answer for answer in answers if _is_wanted(wanted, answer)], count, bench.assignment.name)
 
 
 def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:
@@ -238,9 +222,10 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
     trials = [Trial(kind, name, kind) for name in bench.grader.questions for kind in ("key", "release")]
     trials += [known_trial(answer) for answer in answers]
     trials = [trial for trial in trials if wanted.question in ("", trial.question)]
-    tried = list(Proctor(bench, {}).run(trials))
-    problems = [problem for one in tried for problem in _wrong(bench, one)]
-    problems += untold_tolerances(bench.grader.release, [one for one in tried if one.trial.kind == "key"])
+    tried = Proctor(bench, {}).run(trials)
+    keys = [outcome for outcome in tried if outcome.trial.kind == "key"]
+    problems = [problem for outcome in tried for problem in _wrong(bench, outcome)]
+    problems += untold_tolerances(bench.grader.release, keys)
     if not problems and wanted.draws > 1:
         again = [
             dataclasses.replace(trial, draw=draw)
@@ -248,42 +233,37 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
             for trial in trials
             if trial.kind != "release"
         ]
-        seconds = seconds_of(one for one in tried if one.trial.kind == "key")
-        tried += Proctor(bench, seconds, earlier=tried).run(again)
+        tried += Proctor(bench, seconds_of(keys), earlier=tried).run(again)
     return tried, problems
 
 
 def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[list[Judged], list[str]]:
-    listed = load_equivalent(bench.assignment.suite)
+    listed = [entry for entry in load_equivalent(bench.assignment.suite) if wanted.question in ("", entry.question)]
     made = all_mutants(_cells(bench), {key.trial.question: key.observed for key in keys})
-    asked_for = [mutant for mutant in made if wanted.question in ("", mutant.question)]
-    listed = [entry for entry in listed if wanted.question in ("", entry.question)]
-    chosen = sample(asked_for, wanted.mutants, bench.assignment.name)
-    tried = list(Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen)))
+    made = [mutant for mutant in made if _is_wanted(wanted, mutant)]
+    chosen = sample(made, wanted.mutants, bench.assignment.name)
+    tried = Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen))
     judged = judge_mutants(tried, chosen, listed)
     problems = [f"mutant {one.trial.question}: {one.trial.name}: {one.problem}" for one in tried if one.problem]
     problems += stale(listed, made, judged)
-    if too_many_alive(judged, sampled=len(chosen) < len(asked_for)):
-        alive = [f"{one.mutant.question}: {one.mutant.name}" for one in judged if one.fate == "survived"]
-        problems.append(
-            f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}; these survive:"
-        )
-        problems += [f"survives: {name}" for name in alive]
+    if too_many_alive(judged, sampled=len(chosen) < len(made)):
+        share = f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}"
+        problems.append(f"{share}; these survive:")
+        alive = [mutant.mutant for mutant in judged if mutant.fate == "survived"]
+        problems += [f"survives: {mutant.question}: {mutant.name}" for mutant in alive]
     return judged, problems
 
 
 def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tried]:
     """Answers without an idea, to each question that was observed; where mutants are a sample, one to each."""
     cells = _cells(bench)
-    count = None if wanted.mutants is None else 1
-    trials = [
-        Trial("trivial", answer.question, answer.name, answer.cell)
-        for key in keys
-        for answer in sample(
-            trivial_answers(key.trial.question, cells[key.trial.question], key.observed), count, key.trial.question
-        )
-    ]
-    return list(Proctor(bench, seconds_of(keys)).run(trials))
+    trials = []
+    for key in keys:
+        question = key.trial.question
+        answers = trivial_answers(question, cells[question], key.observed)
+        chosen = sample(answers, None if wanted.mutants is None else 1, question)
+        trials += [Trial("trivial", question, answer.name, answer.cell) for answer in chosen]
+    return Proctor(bench, seconds_of(keys)).run(trials)
 
 
 def _cells(bench: Bench) -> dict[str, str]:
@@ -312,24 +292,13 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
         yield f"mistake {name} is not caught by any test"
 
 
-def _unfit(bench: Bench) -> list[str]:
-    """Names in the suite that are not there."""
-    return suite_problems(bench.assignment.suite, bench.grader.suite.questions, bench.grader.key.cells)
-
-
 def _undeclared(bench: Bench) -> Iterable[str]:
     """Calls between questions of the answer key that the suite does not declare with `uses`."""
-    calls = {name: _names_in(cell) for name, cell in bench.grader.key.cells.items()}
     questions = bench.grader.questions
-    for name, names in calls.items():
-        if name not in questions:
-            continue
+    for name, cell in _cells(bench).items():
+        names = {node.id for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Name)}
         for other in sorted(names & questions.keys() - {name, *questions[name].uses}):
             yield f"the answer to {name} calls {other}: say so in test_{name}.py (uses({other!r}))"
-
-
-def _names_in(source: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
 def _unknown(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:

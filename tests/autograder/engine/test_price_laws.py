@@ -36,7 +36,7 @@ def test_a_group_changes_different_places_of_one_cell() -> None:
         mistake("own_algorithm"),
     ]
     groups = groups_of(known, CELLS, 2, None, "seed")
-    assert sorted(group.name for group in groups) == ["unscaled and inverted", "unscaled and unturned"]
-    assert {group.question for group in groups} == {"f"}
+    assert sorted(group.answer.name for group in groups) == ["unscaled and inverted", "unscaled and unturned"]
+    assert {group.answer.question for group in groups} == {"f"}
     assert len(groups_of(known, CELLS, 2, 1, "seed")) == 1
     assert groups_of(known, CELLS, 3, None, "seed") == []
