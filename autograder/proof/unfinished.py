@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from autograder.model import Cell, Submission
+from autograder.model import Submission
 
 Form = Literal["as released", "pass", "returns its argument", "returns text", "without its cell"]
 
@@ -35,17 +35,14 @@ class Unfinished:
         Args:
             released: the release's text of the question's cell.
         """
-        cells = (cell if cell.id != self.question else self._cell(cell, released) for cell in key.cells)
-        return dataclasses.replace(key, student=self.name, cells=tuple(cell for cell in cells if cell is not None))
-
-    def _cell(self, cell: Cell, released: str) -> Cell | None:
-        match self.form:
-            case "as released":
-                return dataclasses.replace(cell, source=released)
-            case "without its cell":
-                return None
-            case _:
-                return dataclasses.replace(cell, source=_emptied(cell.source, self.form))
+        cells = []
+        for cell in key.cells:
+            if cell.id != self.question:
+                cells.append(cell)
+            elif self.form != "without its cell":
+                source = released if self.form == "as released" else _emptied(cell.source, self.form)
+                cells.append(dataclasses.replace(cell, source=source))
+        return dataclasses.replace(key, student=self.name, cells=tuple(cells))
 
 
 def unfinished_forms(question: str) -> Iterator[Unfinished]:

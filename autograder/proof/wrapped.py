@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -17,6 +17,8 @@ from torch.utils._pytree import tree_leaves
 
 from autograder.proof.code_mutants import Mutant
 from autograder.suite.calls import Call
+
+_Leaf = TypeVar("_Leaf")
 
 _WRAPPERS = '''
 
@@ -125,31 +127,19 @@ def _first_of(*arguments, **keywords):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a suite gives to one function of the answer key, and what that answers.
+    """A function of the answer key that a suite calls, and how it may hand over what it computes wrongly.
 
     Attributes:
         function: "softmax", or "KVCache.append".
-        tensors: the parameters that are given tensors.
-        arrays: those that are given numpy arrays or lists, and no tensor.
-        matrices: whether some tensor given has two axes or more.
-        gradients: whether gradients could flow, from floating point numbers to such.
-        floats, axes: whether some tensor of an answer has floating point numbers; has an axis.
-        float_arrays, array_axes: whether some numpy array of an answer has float64 numbers; has an axis.
+        properties: for each property mutant its name and its wrapper.
     """
 
     function: str
-    tensors: tuple[str, ...]
-    matrices: bool
-    gradients: bool
-    floats: bool
-    axes: bool
-    arrays: tuple[str, ...] = ()
-    float_arrays: bool = False
-    array_axes: bool = False
+    properties: tuple[tuple[str, str], ...]
 
 
 def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -> list[Observed]:
-    """What each function was given and answered, of all calls that ended well.
+    """Each function of the calls that ended well, with the properties that can go wrong by its arguments and results.
 
     Args:
         parameters: the names of a function's parameters.
@@ -158,39 +148,44 @@ def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -
     for call in calls:
         if call.fault is None and not call.of_suite:
             by_function.setdefault(call.name, []).append(call)
-    return [_observed(name, its, parameters(name)) for name, its in by_function.items()]
+    return [Observed(name, tuple(_properties(calls, parameters(name)))) for name, calls in by_function.items()]
 
 
-def _observed(function: str, calls: Sequence[Call], parameters: Sequence[str]) -> Observed:
-    given: dict[str, list[Tensor]] = {}
-    changeable: set[str] = set()
+def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tuple[str, str]]:
+    arguments: dict[str, list[Any]] = {}
     for call in calls:
         for name, value in [*zip(parameters, call.arguments, strict=False), *call.keywords.items()]:
-            given.setdefault(name, []).extend(_tensors(value))
-            changeable |= {name} if isinstance(value, list) or _arrays(value) else set()
-    everything = [tensor for tensors in given.values() for tensor in tensors]
-    answers = [tensor for call in calls for tensor in _tensors(call.result)]
-    arrays = [array for call in calls for array in _arrays(call.result)]
-    floats = any(tensor.is_floating_point() for tensor in answers)
-    return Observed(
-        function,
-        tensors=tuple(name for name, tensors in given.items() if tensors),
-        matrices=any(tensor.dim() > 1 for tensor in everything),
-        gradients=floats and any(tensor.is_floating_point() for tensor in everything),
-        floats=floats,
-        axes=any(tensor.dim() > 0 for tensor in answers),
-        arrays=tuple(name for name, tensors in given.items() if not tensors and name in changeable),
-        float_arrays=any(array.dtype == np.float64 for array in arrays),
-        array_axes=any(array.ndim > 0 for array in arrays),
-    )
+            arguments.setdefault(name, []).append(value)
+    results = [call.result for call in calls]
+    tensors = _leaves(list(arguments.values()), Tensor)
+    answers, arrays = _leaves(results, Tensor), _leaves(results, np.ndarray)
+    floats = any(answer.is_floating_point() for answer in answers)
+
+    with_tensors = [name for name, values in arguments.items() if _leaves(values, Tensor)]
+    with_others = [name for name, values in arguments.items() if any(map(_is_changeable, values))]
+    for name in dict.fromkeys([*with_tensors, *with_others]):
+        yield f"changes {name}", f"_changing({{}}, {name!r})"
+    if any(tensor.dim() > 1 for tensor in tensors):
+        yield "takes contiguous tensors only", "_contiguous_only({})"
+    if any(answer.dim() > 0 for answer in answers):
+        yield "squeezes its result", "_handing_over({}, _of_tensors(torch.squeeze))"
+    if floats and any(tensor.is_floating_point() for tensor in tensors):
+        yield "detaches its result", "_handing_over({}, _of_tensors(torch.Tensor.detach))"
+    if floats:
+        yield "returns double precision", "_handing_over({}, _of_floats(torch.Tensor.double))"
+        yield "returns half precision", "_handing_over({}, _of_floats(torch.Tensor.half))"
+    if any(array.ndim > 0 for array in arrays):
+        yield "squeezes its arrays", "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)"
+    if any(array.dtype == np.float64 for array in arrays):
+        yield "returns single precision", "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))"
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+def _leaves(value: Any, kind: type[_Leaf]) -> list[_Leaf]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, kind)]
 
 
-def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, np.ndarray)]
+def _is_changeable(value: Any) -> bool:
+    return isinstance(value, list) or bool(_leaves(value, np.ndarray))
 
 
 def property_mutants(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
@@ -200,26 +195,8 @@ def property_mutants(question: str, source: str, observed: Iterable[Observed]) -
         Mutant(question, f"{seen.function}: {name}", _wrapped(source, {seen.function: wrapper}))
         for seen in observed
         if seen.function in own
-        for name, wrapper in _properties(seen)
+        for name, wrapper in seen.properties
     ]
-
-
-def _properties(seen: Observed) -> Iterator[tuple[str, str]]:
-    for name in (*seen.tensors, *seen.arrays):
-        yield f"changes {name}", f"_changing({{}}, {name!r})"
-    if seen.matrices:
-        yield "takes contiguous tensors only", "_contiguous_only({})"
-    if seen.axes:
-        yield "squeezes its result", "_handing_over({}, _of_tensors(torch.squeeze))"
-    if seen.gradients:
-        yield "detaches its result", "_handing_over({}, _of_tensors(torch.Tensor.detach))"
-    if seen.floats:
-        yield "returns double precision", "_handing_over({}, _of_floats(torch.Tensor.double))"
-        yield "returns half precision", "_handing_over({}, _of_floats(torch.Tensor.half))"
-    if seen.array_axes:
-        yield "squeezes its arrays", "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)"
-    if seen.float_arrays:
-        yield "returns single precision", "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))"
 
 
 TRIVIAL = {

@@ -145,8 +145,8 @@ def run(cell: str, function: str, *arguments: Any, **keywords: Any) -> Any:
 
 
 def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
-    assert seen()[0] == Observed("scaled", ("x", "mask"), matrices=True, gradients=True, floats=True, axes=True)
-    assert seen()[1] == Observed("Store.put", ("x",), matrices=False, gradients=False, floats=False, axes=False)
+    assert [observed.function for observed in seen()] == ["scaled", "Store.put", "Store.size", "other"]
+    assert seen()[1] == Observed("Store.put", (("changes x", "_changing({}, 'x')"),))
     mutants = {mutant.name: mutant.cell for mutant in property_mutants("scaled", SOURCE, seen())}
     assert list(mutants) == [
         "scaled: changes x", "scaled: changes mask", "scaled: takes contiguous tensors only",
