@@ -646,7 +646,7 @@ def product_of_numbers(): ...
 @mistake(
     "combine_masks",
     hint="True + True counts as yes, and so does True + False. When is a key allowed?",
-    replace=("return allowed", "return sum(mask.int() for mask in masks) > 0"),
+    replace=("allowed & mask", "allowed.int() + mask.int() > 0"),
 )
 def sum_of_masks(): ...
 
@@ -663,7 +663,7 @@ def allowed_where_the_masks_agree(): ...
     "combine_masks",
     keeps=0.5,
     hint="Masks come in several shapes, [N_q, N_k] and [B, 1, N_k]. Let them broadcast.",
-    replace=("return allowed", "return torch.stack(masks).all(dim=0)"),
+    replace=("allowed & mask", "torch.stack([allowed, mask]).all(dim=0)"),
 )
 def masks_must_have_one_shape(): ...
 
@@ -853,7 +853,7 @@ def turns_the_callers_mask_round(): ...
         "visible = widen(scores)",
         """
         with torch.no_grad():
-            scores.masked_fill_(~mask, -1e30)
+            scores.masked_fill_(~mask, -6e4)
         visible = widen(scores)""",
     ),
 )

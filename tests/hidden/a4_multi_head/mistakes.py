@@ -430,6 +430,13 @@ def projects_with_the_transposes(): ...
     hint="The head size is taken to be D // H. It comes from the weights: their columns, divided by H.",
     replace=[
         (
+            "source = x if x_kv is None else x_kv",
+            """
+        split_heads(w_q[None], num_heads)
+        split_heads(w_v[None], num_heads)
+        source = x if x_kv is None else x_kv""",
+        ),
+        (
             "split_heads(x @ w_q, num_heads)",
             "(x @ w_q).reshape(*x.shape[:2], num_heads, x.shape[-1] // num_heads).transpose(1, 2)",
         ),
@@ -688,8 +695,7 @@ def leaves_nan_where_no_key_is_allowed(): ...
         "y = masked_attention(q, k, v, mask)",
         """
         scores = q / math.sqrt(q.shape[-1]) @ k.transpose(-2, -1)
-        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
-        y = torch.softmax(scores.masked_fill(~allowed, -1e9), dim=-1) @ v""",
+        y = torch.softmax(scores if mask is None else scores.masked_fill(~mask, -1e9), dim=-1) @ v""",
     ),
 )
 def averages_where_no_key_is_allowed(): ...
@@ -733,7 +739,12 @@ def exchanges_keys_and_values(): ...
     keeps=0.5,
     hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A V; else W_V does "
     "nothing.",
-    replace=("source @ w_v", "source"),
+    replace=(
+        "v = split_heads(source @ w_v, num_heads)",
+        """
+        split_heads(source @ w_v, num_heads)
+        v = split_heads(source, num_heads)""",
+    ),
 )
 def mixes_the_inputs_instead_of_the_values(): ...
 
@@ -1057,7 +1068,13 @@ def groups_scaled_by_the_value_size(): ...
     "grouped_query_attention",
     hint="The scores are not scaled by the root of the head size.",
     keeps=0.5,
-    replace=("masked_attention(q, k, v, mask)", "masked_attention(q * math.sqrt(q.shape[-1]), k, v, mask)"),
+    replace=(
+        "return masked_attention(q, k, v, mask)",
+        """
+        scores = q @ k.transpose(-2, -1)
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        return masked_softmax(scores, allowed) @ v""",
+    ),
 )
 def groups_without_a_scale(): ...
 
