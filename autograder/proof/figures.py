@@ -86,46 +86,44 @@ class QuestionFigures:
 
 def question_figures(
     questions: Iterable[SuiteQuestion],
-    tried: Sequence[Tried],
+    tried: Iterable[Tried],
     mutants: Sequence[Judged],
-    said: Mapping[tuple[str, str], Said],
+    costs: Mapping[tuple[str, str], Said],
 ) -> list[QuestionFigures]:
     """The figures of each question of which something was tried, in their order.
 
     Args:
-        said: what `costs.toml` says of single answers, by question and name.
+        costs: what `costs.toml` says of single answers, by question and name.
     """
-    first_draw = [one for one in tried if one.trial.draw == 0 and not one.problem]
-    made = []
-    for question in questions:
-        its = [one for one in first_draw if one.trial.question == question.name]
-        if its:
-            of_it = [one for one in mutants if one.mutant.question == question.name]
-            made.append(_figures(question, its, of_it, said))
-    return made
+    by_question: dict[str, list[Tried]] = {}
+    for outcome in tried:
+        if outcome.trial.draw == 0 and not outcome.problem:
+            by_question.setdefault(outcome.trial.question, []).append(outcome)
+    return [
+        _figures(question, by_question[question.name], mutants, costs)
+        for question in questions
+        if question.name in by_question
+    ]
 
 
 def _figures(
-    question: SuiteQuestion,
-    tried: Sequence[Tried],
-    mutants: Sequence[Judged],
-    said: Mapping[tuple[str, str], Said],
+    question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[Judged], costs: Mapping[tuple[str, str], Said]
 ) -> QuestionFigures:
     worth = {test.name: test.points for test in question.tests if test.points > 0}
-    mistakes = [one for one in tried if one.trial.kind == "mistake"]
-    right = [one for one in tried if one.trial.kind in ("key", "alternate")]
+    mistakes = [outcome for outcome in tried if outcome.trial.kind == "mistake"]
+    right = [outcome for outcome in tried if outcome.trial.kind in ("key", "alternate")]
     caught = {test for mistake in mistakes for test in mistake.failed}
     return QuestionFigures(
         name=question.name,
         points=question.points,
         tests=len(question.tests),
-        alternates=sum(one.trial.kind == "alternate" for one in tried),
-        mistakes=tuple(_cost(one, worth, said.get((question.name, one.trial.name))) for one in mistakes),
+        alternates=sum(outcome.trial.kind == "alternate" for outcome in tried),
+        mistakes=tuple(_cost(one, worth, costs.get((question.name, one.trial.name))) for one in mistakes),
         idle=tuple(test for test in worth if test not in caught),
         trivial={one.trial.name: 1 - _cost(one, worth).lost for one in tried if one.trial.kind == "trivial"},
         furthest_right=max(_distances(right, "passed"), default=None),
         nearest_wrong=min((far for far in _distances(mistakes, "failed") if far > 1), default=None),
-        mutants=tuple(mutants),
+        mutants=tuple(mutant for mutant in mutants if mutant.mutant.question == question.name),
     )
 
 
