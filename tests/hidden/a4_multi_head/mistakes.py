@@ -1256,12 +1256,12 @@ def counts_the_softmax(): ...
 @mistake(
     "attention_flops",
     hint="Floats lose the last digits of large counts. Multiply whole numbers, and do not divide.",
-    replace=(
-        'return flops | {"total": sum(flops.values())}',
-        """
-        flops["total"] = sum(flops.values())
-        return {product: float(count) for product, count in flops.items()}""",
-    ),
+    replace=[
+        ("2 * (b * n) * d_model", "2.0 * (b * n) * d_model"),
+        ("num_heads * 2 * n * d_head * n", "num_heads * 2.0 * n * d_head * n"),
+        ("num_heads * 2 * n * n", "num_heads * 2.0 * n * n"),
+        ("2 * (b * n) * width", "2.0 * (b * n) * width"),
+    ],
 )
 def counts_in_floats(): ...
 
