@@ -112,4 +112,6 @@ def run_tests_of_the_kit(course: Path) -> None:
     folder.mkdir(parents=True)
     for name in OF_EVERY_ASSIGNMENT:
         shutil.copy(ROOT / "tests" / "autograder" / "content" / name, folder)
-    assert pytest.main([str(folder), "-q", "-p", "no:cacheprovider"]) == pytest.ExitCode.OK
+    # importlib: the same file may have been collected from the repository in this process
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    assert pytest.main([str(folder), *options]) == pytest.ExitCode.OK
