@@ -209,7 +209,7 @@ def examine_each(
             return encode_line((None, str(error)))
 
     outcomes: dict[int, tuple[_Record | None, str]] = {}
-    outcome = tuple[kind | None, str]  # type: ignore[valid-type]
+    outcome: Any = tuple[kind | None, str]  # type: ignore[valid-type]
     for ended in Pool(bench, answers, encoded).run():
         outcomes[id(ended.job)] = (None, ended.fault) if ended.answer is None else decode_line(ended.answer, outcome)
     return [(answer, *outcomes[id(answer)]) for answer in answers]
