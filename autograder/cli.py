@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from autograder import __version__
-from autograder.cli_base import Commands, CountOrAll, LocalPath, beside, find_course
+from autograder.cli_base import Commands, CountOrAll, LaterChoice, LocalPath, beside, find_course
 from autograder.course import Course
 from autograder.errors import KitError
 from autograder.sandbox.tiers import ISOLATIONS
@@ -23,25 +23,26 @@ from autograder.together import finish_unfinished
 
 if TYPE_CHECKING:
     from autograder.cluster.driver import Cluster
-    from autograder.intake.origins import Origin
-    from autograder.outputs.bundle import Target
 
 DEVICES = ("cpu", "cuda")
-ORIGINS = (
-    "canvas", "moodle", "gradescope", "github", "blackboard", "brightspace", "sakai", "edx", "ilias", "folder",
-)  # fmt: skip
-EXPORTS = (
-    "csv",
-    "tests",
-    "canvas",
-    "moodle",
-    "classroom",
-    "gradebook",
-    "junit",
-    "canvas-feedback",
-    "moodle-feedback",
-    "ilias-feedback",
-)
+
+
+def _origins() -> list[str]:
+    from autograder.platforms.registry import with_downloads
+
+    return with_downloads()
+
+
+def _formats() -> list[str]:
+    from autograder.platforms.registry import export_formats
+
+    return ["csv", "tests", "junit", "gradebook", *export_formats()]
+
+
+def _bundles() -> list[str]:
+    from autograder.platforms.registry import bundles
+
+    return list(bundles())
 
 
 def what_and_how(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,27 +169,27 @@ def release(assignment: str, to: Path) -> Iterable[str]:
     "--from",
     "origin",
     required=True,
-    type=click.Choice(ORIGINS),
+    type=LaterChoice(_origins),
 )
 @click.option(
     "--roster",
     type=LocalPath(exists=True, dir_okay=False),
-    help="moodle: its grading worksheet. canvas: the gradebook it exports. They say who is who, and who is in a group.",
+    help="The platform's own file of everybody: it says who is who, and perhaps who is in a group.",
 )
 @click.option(
-    "--ask-times", is_flag=True, help="canvas: ask its interface when everybody handed in (see export --push)."
+    "--ask-times", is_flag=True, help="Ask the platform's interface when everybody handed in (see export --push)."
 )
 @click.option("--column", default="", help="With --ask-times: what the assignment is called there.")
 def collect(
-    assignment: str, source: Path, origin: Origin, roster: Path | None, ask_times: bool, column: str
+    assignment: str, source: Path, origin: str, roster: Path | None, ask_times: bool, column: str
 ) -> Iterable[str]:
     """Take in what a learning platform exports: an archive or a folder, into submitted/."""
-    from autograder.intake.collect import collect as take_in
+    from autograder.platforms.collect import collect as take_in
 
     course = find_course()
     asked = {}
     if ask_times:
-        from autograder.outputs.push import hand_in_times
+        from autograder.platforms.push import hand_in_times
 
         asked = hand_in_times(course, origin, column or assignment)
     return take_in(course, course.assignment(assignment), source, origin, roster, asked)
@@ -304,17 +305,17 @@ def report(assignment: str, results: Path | None) -> Iterable[str]:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--format", required=True, type=click.Choice(EXPORTS))
+@click.option("--format", required=True, type=LaterChoice(_formats))
 @click.option("--to", type=LocalPath(), help="A file (default: standard output; gradebook.db for gradebook).")
 @where_results_lie
 @click.option(
     "--roster",
     type=LocalPath(exists=True, dir_okay=False),
-    help="canvas: the gradebook that Canvas exports. moodle: its grading worksheet. It is filled in.",
+    help="The platform's own file of everybody and their marks, as it exports it. It is filled in.",
 )
-@click.option("--column", default="", help="canvas, moodle: what the column is called there.")
+@click.option("--column", default="", help="What the platform calls the column.")
 @click.option("--provisional", is_flag=True, help="Export those who wait for a person's points with what they have.")
-@click.option("--push", is_flag=True, help="canvas, moodle, classroom: send the marks there; no file is written.")
+@click.option("--push", is_flag=True, help="Send the marks to the platform; no file is written.")
 @click.option("--dry-run", is_flag=True, help="With --push: say who would get what, and send nothing.")
 def export(assignment: str, results: Path | None, **asked: Any) -> Iterable[str]:
     """Marks for other systems: CSV, Canvas, Moodle, JUnit XML, or nbgrader's gradebook; feedback as a zip."""
@@ -322,8 +323,8 @@ def export(assignment: str, results: Path | None, **asked: Any) -> Iterable[str]
 
     course = find_course()
     request = ExportRequest(course, course.assignment(assignment), results or course.results, **asked)
-    if not request.push and (request.format == "classroom" or request.dry_run):
-        raise KitError("classroom has no file, and --dry-run says what would be sent: add --push")
+    if request.dry_run and not request.push:
+        raise KitError("--dry-run says what would be sent: add --push")
     return export_command(request, beside)
 
 
@@ -357,9 +358,9 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> Iterable
 
 @main.command()
 @click.argument("assignment")
-@click.option("--for", "target", required=True, type=click.Choice(["gradescope", "github", "github-course"]))
+@click.option("--for", "target", required=True, type=LaterChoice(_bundles))
 @click.option("--to", required=True, type=LocalPath(), help="A .zip file (gradescope) or a folder.")
-def bundle(assignment: str, target: Target, to: Path) -> Iterable[str]:
+def bundle(assignment: str, target: str, to: Path) -> Iterable[str]:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""
     from autograder.authoring.commands import bundle_command
 

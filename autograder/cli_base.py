@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,16 @@ class CountOrAll(click.ParamType["int | None"]):
         if not str(value).isdecimal():
             self.fail(f"{value!r} is neither a number nor `all`", param, ctx)
         return int(value)
+
+
+class LaterChoice(click.Choice[str]):
+    """A choice whose words are asked for late: the other commands need not import who knows them."""
+
+    def __init__(self, words: Callable[[], Sequence[str]]) -> None:
+        self._words = words
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The words."""
+        return self._words()

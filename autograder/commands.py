@@ -11,20 +11,23 @@ from autograder.course import Assignment, Course
 from autograder.errors import BadSuite, KitError, NothingToGrade
 from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
-from autograder.ledger.rows import canvas_rows, moodle_rows
 from autograder.model import Graded, Result, Submission
+from autograder.outputs.difference import Difference
 from autograder.outputs.export import csv_of_students, csv_of_tests
 from autograder.outputs.feedback import feedback_page, feedback_path
-from autograder.outputs.fill import Filled, PlatformFile, fill, read_platform_file
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.late import conflicts
 from autograder.outputs.marks import Mark, class_marks
-from autograder.outputs.push import PUSHES, PushFormat, push_marks
 from autograder.outputs.report import write_report
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.rubric import as_students_read, read_rubrics
 from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.outputs.totals import course_totals, split_by_moodle, totals_csv
+from autograder.outputs.totals import course_totals, perhaps_split, totals_csv
+from autograder.platform_names import NAMES
+from autograder.platforms.fill import PlatformFile, fill, learn_people, read_platform_file
+from autograder.platforms.platform import Platform
+from autograder.platforms.push import push_marks
+from autograder.platforms.registry import platforms, with_interface, with_own_file
 from autograder.results import Tell, path_name, read_timing, replaced
 from autograder.stored_marks import (
     assert_graded,
@@ -35,8 +38,10 @@ from autograder.stored_marks import (
     read_marks,
     tell_stale,
 )
-from autograder.tables import read_table, table_bytes
 from autograder.together import Together
+
+_FEEDBACK = "-feedback"
+"""How formats end that are a zip of feedback pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class ExportRequest:
     Attributes:
         results: where the results lie.
         to: a file; None for the terminal.
-        roster: the file of Canvas's or Moodle's that is to be filled in.
+        roster: the platform's own file, which is to be filled in.
         column: what the platform calls the column.
         provisional: whether those who wait for a person's points are exported with what they have.
         push: whether the marks are sent to the platform through its interface, and no file is written.
@@ -63,6 +68,12 @@ class ExportRequest:
     provisional: bool = False
     push: bool = False
     dry_run: bool = False
+
+    @property
+    def platform(self) -> str:
+        """The platform whose format it is; "" for a format of no platform's."""
+        name = self.format.removesuffix(_FEEDBACK)
+        return name if name in NAMES else ""
 
 
 def report_command(course: Course, assignment: Assignment, results: Path, tell: Tell) -> Iterator[str]:
@@ -118,26 +129,29 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.format == "gradebook":
         yield from _fill_gradebook(request, timing, tell)
         return
-    push_to = _push_to(request) if request.push else None
+    if request.push:
+        _assert_can_push(request)
+    elif request.format in with_interface() and request.format not in with_own_file():
+        raise KitError(f"{request.format} has no file: add --push")
     file = _platform_file(request)
     if request.roster is not None:
-        _learn(course, assignment, request.roster, request.format, tell)
+        learn_people(course, assignment.name, request.platform, request.roster, tell)
     marks = read_marks(course, assignment, request.results, timing, tell, file)
     tell_stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
     _tell_flagged([mark.result for mark in marks if mark.result], tell)
-    if push_to is not None:
+    if request.push:
         for line in _unfinished(marks, request.provisional):
             tell(line)
         yield from push_marks(
-            course, assignment.name, marks, push_to, column=request.column, provisional=request.provisional,
-            dry_run=request.dry_run,
+            course, assignment.name, marks, request.platform, column=request.column,
+            provisional=request.provisional, dry_run=request.dry_run,
         )  # fmt: skip
         return
     content, said = _content(request, marks, timing, file)
     for line in said:
         tell(line)
-    if request.roster is None and request.format.startswith("moodle"):
-        for line in _perhaps_groups(marks):
+    if request.roster is None and request.platform and NAMES[request.platform].groups_have_ids:
+        for line in _perhaps_groups(marks, request.platform):
             tell(line)
     if request.to is None:
         yield from _lines(request.format, content)
@@ -147,45 +161,24 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
         yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
 
 
-def _push_to(request: ExportRequest) -> PushFormat:
-    """The platform whose interface takes the marks.
+def _assert_can_push(request: ExportRequest) -> None:
+    """Make sure that marks in this format can be sent.
 
     Raises:
         KitError: there is no interface for the format, or a file was named.
     """
-    platform = next((name for name in PUSHES if name == request.format), None)
-    if platform is None:
-        raise KitError(f"--push goes with --format {', '.join(PUSHES)}, not with {request.format}")
+    if request.format not in with_interface():
+        raise KitError(f"--push goes with --format {', '.join(with_interface())}, not with {request.format}")
     if request.to is not None or request.roster is not None:
         raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
-    return platform
 
 
-def _learn(course: Course, assignment: Assignment, roster: Path, format_: str, tell: Tell) -> None:
-    """Take ids and groups from the platform's own file, so that each member of a group has a mark."""
-    platform = format_.removesuffix("-feedback")
-    try:
-        table, _ = read_table(table_bytes(roster))
-    except ValueError as error:
-        raise KitError(f"{roster}: {error}") from error
-    rows = list((moodle_rows if platform == "moodle" else canvas_rows)(table).values())
-    ledger = read_ledger(course)
-    for row in rows if platform == "canvas" else ():
-        if other := ledger.name_in_download(row):
-            tell(
-                f"the download calls {row} {other}: Canvas gives a group's work the group's name, and the id of who "
-                "handed it in; write a group's members into the column `group` of students.csv"
-            )
-    ledger.learn_rows(platform, assignment.name, rows, ledger.students_with_notebooks(assignment.name), roster.name)
-    ledger.save()
-
-
-def _perhaps_groups(marks: Sequence[Mark]) -> Iterator[str]:
-    """Of whom Moodle's download does not tell whether they are a person."""
+def _perhaps_groups(marks: Sequence[Mark], platform: str) -> Iterator[str]:
+    """Of whom the platform's download does not tell whether they are a person."""
     if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
         yield (
-            f"taken for people, though in a group assignment these are groups: {listing(students)}; give Moodle's "
-            "grading worksheet as `--roster`, which tells them apart"
+            f"taken for people, though in a group assignment these are groups: {listing(students)}; give "
+            f"{NAMES[platform].title}'s {NAMES[platform].own_file} as `--roster`, which tells them apart"
         )
 
 
@@ -226,10 +219,12 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     rows = course_totals(course, by_assignment, tell, provisional=provisional)
     if unknown := [next(iter(row.marks.values())).student for row in rows if row.total is None]:
         tell(f"without a total yet: {listing(unknown)}")
-    if split := split_by_moodle(rows, list(by_assignment)):
+    if split := perhaps_split(rows, list(by_assignment)):
+        titles = ", ".join(sorted({NAMES[platform].title for platform in split.values()}))
         tell(
-            f"Moodle numbers people anew in each assignment, so these may stand here once for each: {listing(split)}; "
-            "write students.csv with names or emails, or collect each assignment with its worksheet as `--roster`"
+            f"{titles} numbers people anew in each assignment, so these may stand here once for each: "
+            f"{listing(list(split))}; write students.csv with names or emails, or collect each assignment with its "
+            "worksheet as `--roster`"
         )
     table = totals_csv(rows, list(by_assignment))
     if to is None:
@@ -250,35 +245,41 @@ def _content(
         return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
         return csv_of_tests(marks), []
-    if format_.endswith("-feedback"):
-        platform = format_.removesuffix("-feedback")
-        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.feedback, platform)
-        return packed, [f"without a name that {platform} knows: {listing(unknown)}"] if unknown else []
+    platform = platforms().get(request.platform, Platform())
+    if format_.endswith(_FEEDBACK) and platform.feedback_name:
+        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.feedback, platform.feedback_name)
+        return packed, [f"without a name that {request.platform} knows: {listing(unknown)}"] if unknown else []
     said = _unfinished(marks, provisional)
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
         return [csv_of_students(marks, provisional=provisional, late=late, bonus=bonus)], said
-    made = _filled(request, marks, file)
-    return [made.text], [*said, *made.difference.lines(format_.capitalize())]
+    text, difference = _filled(request, marks, file)
+    return [text], [*said, *difference.lines(NAMES[request.platform].title)]
 
 
 def _platform_file(request: ExportRequest) -> PlatformFile | None:
-    """The file of Canvas's or Moodle's that is to be filled in; None where none was named."""
-    if request.roster is None or request.format not in ("canvas", "moodle"):
+    """The platform's own file that is to be filled in; None where none was named, or feedback is asked for.
+
+    Raises:
+        KitError: it is not what the platform writes, or the format has no such file.
+    """
+    if request.roster is None:
         return None
-    try:
-        data = table_bytes(request.roster)
-        return read_platform_file(request.format, data, request.assignment.name, request.column)
-    except ValueError as error:
-        raise KitError(f"{request.roster}: {error}") from error
+    if request.platform not in with_own_file():
+        raise KitError(f"--roster goes with --format {', '.join(with_own_file())}, not with {request.format}")
+    if request.format.endswith(_FEEDBACK):
+        return None
+    return read_platform_file(request.platform, request.roster, request.assignment.name, request.column)
 
 
-def _filled(request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None) -> Filled:
+def _filled(request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None) -> tuple[str, Difference]:
+    assignment, new_file = request.assignment.name, platforms()[request.platform].new_file
     try:
-        return fill(
-            request.course, request.assignment.name, marks, request.format, file, column=request.column,
-            provisional=request.provisional,
-        )  # fmt: skip
+        if file is not None:
+            return fill(request.course, assignment, marks, file, provisional=request.provisional)
+        if new_file is None:
+            raise KitError("give the platform's own file as `--roster`: without it nobody's row is known")
+        return new_file(marks, assignment, column=request.column, provisional=request.provisional)
     except (ValueError, KitError) as error:
         raise KitError(f"{request.roster or request.format}: {error}") from error
 

@@ -5,7 +5,7 @@
 | `id` | what the student is called here: the name of the folder in `submitted/`, where nothing else gave it one |
 | `name`, or `first_name` and `last_name`; `email`; `section` | shown in exports and the report, and used to find the person |
 | `group` | the name of the group that hands in together, as the platform writes it |
-| `canvas`, `moodle`, `gradescope`, `github`, `blackboard`, `brightspace`, `sakai`, `edx`, `ilias` | what the platform knows the person by; Moodle's numbers, one for each assignment, with spaces between |
+| a platform's name, as `canvas` | what the platform knows the person by; where it numbers people anew in each assignment, all numbers with spaces between |
 
 Who is meant by a name or an id, the ledger decides.
 """  # noqa: E501 - a table
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.errors import KitError
+from autograder.platform_names import PER_ASSIGNMENT, WITH_IDS
 from autograder.tables import read_table, table_bytes
 
 ROSTER_FILE = "students.csv"
-PLATFORMS = ("canvas", "moodle", "gradescope", "github", "blackboard", "brightspace", "sakai", "edx", "ilias")
-_COLUMNS = ("id", "name", "first_name", "last_name", "email", "section", "group", *PLATFORMS)
+_COLUMNS = ("id", "name", "first_name", "last_name", "email", "section", "group", *WITH_IDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Person:
     group: str = ""
 
     def ids_on(self, platform: str) -> tuple[str, ...]:
-        """What the platform knows the person by. Moodle gives another number in each assignment."""
+        """What the platform knows the person by: several ids where it gives another one in each assignment."""
         text = self.ids.get(platform, "")
-        return tuple(re.split(r"[\s,;]+", text)) if platform == "moodle" else (text,)
+        return tuple(re.split(r"[\s,;]+", text)) if platform in PER_ASSIGNMENT else (text,)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _people(rows: list[list[str]]) -> Iterable[Person]:
         cells = dict(zip(heading, (cell.strip() for cell in row), strict=False))
         if not cells.get("id"):
             raise ValueError(f"row {number} has no id")
-        ids = {platform: of for platform in PLATFORMS if (of := cells.get(platform, ""))}
+        ids = {platform: of for platform in WITH_IDS if (of := cells.get(platform, ""))}
         name = cells.get("name") or f"{cells.get('first_name', '')} {cells.get('last_name', '')}".strip()
         person = Person(
             cells["id"], name, cells.get("email", ""), cells.get("section", ""), ids, cells.get("group", "")

@@ -12,9 +12,9 @@ from autograder.errors import NothingToGrade
 from autograder.grading.staleness import misvalued, stale
 from autograder.ledger import Ledger, read_ledger
 from autograder.model import Graded, ManualGrades, Result
-from autograder.outputs.fill import PlatformFile
 from autograder.outputs.late import TIMESTAMP_FILE, UNKNOWN, InGradebook, class_lateness, conflicts, submitted_at
 from autograder.outputs.marks import Mark, class_marks
+from autograder.platforms.fill import PlatformFile
 from autograder.results import Tell, read_results, result_path
 from autograder.text import one_line
 

@@ -12,10 +12,10 @@ from autograder.authoring.build_record import remember_build, summary_of_last_bu
 from autograder.authoring.check import check_assignment
 from autograder.authoring.release import programs, release
 from autograder.authoring.source import read_source
-from autograder.course import Assignment, Course
+from autograder.course import NAME_OF_AN_ASSIGNMENT, Assignment, Course
 from autograder.errors import BadSuite, KitError, StaleBuild
-from autograder.outputs.bundle import Target, bundle
 from autograder.outputs.kit_wheel import KIT_FOLDER, write_kit_wheel
+from autograder.platforms.registry import bundles
 
 
 def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
@@ -46,14 +46,17 @@ def release_command(course: Course, name: str, to: Path) -> list[str]:
     return [f"{name}: {len(files)} files in {to}"]
 
 
-def bundle_command(course: Course, name: str, target: Target, to: Path) -> list[str]:
-    """Pack an autograder of one assignment for another system.
+def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str]:
+    """Pack an autograder of one assignment for another system; students get their programs with it.
 
-    At GitHub the kit is installed from a wheel in the course's own repository; students' ones get their programs.
+    Raises:
+        KitError: something that the bundle needs is not there.
     """
-    assignment = course.assignment(name)
-    packed = bundle(course, assignment, target, to, programs(course, assignment) if target == "github" else {})
-    if target == "gradescope":
+    assignment, bundle = course.assignment(name), bundles()[target]
+    if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
+        raise KitError(f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only")
+    packed = bundle.write(course, assignment, to, programs(course, assignment) if bundle.is_for_students else {})
+    if not bundle.installs_wheel:
         return [str(packed)]
     wheel = write_kit_wheel(course, course.root / KIT_FOLDER)
     return [str(packed), f"{wheel}: commit it to the course's own repository, from which the workflow installs the kit"]

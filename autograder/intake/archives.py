@@ -47,8 +47,6 @@ _OF_A_DOWNLOAD = Bounds(header=16_000_000, content=50_000_000_000)
 _OF_A_HAND_IN = Bounds(header=2_000_000, content=MAX_STATED_WITHIN)
 _NOTEBOOK = re.compile(r"(.+)\.ipynb(?:\.(?:txt|json))?", re.IGNORECASE | re.DOTALL)
 _ARCHIVE = re.compile(r"\.(?:zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
-RECEIPT = re.compile(r"_attempt_\d{4}(?:-\d\d){5}\.txt$")
-"""What Blackboard writes of a hand-in, beside its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,11 @@ class Incoming:
     def name(self) -> str:
         """The file's own name, without folders."""
         return (self.inside or self.parts)[-1]
+
+    @property
+    def shown(self) -> str:
+        """The end of the file's path, as messages write it."""
+        return shown("/".join((*self.parts[-2:], *self.inside)))
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -121,18 +124,19 @@ def archive_stem(name: str) -> str:
     return _ARCHIVE.sub("", name)
 
 
-def open_upload(source: Path, scratch: Path, file_limit: int) -> Upload:
+def open_upload(source: Path, scratch: Path, file_limit: int, describes: Callable[[str], bool]) -> Upload:
     """The notebooks in a folder or an archive, and the files that say whose they are.
 
     Args:
         source: a folder, a .zip or a .tar (also .tar.gz, .tgz).
         scratch: an empty folder to unpack into.
         file_limit: bytes of the largest file that is taken.
+        describes: whether a file, by its name, says whose notebooks are, or when they came.
 
     Raises:
         KitError: no such file, not an archive, or too much in it.
     """
-    sifter = _Sifter(scratch, file_limit)
+    sifter = _Sifter(scratch, file_limit, describes)
     if source.is_dir():
         sifter.sift(partial(folder_entries, source))
         return sifter.upload()
@@ -155,8 +159,8 @@ def open_upload(source: Path, scratch: Path, file_limit: int) -> Upload:
 class _Sifter:
     """Unpacks what is wanted; sizes are checked as stated and again as they come."""
 
-    def __init__(self, scratch: Path, file_limit: int) -> None:
-        self._scratch, self._file_limit = scratch, file_limit
+    def __init__(self, scratch: Path, file_limit: int, describes: Callable[[str], bool]) -> None:
+        self._scratch, self._file_limit, self._describes = scratch, file_limit, describes
         self._files: list[Incoming] = []
         self._left_out: list[LeftOut] = []
         self._unpacked = self._total = 0
@@ -180,7 +184,7 @@ class _Sifter:
             if number > MAX_ENTRIES:
                 raise KitError(f"more than {MAX_ENTRIES} files: this is not an export of one assignment")
             self._last = entry.name
-            if (parts := _parts(entry.name)) is not None and not _is_systems_own(parts) and _is_wanted(parts):
+            if (parts := _parts(entry.name)) is not None and not _is_systems_own(parts) and self._is_wanted(parts):
                 wanted.append((parts, entry.size))
         crowded = _crowded(wanted)
         for folder, reason in crowded.items():
@@ -222,7 +226,7 @@ class _Sifter:
             self._leave(name, where, entry.problem)
         elif packed and not within:
             self._open_within(entry, parts)
-        elif not _is_wanted(parts) or (within and notebook_stem(parts[-1]) is None):
+        elif not self._is_wanted(parts) or (within and notebook_stem(parts[-1]) is None):
             reason = _why_not(parts[-1])
             self._leave(name, where, reason or "not a notebook", companion=not reason)
         elif entry.size > self._file_limit:
@@ -263,6 +267,11 @@ class _Sifter:
         self._total += written or 0
         return None if written is None else target
 
+    def _is_wanted(self, parts: tuple[str, ...]) -> bool:
+        """Whether a file of that path is taken: a notebook, an archive, or what says whose they are."""
+        name = parts[-1]
+        return notebook_stem(name) is not None or bool(_ARCHIVE.search(name)) or self._describes(name)
+
     def _leave(self, name: str, parts: tuple[str, ...], reason: str, *, companion: bool = False) -> None:
         self._left_out.append(LeftOut(shown(name), parts, reason, companion))
 
@@ -272,11 +281,6 @@ def _is_systems_own(parts: tuple[str, ...]) -> bool:
     hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts[:-1])
     last = parts[-1]
     return hidden or last.startswith("._") or (last.startswith(".") and notebook_stem(last) is None)
-
-
-def _is_wanted(parts: tuple[str, ...]) -> bool:
-    """Whether a file of that path is taken out of a download: a notebook, an archive, or what says whose they are."""
-    return notebook_stem(parts[-1]) is not None or bool(_ARCHIVE.search(parts[-1])) or _says_whose(parts)
 
 
 def _crowded(wanted: Sequence[tuple[tuple[str, ...], int]]) -> dict[tuple[str, ...], str]:
@@ -301,11 +305,6 @@ def _crowded(wanted: Sequence[tuple[tuple[str, ...], int]]) -> dict[tuple[str, .
     if len(wanted) - sum(counts[folder] for folder in crowded) > MAX_TAKEN:
         raise KitError(f"more than {MAX_TAKEN} notebooks: this is not an export of one assignment")
     return {folder: f"holds {counts[folder]} notebooks: ask for the one that counts" for folder in sorted(crowded)}
-
-
-def _says_whose(parts: tuple[str, ...]) -> bool:
-    """Whether the file says whose notebooks are, or when they came: Gradescope's list, nbgrader's note, a receipt."""
-    return parts[-1] in ("submission_metadata.yml", "timestamp.txt") or bool(RECEIPT.search(parts[-1]))
 
 
 def _why_not(name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from autograder.errors import KitError
 from autograder.ledger.records import COLLECTED
+from autograder.platform_names import ANONYMOUS
 from autograder.stored_json import encode_stored, read_stored
 from autograder.text import one_line
 
@@ -40,7 +41,7 @@ class Arrival:
     @property
     def platform(self) -> str:
         """The platform as the ledger has it: Canvas's anonymous ids are ids of their own."""
-        return "canvas-anonymous" if self.anonymous else self.origin
+        return ANONYMOUS if self.anonymous else self.origin
 
 
 @dataclass(frozen=True, slots=True)

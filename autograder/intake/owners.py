@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from autograder.errors import UnreadableSubmission
+from autograder.handed_in import MAX_TIMESTAMP, read_handed_in
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.ledger.matching import Identity
+from autograder.times import read_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class Owner:
 FindOwner = Callable[[Incoming], Owner | None]
 """The owner of a file; None where it is not named as the platform names files."""
 
+FindTime = Callable[[Incoming, Owner], tuple[datetime | None, str]]
+"""When a file was handed in, None where nobody knows; and why its time cannot be read, or ""."""
+
 KnowsId = Callable[[str, str], bool]
 """Whether the class list or an earlier download has this id of the platform."""
 
@@ -62,3 +68,41 @@ def file_stem(name: str) -> str:
 def own_stem(file: Incoming, name: str) -> str:
     """The stem of the notebook itself: in an archive that a student handed in, its name there."""
     return file_stem(file.name if file.inside else name)
+
+
+def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[datetime | None, str]:
+    """The time that a text tells, or None and why it cannot be read; None and "" where there is no text.
+
+    Args:
+        zone: the course's own time zone.
+        unnamed: the zone of a time that names none, if that is not the course's.
+    """
+    if text is None:
+        return None, ""
+    try:
+        return read_time(text, zone, unnamed=unnamed), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def text_of_note(note: Incoming | None) -> tuple[str | None, str]:
+    """The text of a small file that holds a time, or None and why it cannot be read; None and "" for no file."""
+    if note is None:
+        return None, ""
+    try:
+        return read_handed_in(note.file, MAX_TIMESTAMP).decode("utf-8", "replace").strip(), ""
+    except UnreadableSubmission as error:
+        return None, str(error)
+
+
+def with_times(find_owner: FindOwner, find_time: FindTime) -> FindOwner:
+    """Owners of notebooks with the times that the download's own names do not tell."""
+
+    def find(file: Incoming) -> Owner | None:
+        owner = find_owner(file)
+        if owner is None or owner.handed_in is not None or owner.unread or notebook_stem(file.name) is None:
+            return owner
+        moment, unread = find_time(file, owner)
+        return replace(owner, handed_in=moment, unread=unread)
+
+    return find

@@ -37,7 +37,6 @@ from autograder.ledger.matching import (
 )
 from autograder.ledger.records import (
     NO_STUDENTS,
-    PER_ASSIGNMENT,
     Event,
     Link,
     Record,
@@ -46,6 +45,7 @@ from autograder.ledger.records import (
     read_records,
     write_records,
 )
+from autograder.platform_names import PER_ASSIGNMENT
 from autograder.results import path_name
 from autograder.roster import Person, Roster, read_roster, same
 from autograder.together import Together

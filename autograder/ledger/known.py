@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from autograder.errors import KitError
 from autograder.ledger.matching import Conflict, Id, Identity, Known, id_key, name_key, name_keys
-from autograder.ledger.records import PER_ASSIGNMENT, Link, Record
+from autograder.ledger.records import Link, Record
+from autograder.platform_names import NAMES, PER_ASSIGNMENT
 from autograder.roster import Person, same
 
 _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
@@ -17,8 +18,8 @@ _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
 def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
     """What to tell whoever can decide conflicts, and how they do."""
     messages = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
-    own_file = {"moodle": "Moodle's grading worksheet", "canvas": "Canvas's gradebook"}.get(platform)
-    hint = f", or give {own_file} as `--roster`" if own_file else ""
+    entry = NAMES[platform]
+    hint = f", or give {entry.title}'s {entry.own_file} as `--roster`" if entry.own_file else ""
     return f"nothing was changed: {messages}. Write who is who into students.csv, column `{platform}`{hint}"
 
 
@@ -55,7 +56,7 @@ def known_student(
         if name_key(names_in_rows.get(id_in_name, "")) in name_keys(numbered[1]):
             ids[id_in_name] = True
     names = tuple(filter(None, ("" if record.namesake else record.name or record.student, *listed.names)))
-    if any(known_on == platform for known_on, _ in ids):
+    if names_in_rows and any(known_on == platform for known_on, _ in ids):
         names = ()  # the platform's id is known, so no other row is theirs
     accounts = (record.student, *record.accounts, *listed.accounts)
     return Known(record.student, {**ids, **listed.ids}, accounts, names)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from autograder.platform_names import ANONYMOUS
 from autograder.roster import same
 
 Evidence = Literal["id", "account", "name", "group", "new", ""]
@@ -101,7 +102,7 @@ def match_identities(
 def id_key(id_: Id) -> Id:
     """The id so that two writings of it are equal. Canvas's anonymous ids tell capitals from small letters."""
     platform, value = id_
-    return platform, value if platform == "canvas-anonymous" else same(value)
+    return platform, value if platform == ANONYMOUS else same(value)
 
 
 def name_key(name: str) -> str:

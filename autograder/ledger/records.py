@@ -22,6 +22,7 @@ import msgspec
 from autograder.errors import KitError
 from autograder.folders import LEDGER_FILE
 from autograder.ledger.matching import Evidence, id_key
+from autograder.platform_names import ANONYMOUS, PER_ASSIGNMENT, WITH_IDS
 from autograder.roster import same
 from autograder.stored_json import encode_stored, read_stored
 from autograder.together import Together
@@ -33,9 +34,6 @@ COLLECTED = ".collected"
 
 NO_STUDENTS = (COLLECTED, ".collecting-")
 """How folders in submitted/ begin that are no student's."""
-
-PER_ASSIGNMENT = frozenset({"moodle", "canvas-anonymous"})
-"""Platforms, and ways of grading, that number people anew in each assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +176,9 @@ def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
             for student, arrival in [*arrivals, *raw["students"].items()]:
                 platform, id_ = str(arrival["origin"]), str(arrival["id"])
                 if platform == "canvas" and arrival.get("anonymous", student == f"anon_{id_}"):
-                    platform = "canvas-anonymous"
+                    platform = ANONYMOUS
                 scope = path.stem if platform in PER_ASSIGNMENT else ""
-                if platform != "folder" and id_:
+                if platform in (*WITH_IDS, ANONYMOUS) and id_:
                     sure = student.endswith(id_) or same(student) == same(id_)
                     name = str(arrival["name"]).removesuffix(f"_{id_}")
                     yield student, path.stem, Link(platform, id_, scope, sure), name

@@ -83,28 +83,47 @@ def full_marks(marks: Iterable[Mark]) -> float:
     return max((mark.max_score for mark in marks), default=0.0)
 
 
-def change_of(
-    person: str,
-    mark: Mark | None,
-    points: Mapping[str, float],
-    had: str,
-    mark_there: float | None,
-    decide: Callable[[float], tuple[Outcome, str]],
-) -> Change:
-    """What becomes of one person's mark: whoever has no mark here, or the same one there, keeps what is there.
+@dataclass(frozen=True, slots=True)
+class PersonThere:
+    """One person on the platform, with the mark that they have there.
+
+    Attributes:
+        person: the person as the platform calls them.
+        student: who that is here; "" for nobody.
+        mark_there: the mark on the platform, in the platform's writing; "" for none.
+        points_there: the same as a number; None where it is none.
+        decide: whether the platform takes this mark from the person in place of theirs, and the reason.
+    """
+
+    person: str
+    student: str
+    mark_there: str
+    points_there: float | None
+    decide: Callable[[float], tuple[Outcome, str]]
+
+
+def difference_of(
+    marks: Sequence[Mark], people: Iterable[PersonThere], points: Mapping[str, float], notes: Sequence[str] = ()
+) -> Difference:
+    """What becomes of everybody's mark: whoever has no mark here, or the same one there, keeps what is there.
 
     Args:
         points: student → the mark to export.
-        had, mark_there: the mark on the platform, in the platform's writing and as a number.
-        decide: whether the platform takes another mark from the person, and the reason.
     """
+    by_student = {mark.student: mark for mark in marks}
+    changes = tuple(_change(person, by_student.get(person.student), points) for person in people)
+    return Difference(changes, missing_students(marks, points, changes), tuple(notes))
+
+
+def _change(there: PersonThere, mark: Mark | None, points: Mapping[str, float]) -> Change:
     if mark is None or mark.student not in points:
-        return Change(person, mark.student if mark else "", "keeps", had, None, _without_a_mark(mark))
+        student = mark.student if mark else ""
+        return Change(there.person, student, "keeps", there.mark_there, None, _without_a_mark(mark))
     mark_here = points[mark.student]
-    if mark_there is not None and abs(mark_there - mark_here) < SAME:
-        return Change(person, mark.student, "keeps", had, mark_here, "the same as here")
-    outcome, reason = decide(mark_here)
-    return Change(person, mark.student, outcome, had, mark_here, reason)
+    if there.points_there is not None and abs(there.points_there - mark_here) < SAME:
+        return Change(there.person, mark.student, "keeps", there.mark_there, mark_here, "the same as here")
+    outcome, reason = there.decide(mark_here)
+    return Change(there.person, mark.student, outcome, there.mark_there, mark_here, reason)
 
 
 def missing_students(marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]) -> tuple[str, ...]:

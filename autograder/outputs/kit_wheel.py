@@ -22,7 +22,7 @@ from autograder.together import Together
 
 DISTRIBUTION = "attention-kit"
 KIT_FOLDER = "kit"
-"""Folder of a course for the wheel; the workflows of `bundle_texts.py` install from it."""
+"""Folder of a course for the wheel; workflows in bundles install from it."""
 
 _WHEEL = "Wheel-Version: 1.0\nGenerator: attention-kit\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 

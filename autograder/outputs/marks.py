@@ -17,6 +17,7 @@ from autograder.intake.release import written_points
 from autograder.ledger import Ledger, read_ledger
 from autograder.model import Graded, ManualGrades, Result
 from autograder.outputs.late import Lateness, apply_late
+from autograder.platform_names import GROUPS_HAVE_IDS
 from autograder.points import shown, total
 from autograder.roster import Person
 
@@ -81,9 +82,9 @@ class Mark:
 
     @property
     def may_be_a_group(self) -> bool:
-        """Whether nothing tells if Moodle's name and number are a participant's or a group's."""
-        from_moodle = self.arrival is not None and self.arrival.origin == "moodle"
-        return from_moodle and self.person is None and not self.group and not self.in_own_file
+        """Whether nothing tells if the platform's name and number are a person's or a group's."""
+        perhaps = self.arrival is not None and self.arrival.origin in GROUPS_HAVE_IDS
+        return perhaps and self.person is None and not self.group and not self.in_own_file
 
     @property
     def own_folder(self) -> str:
@@ -117,7 +118,7 @@ class Mark:
 
     @property
     def number(self) -> str:
-        """The number at the end of the name: Canvas's or Moodle's, where somebody put their files there by hand."""
+        """The number at the end of the name: the platform's, where somebody put its files there by hand."""
         numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None and not self.ids else None
         return numbered[2] if numbered else ""
 
@@ -280,7 +281,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
     people, conflicts = ledger.people((mark.student for mark in marks), assignment)
     doubts = {str(identity): conflict.message for conflict in conflicts for identity in conflict.identities}
     joined = ledger.joined()
-    teams = any(arrival.origin == "moodle" and not arrival.id for arrival in collected.students.values())
+    with_teams = {arrival.origin for arrival in collected.students.values() if not arrival.id}
     named, seen = [], set()
     for mark in marks:
         arrival = mark.arrival or collected.students.get(mark.holder)
@@ -290,8 +291,10 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
         elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
             mark = _noted(mark, mark.note, f"not linked to the class list: {doubt}")
         ids = ledger.ids(mark.student, assignment)
-        if person is None and "moodle" in ids and (ledger.roster or teams) and not ledger.has_accounts(mark.student):
-            ids["moodle"] = ""  # it may be a group's number, which stands in the same place of a folder's name
+        if person is None and not ledger.has_accounts(mark.student):
+            for platform in GROUPS_HAVE_IDS & ids.keys():
+                if ledger.roster or platform in with_teams:
+                    ids[platform] = ""  # it may be a group's number, which stands in the same place
         named.append(
             dataclasses.replace(
                 mark,

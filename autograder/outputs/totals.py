@@ -9,6 +9,7 @@ from autograder.course import Course
 from autograder.errors import KitError
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.outputs.marks import Mark, Status
+from autograder.platform_names import NAMES, PER_ASSIGNMENT
 from autograder.points import total
 from autograder.results import Tell
 from autograder.roster import same
@@ -153,12 +154,13 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
     return write_table(table)
 
 
-def split_by_moodle(rows: Sequence[Total], names: Sequence[str]) -> list[str]:
-    """Students who may stand here once for each assignment: of Moodle, which numbers people anew in each, and known
-    by nothing else."""
-    return [
-        mark.student
+def perhaps_split(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
+    """Students who may stand here once for each assignment, and the platform that numbers people anew in each: they are
+    known by nothing else."""
+    return {
+        mark.student: platform
         for row in rows
         for mark in list(row.marks.values())[:1]
-        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get("moodle")
-    ]
+        for platform in PER_ASSIGNMENT & NAMES.keys()
+        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get(platform)
+    }

@@ -11,15 +11,20 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW, SETUP
+from autograder.outputs.bundle import script
 
 ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = ROOT / "autograder" / "platforms" / "templates"
+SETUP, CLASSROOM, COURSE = (
+    script(TEMPLATES / name, assignment="a1", prefix="a1-")
+    for name in ("gradescope/setup.sh", "github/classroom.yml", "github/course.yml")
+)
 SHIPPED = ROOT / "autograder" / "requirements"
 LOCKS = [*sorted(SHIPPED.glob("*.txt")), ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "tools.txt"]
 WORKFLOWS = {
     **{path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github" / "workflows").iterdir())},
-    "of the classroom": GITHUB_WORKFLOW,
-    "of the course": GITHUB_COURSE_WORKFLOW,
+    "of the classroom": CLASSROOM,
+    "of the course": COURSE,
 }
 
 
@@ -82,11 +87,11 @@ def test_no_words_of_a_pull_request_reach_a_shell(name: str) -> None:
     assert "workflow_run" not in text
     scripts = re.findall(r"run: (?:\|\n((?: {10}.*\n| *\n)+)|(.*))", text)
     assert scripts
-    for script in scripts:
-        assert "${{ github" not in "".join(script)
+    for found in scripts:
+        assert "${{ github" not in "".join(found)
 
 
-@pytest.mark.parametrize("text", [SETUP, GITHUB_WORKFLOW, GITHUB_COURSE_WORKFLOW], ids=["setup", "classroom", "course"])
+@pytest.mark.parametrize("text", [SETUP, CLASSROOM, COURSE], ids=["setup", "classroom", "course"])
 def test_bundles_install_the_locked_set_before_the_kit(text: str) -> None:
     places = [text.index(f"locked {name}\n") for name in ("torch", "kit")]
     check = text.index("pip check")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from downloads import Download
 from multiples import ANSWERS, Cell, notebook, sheet
 
 from autograder.course import Assignment, Course, load_course
@@ -32,6 +33,11 @@ def course(tmp_path: Path) -> Course:
 @pytest.fixture
 def assignment(course: Course) -> Assignment:
     return course.assignment("m1")
+
+
+@pytest.fixture
+def download(course: Course, assignment: Assignment) -> Download:
+    return Download(course)
 
 
 @pytest.fixture

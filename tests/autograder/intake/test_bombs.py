@@ -24,9 +24,9 @@ from multiples import notebook, sheet
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, UnreadableSubmission
 from autograder.intake import archives
-from autograder.intake.collect import collect
 from autograder.intake.pictures import GRAY_PIXEL, pixels, shown_in_a_page
 from autograder.intake.reading import parse_notebook
+from autograder.platforms.collect import collect
 from autograder.roster import read_roster
 from autograder.tables import MAX_TABLE
 

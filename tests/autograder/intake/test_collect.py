@@ -14,10 +14,9 @@ import pytest
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade, ResultsInUse
 from autograder.intake import archives
-from autograder.intake.collect import collect
-from autograder.intake.origins import Origin
 from autograder.ledger import read_ledger
 from autograder.locks import only_one
+from autograder.platforms.collect import collect
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_each_systems_names_are_known(
     course: Course,
     assignment: Assignment,
     zipped: Path,
-    origin: Origin,
+    origin: str,
     files: dict[str, str],
     expected: dict[str, str],
 ) -> None:

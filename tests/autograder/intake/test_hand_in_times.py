@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Assignment, Course, load_course
-from autograder.intake.collect import collect
+from autograder.platforms.collect import collect
 
 NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 

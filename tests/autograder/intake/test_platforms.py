@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import unicodedata
-import zipfile
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from downloads import Download, packed
 
-from autograder.course import About, Assignment, Course
+from autograder.course import About, Course
 from autograder.errors import KitError
 from autograder.intake import archives
-from autograder.intake.collect import collect
 from autograder.intake.collected import read_collected
-from autograder.intake.origins import Origin
 
 RECEIPT = """Name: Ada O'Brien (ada_b)
 Assignment: m1
@@ -31,39 +27,6 @@ Files:
 \tOriginal filename: m1.ipynb
 \tFilename: m1_ada_b_attempt_2026-03-12-13-22-26_m1.ipynb
 """
-
-
-def packed(files: Mapping[str, str | bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-class Download:
-    """Collects downloads into a course and tells what lies there afterwards."""
-
-    def __init__(self, course: Course) -> None:
-        self.course, self.assignment = course, course.assignment("m1")
-        self.submitted = course.root / "submitted"
-
-    def __call__(self, origin: Origin, files: Mapping[str, str | bytes]) -> list[str]:
-        archive = self.course.root / "download.zip"
-        archive.write_bytes(packed(files))
-        return collect(self.course, self.assignment, archive, origin)
-
-    def there(self) -> dict[str, str]:
-        """Student → what the notebook holds."""
-        return {path.parent.parent.name: path.read_text() for path in sorted(self.submitted.glob("[!.]*/m1/m1.ipynb"))}
-
-    def time(self, student: str) -> str:
-        return (self.submitted / student / "m1" / "timestamp.txt").read_text()
-
-
-@pytest.fixture
-def download(course: Course, assignment: Assignment) -> Download:
-    return Download(course)
 
 
 # Names
@@ -131,7 +94,7 @@ def test_ilias_folders_and_late_marks(download: Download) -> None:
     ],
 )
 def test_no_name_that_a_student_chooses_makes_them_somebody_else(
-    download: Download, origin: Origin, name: str, student: str
+    download: Download, origin: str, name: str, student: str
 ) -> None:
     download(origin, {name: "a"})
     assert list(download.there()) == [student]
@@ -162,7 +125,7 @@ def test_notebooks_under_odd_endings_are_taken(download: Download, name: str) ->
     [("canvas", "doe_1_10_work.zip"), ("moodle", "doe_1_assignsubmission_file_/work.zip"), ("folder", "doe_1.zip"),
      ("folder", "doe_1/work.zip"), ("folder", "doe_1/m1/work.zip")],
 )  # fmt: skip
-def test_the_notebook_in_an_archive_is_taken(download: Download, origin: Origin, name: str) -> None:
+def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, name: str) -> None:
     work = packed({"work/m1.ipynb": "a", "work/draft.ipynb": "b", "work/cat.png": "", "__MACOSX/work/._m1.ipynb": ""})
     lines = download(origin, {name: work})
     assert download.there() == {"doe_1": "a"}

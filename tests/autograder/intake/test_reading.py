@@ -206,7 +206,7 @@ def test_reading_loads_no_heavy_library() -> None:
     """A fresh interpreter, since other tests of this run have them loaded."""
     import subprocess
 
-    modules = "autograder.intake.notebook, autograder.intake.find, autograder.intake.collect"
+    modules = "autograder.intake.notebook, autograder.intake.find, autograder.platforms.collect"
     script = f"import sys, {modules}; print({{'torch', 'nbformat', 'nbgrader', 'numpy'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

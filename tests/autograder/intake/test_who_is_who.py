@@ -1,60 +1,22 @@
 """Downloads in which names and numbers mislead, as the platforms write them.
 
 Read in their sources: canvas-lms `lib/content_zipper.rb`, moodle `mod/assign/classes/downloader.php`, GitHub Classroom
-`app/models/concerns/nameable.rb`, edx-ora2 `openassessment/data.py`. Those of Sakai, Gradescope and Brightspace are as
-their downloads have them.
+`app/models/concerns/nameable.rb`, edx-ora2 `openassessment/data.py`. Those of Sakai and Gradescope are as their
+downloads have them.
 """
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from downloads import Download
 
-from autograder.course import About, Assignment, Course
+from autograder.course import Course
 from autograder.errors import KitError
-from autograder.intake.collect import collect
 from autograder.intake.collected import read_collected
-from autograder.intake.origins import Origin
 from autograder.ledger import read_ledger
-
-
-class Download:
-    """Collects downloads into a course, and tells what lies there afterwards."""
-
-    def __init__(self, course: Course) -> None:
-        self.course = course
-        self.submitted = course.submitted
-
-    def __call__(self, origin: Origin, files: Mapping[str, str], roster: str = "") -> list[str]:
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w") as archive:
-            for name, content in files.items():
-                archive.writestr(name, content)
-        (self.course.root / "download.zip").write_bytes(out.getvalue())
-        (self.course.root / "roster.csv").write_text(roster, encoding="utf-8")
-        path = self.course.root / "roster.csv" if roster else None
-        return collect(self.course, self.course.assignment("m1"), self.course.root / "download.zip", origin, path)
-
-    def class_list(self, text: str) -> None:
-        (self.course.root / "students.csv").write_text(text, encoding="utf-8")
-
-    def there(self) -> dict[str, str]:
-        """Student → what the notebook holds."""
-        return {path.parent.parent.name: path.read_text() for path in sorted(self.submitted.glob("[!.]*/m1/m1.ipynb"))}
-
-    def time(self, student: str) -> str:
-        return (self.submitted / student / "m1" / "timestamp.txt").read_text()
-
-
-@pytest.fixture
-def download(course: Course, assignment: Assignment) -> Download:
-    return Download(course)
-
+from autograder.platforms.collect import collect
 
 # Canvas
 
@@ -282,21 +244,7 @@ def test_a_group_on_gradescope_hands_in_once_and_may_part(download: Download) ->
     assert read_ledger(download.course).members("1", "m1") == ("1",)
 
 
-# Brightspace, Sakai, Open edX
-
-
-def test_two_attempts_on_brightspace_are_one_person(download: Download) -> None:
-    download.course = replace(download.course, about=About(timezone="Europe/Berlin"))
-    lines = download("brightspace", {
-        "index.html": "<html>",
-        "12345-67890 - Person One - Oct 1, 2026 1115 PM/m1.ipynb": "new",
-        "12345-67890 - Person One - Oct 1, 2026 959 PM/m1.ipynb": "old",
-        "12346-67890 - Person - Two - Oct 12, 2026 1205 AM/m1.ipynb": "b",
-    })  # fmt: skip
-    assert download.there() == {"Person - Two_12346": "b", "Person One_12345": "new"}
-    assert download.time("Person One_12345") == "2026-10-01 21:15:00.000000 UTC"
-    assert download.time("Person - Two_12346") == "2026-10-11 22:05:00.000000 UTC"
-    assert lines[-1] == "1 other files beside the notebooks were left"
+# Sakai, Open edX
 
 
 def test_sakai_knows_people_by_the_id_in_brackets(download: Download) -> None:
@@ -325,7 +273,6 @@ def test_open_edx_puts_the_username_between_hyphens(download: Download) -> None:
     [
         (["A/Doe, Jane(jdoe)/Submission attachment(s)/m1.ipynb"], "--from sakai"),
         (["[1]Week, [1]Work, [1]Unit/[1] - jdoe - m1.ipynb"], "--from edx"),
-        (["12345-67890 - Jane Doe - Oct 1, 2026 1015 PM/m1.ipynb"], "--from brightspace"),
         (["Jane Doe_501_assignsubmission_file/m1.ipynb"], "--from moodle"),
         (["s1/work/m1.ipynb", "s2/work/m1.ipynb"], "work would be one student with notebooks from 2 places"),
         (["a/s1.ipynb", "b/a/s2.ipynb"], "a would be one student with notebooks from 2 places: a, b/a"),
@@ -340,7 +287,7 @@ def test_a_folder_in_which_one_student_would_be_several_is_refused(
 
 
 def test_a_roster_is_of_the_platform(download: Download, tmp_path: Path) -> None:
-    with pytest.raises(KitError, match="--roster is for --from moodle"):
+    with pytest.raises(KitError, match="--roster is for --from canvas, its gradebook, and --from moodle"):
         download("github", {"m1-ann/m1.ipynb": "a"}, "Identifier\n")
     with pytest.raises(KitError, match=r"roster\.csv: nobody stands in it"):
         download("moodle", NAMESAKES, "Student,ID\n")

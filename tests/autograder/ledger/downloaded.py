@@ -12,10 +12,9 @@ from pathlib import Path
 
 from autograder.commands import ExportRequest, export_command
 from autograder.course import Course
-from autograder.intake.collect import collect
 from autograder.intake.find import find_submissions
-from autograder.intake.origins import Origin
 from autograder.model import QuestionResult, Result, TestOutcome
+from autograder.platforms.collect import collect
 from autograder.results import write_result
 
 
@@ -26,7 +25,7 @@ def write_csv(path: Path, rows: list[list[str]]) -> Path:
 
 
 def take_in(
-    course: Course, name: str, origin: Origin, works: Mapping[str, float | str], roster: Path | None = None
+    course: Course, name: str, origin: str, works: Mapping[str, float | str], roster: Path | None = None
 ) -> list[str]:
     """Collect a download: by the file's path, the points of the notebook, or the text of a file beside them."""
     archive = course.root / "download.zip"

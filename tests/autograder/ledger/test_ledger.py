@@ -10,7 +10,8 @@ import pytest
 from autograder.course import Course, load_course
 from autograder.errors import KitError
 from autograder.ledger import Identity, Ledger, read_ledger
-from autograder.ledger.rows import canvas_rows, moodle_rows
+from autograder.platforms import canvas as canvas_platform
+from autograder.platforms import moodle as moodle_platform
 
 
 @pytest.fixture
@@ -243,12 +244,12 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course
 def test_moodles_worksheet_in_another_language_and_without_names() -> None:
     german = [["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Gruppe", "Bewertung"],
               ["Teilnehmer/in 501", "Person One", "one@example.org", "Abgegeben", "Rot", ""]]  # fmt: skip
-    assert moodle_rows(german) == {1: moodle("501", "Person One", "one@example.org", "Rot")}
+    assert moodle_platform.read_people(german) == {1: moodle("501", "Person One", "one@example.org", "Rot")}
     blind = [["Identifier", "Status", "Grade"], ["Participant 7", "Submitted", ""], ["", "", ""]]
-    assert moodle_rows(blind) == {1: moodle("7", "")}
+    assert moodle_platform.read_people(blind) == {1: moodle("7", "")}
 
 
 def test_canvas_gradebook_without_its_row_of_points() -> None:
     table = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "m1 (4)"],
              ["    Points Possible", "", "", "", "", "10"], ["Doe, Jane", "101", "77", "jdoe", "A", ""]]  # fmt: skip
-    assert canvas_rows(table) == {2: Identity((("canvas", "101"),), ("jdoe", "77"), "Doe, Jane")}
+    assert canvas_platform.read_people(table) == {2: Identity((("canvas", "101"),), ("jdoe", "77"), "Doe, Jane")}

@@ -11,12 +11,18 @@ import pytest
 from packaging.requirements import Requirement
 
 import autograder
-from autograder.course import Course, load_course
+from autograder.authoring.commands import bundle_command
+from autograder.course import Assignment, Course, load_course
 from autograder.errors import KitError
-from autograder.outputs.bundle import _pyproject, bundle
+from autograder.outputs.bundle import kit_pyproject
+from autograder.platforms.registry import bundles
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "return softmax(q @ k.T) @ v"
+
+
+def bundle(course: Course, assignment: Assignment, target: str, to: Path) -> Path:
+    return bundles()[target].write(course, assignment, to, {})
 
 
 @pytest.fixture
@@ -60,7 +66,7 @@ def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Pat
     assert not [name for name in names if "masks" in name or "__pycache__" in name]
     assert len(names) == len(set(names))
     assert modes == {"setup.sh": 0o755, "run_autograder": 0o755}
-    assert "autograder.outputs.gradescope attention /autograder/source/course" in scripts["run_autograder"]
+    assert "autograder.platforms.gradescope attention /autograder/source/course" in scripts["run_autograder"]
     assert not [script for script in scripts.values() if "http" in script]
     for script in scripts.values():
         assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
@@ -210,10 +216,10 @@ def test_a_course_that_is_not_built_says_what_to_run(course: Course, tmp_path: P
 
 
 def test_a_name_that_a_shell_would_read_is_refused(course: Course, tmp_path: Path) -> None:
-    from autograder.course import Assignment
-
+    (course.sources / "a; rm -r").mkdir()
+    (course.sources / "a; rm -r" / "a; rm -r.py").write_text("", encoding="utf-8")
     with pytest.raises(KitError, match="letters"):
-        bundle(course, Assignment("a; rm -r", course.root), "github", tmp_path / "out")
+        bundle_command(course, "a; rm -r", "github", tmp_path / "out")
 
 
 def test_an_installed_copy_is_bundled_with_the_packages_that_it_has(
@@ -223,7 +229,7 @@ def test_an_installed_copy_is_bundled_with_the_packages_that_it_has(
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (tmp_path / "autograder").mkdir()
     monkeypatch.setattr(autograder, "__file__", str(tmp_path / "autograder" / "__init__.py"))
-    made = tomllib.loads(_pyproject())
+    made = tomllib.loads(kit_pyproject())
     assert {Requirement(line) for line in made["project"]["dependencies"]} == {
         Requirement(line) for line in ours["project"]["dependencies"]
     }

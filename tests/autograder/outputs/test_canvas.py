@@ -10,9 +10,9 @@ import pytest
 from platform_marks import NOTHING, arrived, called, rows
 
 from autograder.model import Result
-from autograder.outputs.canvas import Gradebook, canvas_csv, fill_gradebook, read_gradebook
 from autograder.outputs.difference import Difference
 from autograder.outputs.marks import Mark, mark_of
+from autograder.platforms.canvas import Gradebook, canvas_csv, read_gradebook
 from autograder.tables import read_table
 
 ROSTER = (
@@ -40,7 +40,7 @@ def gradebook(text: str = ROSTER, assignment: str = "attention", column: str = "
 
 
 def filled(marks: list[Mark], students: Mapping[int, str], **options: str) -> tuple[list[list[str]], Difference]:
-    text, difference = fill_gradebook(marks, gradebook(**options), students)
+    text, difference = gradebook(**options).fill(marks, students)
     return rows(text), difference
 
 
@@ -86,7 +86,7 @@ def test_semicolons_and_commas_in_numbers_stay(ada: Mark) -> None:
         "Student;ID;SIS Login ID;Section;attention (4711)\n    Points Possible;;;;20,00\n"
         "Ada Lovelace;101;ada;A;10,50\nMax Lee;104;max;A;11,00\n"
     )
-    made, difference = fill_gradebook([ada, called(ada, "max")], gradebook(text), {2: "ada", 3: "max"})
+    made, difference = gradebook(text).fill([ada, called(ada, "max")], {2: "ada", 3: "max"})
     assert made.splitlines()[2] == "Ada Lovelace;101;ada;A;11"
     assert [change.outcome for change in difference.changes] == ["gets", "keeps"]
 

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from platform_marks import NOTHING, arrived, called, rows
 
-from autograder.intake.moodle_worksheet import Worksheet, read_worksheet
 from autograder.model import Result
 from autograder.outputs.difference import Difference
 from autograder.outputs.marks import Mark, mark_of
-from autograder.outputs.moodle import fill_worksheet, moodle_csv
+from autograder.platforms.moodle import Worksheet, new_worksheet, read_worksheet
 from autograder.tables import read_table
 
 WORKSHEET = (
@@ -42,13 +41,13 @@ def ada(plain: Result) -> Mark:
 
 
 def worksheet(text: str = WORKSHEET, column: str = "") -> Worksheet:
-    return read_worksheet(*read_table(text.encode()), column)
+    return read_worksheet(*read_table(text.encode()), "attention", column)
 
 
 def filled(
     marks: list[Mark], students: Mapping[int, str], text: str = WORKSHEET, column: str = ""
 ) -> tuple[list[list[str]], Difference]:
-    made, difference = fill_worksheet(marks, worksheet(text, column), students)
+    made, difference = worksheet(text, column).fill(marks, students)
     return rows(made), difference
 
 
@@ -120,22 +119,20 @@ def test_a_maximum_in_german_is_a_maximum(ada: Mark) -> None:
 
 
 def test_hand_in_times_in_english_and_in_german() -> None:
-    times, unread = worksheet().hand_in_times("Europe/Berlin")
-    assert times == {
-        "7": datetime(2026, 3, 2, 12, 0, tzinfo=UTC),
-        "9": datetime(2026, 3, 1, 8, 59, tzinfo=UTC),
+    assert worksheet().hand_in_times("Europe/Berlin") == {
+        1: datetime(2026, 3, 2, 12, 0, tzinfo=UTC),
+        3: datetime(2026, 3, 1, 8, 59, tzinfo=UTC),
     }
-    assert unread == {}
-    assert worksheet(GERMAN).hand_in_times("Europe/Berlin")[0] == {
-        "7": datetime(2026, 10, 1, 19, 59, tzinfo=UTC),
-        "8": datetime(2026, 3, 3, 7, 5, tzinfo=UTC),
+    assert worksheet(GERMAN).hand_in_times("Europe/Berlin") == {
+        1: datetime(2026, 10, 1, 19, 59, tzinfo=UTC),
+        2: datetime(2026, 3, 3, 7, 5, tzinfo=UTC),
     }
 
 
 def test_a_time_without_a_zone_cannot_be_read() -> None:
-    times, unread = worksheet().hand_in_times("")
-    assert (times, sorted(unread)) == ({}, ["7", "9"])
-    assert "has no time zone" in unread["7"]
+    times = worksheet().hand_in_times("")
+    assert sorted(times) == [1, 3]
+    assert "has no time zone" in str(times[1])
 
 
 FINNISH = (
@@ -165,7 +162,7 @@ def test_a_file_without_a_column_that_moodle_asks_for_is_refused() -> None:
 
 
 def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(ada: Mark) -> None:
-    text, difference = moodle_csv([arrived(ada, "moodle", "12345", "Ada Lovelace")])
+    text, difference = new_worksheet([arrived(ada, "moodle", "12345", "Ada Lovelace")], "attention")
     assert rows(text) == [
         ["Identifier", "Full name", "Grade", "Last modified (grade)"],
         ["Participant 12345", "Ada Lovelace", "11", "-"],
@@ -177,7 +174,7 @@ def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(ada:
 
 def test_one_odd_name_changes_nobodys_identifier(ada: Mark) -> None:
     odd = called(arrived(ada, "moodle", "7", "Pat O’Brien – Roe"), "Pat O_Brien _ Roe_7-3f2a9c81d2")
-    text, difference = moodle_csv([called(ada, "Max Roe_8"), odd, ada])
+    text, difference = new_worksheet([called(ada, "Max Roe_8"), odd, ada], "attention")
     assert [row[:2] for row in rows(text)[1:]] == [
         ["Participant 8", "Max Roe"], ["Participant 7", "Pat O’Brien – Roe"],
     ]  # fmt: skip

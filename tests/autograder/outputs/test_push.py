@@ -23,7 +23,7 @@ from autograder.course import Course, load_course
 from autograder.errors import KitError
 from autograder.intake.collected import Arrival
 from autograder.model import Result
-from autograder.outputs.push import PushFormat, read_token
+from autograder.platforms.push import read_token
 
 TOKEN = "secret-token-1234"
 
@@ -43,7 +43,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
     return load_course(root)
 
 
-def push(course: Course, platform: PushFormat, url: str, *options: str) -> tuple[int, str]:
+def push(course: Course, platform: str, url: str, *options: str) -> tuple[int, str]:
     """Exit status and what the command printed, but for stale results; the token never stands in it."""
     (course.root / "course.toml").write_text(f'[{platform}]\nurl = "{url}"\ncourse = "7"\n', encoding="utf-8")
     made = CliRunner().invoke(main, ["export", "attention", "--format", platform, "--push", *options])

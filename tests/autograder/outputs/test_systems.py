@@ -14,11 +14,11 @@ import pytest
 
 from autograder.errors import IsolationUnavailable
 from autograder.model import Graded, Result
-from autograder.outputs import gradescope
-from autograder.outputs.github import classroom_notices, escape, job_summary, points_output
-from autograder.outputs.github import main as github_main
-from autograder.outputs.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.outputs.junit import junit_xml
+from autograder.platforms import gradescope
+from autograder.platforms.github import classroom_notices, escape, job_summary, points_output
+from autograder.platforms.github import main as github_main
+from autograder.platforms.gradescope import find_notebook, grade_submission, problem_json, results_json
 from autograder.results import TimingFile, write_result
 
 

@@ -23,9 +23,11 @@ import nbformat
 import pytest
 import yaml
 
-from autograder.outputs.bundle_texts import GITHUB_COURSE_WORKFLOW, GITHUB_WORKFLOW
+from autograder.outputs.bundle import script
 from autograder.outputs.kit_wheel import kit_wheel
+from autograder.platforms import github
 
+TEMPLATES = Path(github.__file__).parent / "templates" / "github"
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = Path(sys.prefix)
 ACTIONLINT = shutil.which("actionlint")
@@ -236,9 +238,11 @@ def test_our_wheel_is_the_one_that_the_build_makes(tmp_path: Path) -> None:
 
 def workflows() -> dict[str, str]:
     """Our own, and those that bundles carry."""
-    made = {"student.yml": GITHUB_WORKFLOW, "course.yml": GITHUB_COURSE_WORKFLOW}
+    made = {
+        name: script(TEMPLATES / name, assignment="rows", prefix="rows-") for name in ("classroom.yml", "course.yml")
+    }
     ours = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")}
-    return ours | {name: text.replace("ASSIGNMENT", "rows").replace("PREFIX-", "rows-") for name, text in made.items()}
+    return ours | made
 
 
 @pytest.mark.parametrize("name", workflows())

@@ -20,7 +20,7 @@ import httpx
 
 from autograder.errors import PlatformUnavailable
 from autograder.ledger import Identity
-from autograder.outputs.standings import Standing, Standings
+from autograder.platforms.platform import Standing, Standings
 from autograder.text import one_line
 
 _SECONDS = 60  # of one request

@@ -12,7 +12,7 @@ import itertools
 import shutil
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,32 +20,19 @@ from pathlib import Path
 from autograder.course import Assignment, Course
 from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
-from autograder.intake.archives import RECEIPT, Incoming, LeftOut, Upload, notebook_stem, open_upload
+from autograder.intake.archives import Incoming, LeftOut, Upload, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
-from autograder.intake.hand_in_times import FindTime, times_by_id, times_of_commits, times_of_worksheet, with_times
-from autograder.intake.moodle_worksheet import read_worksheet
-from autograder.intake.origins import EXPECTED, Origin, find_owners, looks_like
 from autograder.intake.overlooked import PREVIOUS
-from autograder.intake.owners import Owner
+from autograder.intake.owners import FindOwner, FindTime, Owner, with_times
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.matching import name_key
-from autograder.ledger.rows import canvas_rows, moodle_rows, with_rows
 from autograder.locks import only_one
+from autograder.platform_names import ANONYMOUS, NAMES
+from autograder.platforms.platform import Download, Platform, Table
+from autograder.platforms.registry import platforms, with_downloads, with_own_file
 from autograder.tables import read_table, table_bytes
 from autograder.times import read_time
 from autograder.together import Together
-
-__all__ = ["Origin", "collect"]
-
-NAMES = {"edx": "Open edX", "ilias": "ILIAS", "github": "GitHub"}
-"""Platforms that are not written like their `--from` with a capital."""
-
-_OWN_FILES = {
-    "sakai": {"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
-    "edx": {"submissions.csv"},
-    "brightspace": {"index.html"},
-}
-"""What a platform writes beside what students handed in."""
 
 TIMESTAMP = "timestamp.txt"
 _SCRATCH = ".collecting-"
@@ -58,23 +45,20 @@ class _Claim:
     file: Incoming
     owner: Owner
 
-    @property
-    def shown(self) -> str:
-        return shown("/".join((*self.file.parts[-2:], *self.file.inside)))
-
 
 def collect(
     course: Course,
     assignment: Assignment,
     source: Path,
-    origin: Origin,
+    origin: str,
     roster: Path | None = None,
     asked: Mapping[str, datetime] | None = None,
 ) -> list[str]:
     """Collect the submissions in `source`, an archive or a folder.
 
     Args:
-        roster: Moodle's grading worksheet or Canvas's gradebook, which say more of people and of groups.
+        origin: the name of the platform.
+        roster: the platform's own file, which says more of people and of groups.
         asked: when people handed in, by the platform's id, as its interface says.
 
     Returns:
@@ -83,17 +67,26 @@ def collect(
 
     Raises:
         NothingToGrade: no file follows the origin's naming; says what was expected and what is there.
-        KitError: the archive cannot be read, or holds far too much; or nobody can say who is who.
+        KitError: no such platform; the archive cannot be read, or holds far too much; or nobody can say who is who.
     """
+    platform = platforms().get(origin)
+    if platform is None or platform.find_owners is None:
+        raise KitError(f"unknown origin {origin!r}: it is one of {', '.join(with_downloads())}")
     submitted = course.submitted
     submitted.mkdir(exist_ok=True)
-    rows = _rows(origin, roster) if roster else []
+    table = _read_roster(roster) if roster else None
+    rows = _people(origin, platform, table[0], roster) if table and roster else []
     with _only_collector(course) as scratch:
-        upload = open_upload(source, scratch, course.limits.notebook_mb << 20)
-        times = times_by_id(origin, asked) if asked else None
-        times = times or _times(origin, source, scratch, roster, course.about.timezone)
+        upload = open_upload(source, scratch, course.limits.notebook_mb << 20, _describes_some_download)
         with Together(course.kept, f"`autograder collect {assignment.name}`") as files:
-            return _Collection(course, assignment, origin, upload, rows, times, files).put(source)
+            collection = _Collection(course, assignment, origin, upload, rows, files)
+            find_owner = platform.find_owners(collection.download(source, scratch, table))
+            return collection.put(source, with_times(find_owner, _times_by_id(origin, asked or {})))
+
+
+def _describes_some_download(name: str) -> bool:
+    """Whether a file of that name says, in any platform's download, whose notebooks are or when they were handed in."""
+    return any(platform.describes(name) for platform in platforms().values() if platform.describes)
 
 
 @contextlib.contextmanager
@@ -106,28 +99,37 @@ def _only_collector(course: Course) -> Iterator[Path]:
             yield Path(scratch)
 
 
-def _times(origin: Origin, source: Path, scratch: Path, roster: Path | None, zone: str) -> FindTime | None:
-    """Where hand-in times are found that the download's names do not tell; None for nowhere."""
-    if origin == "github":
-        return times_of_commits(source, scratch)
-    if origin != "moodle" or roster is None:
-        return None
+def _read_roster(roster: Path) -> tuple[Table, str]:
+    """The lines of a platform's own file, and what separates their cells."""
     try:
-        return times_of_worksheet(read_worksheet(*read_table(table_bytes(roster))), zone)
-    except ValueError:
-        return None  # a worksheet in a language that is not known here still says who is who
-
-
-def _rows(origin: Origin, roster: Path) -> list[Identity]:
-    try:
-        table, _ = read_table(table_bytes(roster))
+        return read_table(table_bytes(roster))
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
-    if origin not in ("moodle", "canvas"):
-        raise KitError("--roster is for --from moodle, its grading worksheet, and --from canvas, its gradebook")
-    if not (rows := list((moodle_rows if origin == "moodle" else canvas_rows)(table).values())):
-        raise KitError(f"{roster}: nobody stands in it; it must be the file that {origin.title()} lets one download")
-    return rows
+
+
+def _people(origin: str, platform: Platform, table: Table, roster: Path) -> list[Identity]:
+    """Everybody in the platform's own file.
+
+    Raises:
+        KitError: the platform has no such file, or nobody stands in this one.
+    """
+    if platform.read_people is None:
+        files = [f"--from {name}, its {NAMES[name].own_file}" for name in with_own_file()]
+        raise KitError(f"--roster is for {', and '.join(files)}")
+    if not (people := list(platform.read_people(table).values())):
+        title = NAMES[origin].title
+        raise KitError(f"{roster}: nobody stands in it; it must be the file that {title} lets one download")
+    return people
+
+
+def _times_by_id(origin: str, asked: Mapping[str, datetime]) -> FindTime:
+    """When each person handed in, by what the platform knows them by."""
+
+    def find(_: Incoming, owner: Owner) -> tuple[datetime | None, str]:
+        ids = (id_ for platform, id_ in owner.identity.ids if platform == origin)
+        return next((asked[id_] for id_ in ids if id_ in asked), None), ""
+
+    return find
 
 
 class _Collection:
@@ -137,42 +139,46 @@ class _Collection:
         self,
         course: Course,
         assignment: Assignment,
-        origin: Origin,
+        origin: str,
         upload: Upload,
         rows: Sequence[Identity],
-        times: FindTime | None,
         files: Together,
     ) -> None:
-        self._files = files
+        self._files, self._zone = files, course.about.timezone
         self._submitted, self._assignment, self._origin = course.submitted, assignment.name, origin
+        self._platform = platforms()[origin]
         self._upload, self._ledger, self._rows = upload, read_ledger(course), rows
-        row_ids = {id_ for row in rows for id_ in row.ids}
-
-        def knows(platform: str, id_: str) -> bool:
-            listed = self._ledger.lists if origin == "github" else self._ledger.knows
-            return (platform, id_) in row_ids or listed(platform, id_)
-
-        self._owner_of = find_owners(origin, upload.files, assignment.name, knows, course.about.timezone)
-        if times is not None:
-            self._owner_of = with_times(self._owner_of, times)
-        self._before = read_collected(self._submitted, assignment.name)
+        self._before = read_collected(self._submitted, self._assignment)
         self._said: list[str] = []
         self._students: dict[Identity, str] = {}
         self._groups: dict[Identity, tuple[str, tuple[str, ...]]] = {}
 
-    def put(self, source: Path) -> list[str]:
+    def download(self, source: Path, scratch: Path, roster: tuple[Table, str] | None) -> Download:
+        """What the platform's module needs to tell whose each file is."""
+        row_ids = {id_ for row in self._rows for id_ in row.ids}
+
+        def knows(platform: str, id_: str) -> bool:
+            return (platform, id_) in row_ids or self._ledger.knows(platform, id_)
+
+        return Download(
+            self._upload.files, self._assignment, knows, self._ledger.lists, self._zone, source, scratch, roster
+        )
+
+    def put(self, source: Path, find_owner: FindOwner) -> list[str]:
         """Sort, install, and write the ledger and the record."""
         notebooks = [file for file in self._upload.files if notebook_stem(file.name) is not None]
-        owned = [(file, self._owner_of(file)) for file in notebooks]
+        owned = [(file, find_owner(file)) for file in notebooks]
         odd = [
-            f"{shown('/'.join(file.parts))}: not named like a {self._origin} download ({EXPECTED[self._origin]})"
+            f"{shown('/'.join(file.parts))}: not named like a {self._origin} download ({self._platform.example})"
             for file, owner in owned if owner is None
         ]  # fmt: skip
         claims_in_order = [_Claim(file, owner) for file, owner in owned if owner is not None]
         if not claims_in_order:
             self._refuse(source, odd)
-        self._assert_one_platform(claims_in_order)
-        left_out = [(left, self._owner_of_left(left)) for left in (*self._upload.left_out, *self._receipts())]
+        left_out = [
+            (left, find_owner(Incoming(left.parts)) if left.parts and self._is_work(left) else None)
+            for left in (*self._upload.left_out, *self._without_a_file())
+        ]
         self._identify([*(c.owner for c in claims_in_order), *(o for _, o in left_out if o)], shown(source.name))
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
@@ -209,7 +215,7 @@ class _Collection:
         for owner in owners:
             for member in owner.members:
                 names.setdefault(member, next(filter(None, (*member.accounts, member.name)), owner.student))
-        people = {identity: with_rows(identity, self._rows) for identity in names if identity not in self._groups}
+        people = {identity: _with_row(identity, self._rows) for identity in names if identity not in self._groups}
         students = self._ledger.link_download(
             self._origin,
             self._assignment,
@@ -249,7 +255,7 @@ class _Collection:
     def _set_group(self, student: str, owner: Owner, source: str) -> None:
         """Note whose the work in the student's folder is; what a member handed in alone before is put aside."""
         if not owner.members:
-            if self._origin == "gradescope":  # which says of every submission whose it is
+            if self._platform.says_whose:
                 self._ledger.end_group(self._assignment, student, source)
             return
         members = tuple(dict.fromkeys(self._students[member] for member in owner.members))
@@ -283,37 +289,10 @@ class _Collection:
             del arrivals[student]
         self._before = replace(self._before, students=arrivals)
 
-    def _assert_one_platform(self, claims: Sequence[_Claim]) -> None:
-        """A folder that is one platform's download is none with a folder for each student.
-
-        Raises:
-            KitError: several people's work would be one student's.
-        """
-        if self._origin != "folder":
-            return
-        for claim in claims:
-            platform = looks_like(claim.file)
-            if platform and claim.file.folders[-1:] != (self._assignment,):
-                raise KitError(
-                    f"{claim.shown}: {NAMES.get(platform, platform.title())} names files like this, and a folder there "
-                    f"is no student: collect it with --from {platform}"
-                )
-        places: dict[str, set[tuple[str, ...]]] = {}
-        for claim in claims:
-            places.setdefault(unicodedata.normalize("NFC", claim.owner.student), set()).add(claim.owner.place)
-        for student, folders in places.items():
-            if len(folders) > 1:
-                some = ", ".join(shown("/".join(place)) for place in sorted(folders)[:3])
-                raise KitError(
-                    f"{shown(student)} would be one student with notebooks from {len(folders)} places: {some}. A "
-                    "student is the folder in which a notebook lies: give each a folder of their own, or name the "
-                    "platform that the download is from"
-                )
-
     def _refuse(self, source: Path, odd: Sequence[str]) -> None:
         there = [*odd, *(str(one) for one in self._upload.left_out)]
         example = f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
-        raise NothingToGrade(f"{shown(source)}: no file is named like {EXPECTED[self._origin]}{example}")
+        raise NothingToGrade(f"{shown(source)}: no file is named like {self._platform.example}{example}")
 
     def _choose(self, claims: Sequence[_Claim], student: str) -> _Claim:
         """The latest attempt; in one attempt the notebook that is called like the assignment, else the latest file."""
@@ -328,16 +307,13 @@ class _Collection:
             ),
         )
         if len(claims) > 1:
-            left = ", ".join(claim.shown for claim in claims if claim is not best)
-            self._said.append(f"{student}: {len(claims)} notebooks; took {best.shown}, left {left}")
+            left = ", ".join(claim.file.shown for claim in claims if claim is not best)
+            self._said.append(f"{student}: {len(claims)} notebooks; took {best.file.shown}, left {left}")
         if best.owner.late:
             self._said.append(f"{student}: marked as late")
         if best.owner.unread:
             self._said.append(f"{student}: when it was handed in is not known: {best.owner.unread}")
         return best
-
-    def _owner_of_left(self, left: LeftOut) -> Owner | None:
-        return self._owner_of(Incoming(left.parts)) if left.parts and self._is_work(left) else None
 
     def _left_out(
         self, claims: dict[str, list[_Claim]], left_out: Sequence[tuple[LeftOut, Owner | None]]
@@ -352,7 +328,7 @@ class _Collection:
             if owner and student and not has_notebook:
                 arrival = _arrival(self._origin, Incoming(left.parts), owner)
                 reasons.setdefault(student, (arrival, []))[1].append(str(left))
-            own_file = bool(left.parts) and left.parts[-1] in _OWN_FILES.get(self._origin, ())
+            own_file = bool(left.parts) and left.parts[-1] in self._platform.own_files
             lies_beside = any(left.parts[:n] in folders for n in range(1, len(left.parts)))
             if own_file or (left.companion and (has_notebook or lies_beside)):
                 beside += 1
@@ -363,14 +339,15 @@ class _Collection:
         }
         return not_taken, [*lines, f"{beside} other files beside the notebooks were left"] if beside else lines
 
-    def _receipts(self) -> list[LeftOut]:
-        """Blackboard's receipts: where nothing else came of somebody, they say that something was handed in."""
-        receipts = [f for f in self._upload.files if self._origin == "blackboard" and RECEIPT.search(f.parts[-1])]
-        return [LeftOut(shown(f.parts[-1]), f.parts, "no file came with this attempt", True) for f in receipts]
+    def _without_a_file(self) -> list[LeftOut]:
+        """What proves that somebody handed in something, where no file of theirs may be in the download."""
+        proves = self._platform.proves_hand_in
+        proofs = [file for file in self._upload.files if proves and proves(file.parts[-1])]
+        return [LeftOut(shown(f.parts[-1]), f.parts, "no file came with this attempt", True) for f in proofs]
 
     def _is_work(self, left: LeftOut) -> bool:
         """Whether a file says that somebody handed something in: in a plain folder, a picture alone does not."""
-        return self._origin != "folder" or not left.companion or left.parts[-2:-1] == (self._assignment,)
+        return self._platform.holds_only_work or not left.companion or left.parts[-2:-1] == (self._assignment,)
 
     def _record(self, source: Path, arrivals: dict[str, Arrival], not_taken: dict[str, NotTaken]) -> Collected:
         """What is known now: this download, and of others whatever it does not speak of."""
@@ -389,12 +366,20 @@ class _Collection:
         )  # fmt: skip
 
 
-def _arrival(origin: Origin, file: Incoming, owner: Owner) -> Arrival:
+def _with_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
+    """An identity of a download, with the accounts and the name that a row has for the same id."""
+    row = next((row for row in rows if set(row.ids) & set(identity.ids)), None)
+    if row is None:
+        return identity
+    return Identity(identity.ids, (*identity.accounts, *row.accounts), row.name or identity.name, row.group)
+
+
+def _arrival(origin: str, file: Incoming, owner: Owner) -> Arrival:
     identity = owner.identity
     platform, id_ = next(iter(identity.ids), ("", next(iter(identity.accounts), "")))
-    name = owner.student if origin == "canvas" else identity.name or owner.student
+    name = owner.student if platforms()[origin].called_as_student else identity.name or owner.student
     path = "/".join(file.parts)
-    return Arrival(origin, id_, name, path, owner.late, owner.unread, platform == "canvas-anonymous")
+    return Arrival(origin, id_, name, path, owner.late, owner.unread, platform == ANONYMOUS)
 
 
 def _install(files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:

@@ -1,6 +1,8 @@
-"""Results for Gradescope, and the command that its autograder runs.
+"""Gradescope: submissions that it exports, results as it shows them, and the autograder that it runs.
 
-`python -I -m autograder.outputs.gradescope ASSIGNMENT COURSE` grades /autograder/submission and writes
+    submission_123/name.ipynb, people and times in submission_metadata.yml
+
+`python -I -m autograder.platforms.gradescope ASSIGNMENT COURSE` grades /autograder/submission and writes
 /autograder/results/results.json. A submission that cannot be graded gets a page that says why. Where the container
 is to blame it writes nothing and fails: Gradescope then tells the staff, and nobody gets a 0 for it.
 """
@@ -9,17 +11,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from autograder.course import COURSE_FILE, Assignment, Course, load_course
-from autograder.errors import IsolationUnavailable
+from autograder.errors import IsolationUnavailable, KitError
+from autograder.handed_in import shown as shown_name
+from autograder.intake.archives import Incoming
+from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, time_or_reason
 from autograder.intake.release import written_points
+from autograder.ledger.matching import Identity
 from autograder.model import QuestionResult, Result
+from autograder.outputs.bundle import script, write_course_and_kit
 from autograder.outputs.outcome_words import (
     CELL_WORDS,
     COULD_NOT_BE_GRADED,
@@ -27,13 +38,115 @@ from autograder.outputs.outcome_words import (
     WITHOUT_WALLS,
     question_text,
 )
+from autograder.platforms.platform import Bundle, Download, Platform
 from autograder.points import is_full, shown
 from autograder.results import Tell, read_results, read_timing
 from autograder.text import clean, one_line, shorten
 from autograder.whole_files import write_whole
 
 BASE = Path("/autograder")
+_TEMPLATES = Path(__file__).parent / "templates" / "gradescope"
 _LEFTOVERS = {".ipynb_checkpoints", "__MACOSX"}  # folders that editors and archivers leave
+_FOLDER = re.compile(r"submission_(\d+)")
+_LIST = "submission_metadata.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One submission in Gradescope's list.
+
+    Attributes:
+        people: whoever handed it in: one, or a group. The student id may be missing, and be there in a later export.
+        created: when it was handed in.
+        unread: why that time cannot be read, or "".
+    """
+
+    people: tuple[Identity, ...]
+    created: datetime | None
+    unread: str = ""
+
+
+def find_owners(download: Download) -> FindOwner:
+    """How to tell whose each file is. A list of that name inside a submission is the student's, and is none."""
+    lists = [f for f in download.files if f.parts[-1] == _LIST]
+    lists = [f for f in lists if not any(_FOLDER.fullmatch(part) for part in f.parts[:-1])]
+    text = min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace") if lists else ""
+    listed = _submissions(text, download.zone)
+    nameless = Counter(person.name for entry in listed.values() for person in entry.people if not person.accounts)
+    if twice := [name for name, count in nameless.items() if count > 1]:
+        raise KitError(
+            f"{shown_name(twice[0])} stands in several of Gradescope's submissions without student id or email, and "
+            "may be several people: add these to the roster there, and export again"
+        )
+
+    def find_owner(file: Incoming) -> Owner | None:
+        for depth, part in enumerate(file.parts[:-1]):
+            if number := _FOLDER.fullmatch(part):
+                entry = listed.get(part)
+                people = entry.people if entry and entry.people else (Identity(name=part),)
+                moment = entry.created if entry else None
+                return Owner(
+                    next(iter(people[0].accounts), people[0].name),
+                    people[0],
+                    file_stem(file.name),
+                    members=people if len(people) > 1 else (),
+                    rank=(-float(len(file.parts) - depth), seconds(file.modified)),
+                    attempt=(seconds(moment), float(number[1])),
+                    handed_in=moment,
+                    unread=entry.unread if entry else "",
+                )
+        return None
+
+    return find_owner
+
+
+def _submissions(text: str, zone: str) -> dict[str, _Listed]:
+    """People and times of each submission, by its folder.
+
+    A reader for the few lines that matter, at the indentation where Gradescope writes them: the file has Ruby
+    tags that a YAML library refuses, and test output of students further in.
+    """
+    entries: dict[str, _Listed] = {}
+    folder, section, people, created = "", "", [dict[str, str]()], ""
+
+    def close() -> None:
+        named = (_submitter(person) for person in people if any(person.values()))
+        if folder:
+            entries[folder] = _Listed(tuple(dict.fromkeys(named)), *time_or_reason(created.strip() or None, zone))
+
+    for line in text.splitlines():
+        if top := re.fullmatch(r"['\"]?(submission_\d+)['\"]?:\s*", line):
+            close()
+            folder, section, people, created = top[1], "", [], ""
+        elif key := re.match(r"  :(\w+):(.*)", line):
+            section = key[1]
+            created = _scalar(key[2]) if section == "created_at" else created
+        elif section == "submitters" and (item := re.match(r"  ([- ]) :?(\w+): (.*)|    :(\w+): (.*)", line)):
+            if item[1] == "-":
+                people.append({})
+            name, value = (item[2], item[3]) if item[2] else (item[4], item[5])
+            if people:
+                people[-1][name] = _scalar(value)
+        elif section == "created_at" and (utc := re.match(r"    (utc|time): (.*)", line)):
+            created = utc[2] if utc[1] == "utc" or not created or created.startswith("!") else created
+    close()
+    return entries
+
+
+def _submitter(fields: Mapping[str, str]) -> Identity:
+    id_ = fields.get("sid", "")
+    accounts = tuple(filter(None, (id_, fields.get("email", ""))))
+    return Identity((("gradescope", id_),) if id_ else (), accounts, fields.get("name", ""))
+
+
+def _scalar(text: str) -> str:
+    """A YAML scalar on one line, as plain text."""
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return "" if text in ("null", "~") else text
 
 
 def results_json(result: Result, note: str = "", *, written: float = 0.0, visibility: str = "visible") -> str:
@@ -164,6 +277,21 @@ def main(arguments: Sequence[str]) -> int:
     write_whole(BASE / "results" / "results.json", text)
     return 0
 
+
+def write_bundle(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
+    """Write the zip to upload as the autograder of one assignment."""
+    names = ("setup.sh", "run_autograder")
+    scripts = {name: script(_TEMPLATES / name, assignment=assignment.name) for name in names}
+    return write_course_and_kit(course, assignment, scripts, to)
+
+
+PLATFORM = Platform(
+    example="submission_123/name.ipynb",
+    find_owners=find_owners,
+    describes=lambda name: name == _LIST,
+    says_whose=True,
+    bundles={"gradescope": Bundle(write_bundle)},
+)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

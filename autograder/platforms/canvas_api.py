@@ -20,7 +20,7 @@ from requests.adapters import HTTPAdapter
 from autograder.errors import PlatformUnavailable
 from autograder.ledger import Identity
 from autograder.outputs.export import points_cell
-from autograder.outputs.standings import Standing, Standings
+from autograder.platforms.platform import Standing, Standings
 from autograder.text import one_line
 from autograder.times import read_time
 

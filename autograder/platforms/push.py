@@ -1,11 +1,5 @@
 """Marks through a platform's own interface, `export --push`: the same difference as in the platform's file.
 
-| platform | interface | who may call it |
-| --- | --- | --- |
-| Canvas | its REST API, through canvasapi (`canvas_api.py`) | an access token of somebody who may grade |
-| Moodle | its web services (`moodle_api.py`) | a token of a service with the functions named there |
-| Google Classroom | its REST API (`classroom_api.py`) | an access token of the project that made the course work |
-
 What the platform has is read first. Nothing is sent where it is not certain whose a mark is, and after sending
 everything is read once more: whoever does not have the mark then is named.
 """
@@ -16,30 +10,27 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
-from autograder.course import Course, Platform
+from autograder.course import Course
+from autograder.course import Platform as PlatformSettings
 from autograder.errors import KitError, PlatformUnavailable
 from autograder.ledger import assert_certain, read_ledger
 from autograder.outputs.difference import (
     SAME,
-    Change,
     Difference,
     Outcome,
-    change_of,
+    PersonThere,
+    difference_of,
     full_marks,
-    missing_students,
     points_to_give,
 )
 from autograder.outputs.export import points_cell
 from autograder.outputs.marks import Mark
-from autograder.outputs.standings import Interface, Standing, Standings
+from autograder.platform_names import NAMES
+from autograder.platforms.platform import Interface, Standing, Standings
+from autograder.platforms.registry import platforms
 from autograder.points import shown
 
-PushFormat = Literal["canvas", "moodle", "classroom"]
-PUSHES: tuple[PushFormat, ...] = ("canvas", "moodle", "classroom")
-_ADDRESSES = {"classroom": "https://classroom.googleapis.com"}
-"""Platforms that are at one address for everybody."""
 _MOST_OF_A_TOKEN = 4096  # bytes
 
 
@@ -47,7 +38,7 @@ def push_marks(
     course: Course,
     assignment: str,
     marks: Sequence[Mark],
-    platform: PushFormat,
+    platform: str,
     *,
     column: str = "",
     provisional: bool = False,
@@ -67,7 +58,7 @@ def push_marks(
     standings = interface.read()
     points = points_to_give(marks, provisional=provisional)
     difference, to_send = _difference(course, assignment, marks, points, platform, standings)
-    yield from difference.lines(platform.capitalize())
+    yield from difference.lines(NAMES[platform].title)
     if dry_run:
         yield f"nothing was sent to {platform}, since --dry-run was given"
         return
@@ -78,42 +69,36 @@ def push_marks(
 
 
 def hand_in_times(course: Course, platform: str, title: str) -> dict[str, datetime]:
-    """When everybody handed in, by what the platform knows them by: Canvas alone, whose download has no times.
+    """When everybody handed in, by what the platform knows them by, for downloads that have no times.
 
     Raises:
-        KitError: the platform is not Canvas, or Canvas's interface cannot be asked.
+        KitError: the platform's interface does not say so, or cannot be asked.
     """
-    if platform != "canvas":
-        raise KitError("--ask-times is for --from canvas: other downloads have their times, or --roster has them")
-    people = open_interface(course, "canvas", title).read().people
+    if not platforms()[platform].knows_times:
+        there = [name for name, other in platforms().items() if other.knows_times]
+        raise KitError(
+            f"--ask-times is for --from {', '.join(there)}: other downloads have their times, or --roster has them"
+        )
+    people = open_interface(course, platform, title).read().people
     return {person.id: person.handed_in for person in people if person.handed_in is not None}
 
 
-def open_interface(course: Course, platform: PushFormat, title: str) -> Interface:
+def open_interface(course: Course, platform: str, title: str) -> Interface:
     """The platform's interface, with the address from course.toml and the token from where it lies.
 
     Raises:
         KitError: there is no address, no course, no token, or a package is missing.
     """
-    settings: Platform = getattr(course, platform)
-    url = settings.url or _ADDRESSES.get(platform, "")
+    settings: PlatformSettings = getattr(course, platform)
+    connect, url = platforms()[platform].connect, settings.url or platforms()[platform].address
+    assert connect is not None
     if not settings.course or not url:
         raise KitError(
             f"course.toml does not say which course on {platform} is meant: write `url` and `course` under [{platform}]"
         )
     token = read_token(course.root, platform)
     try:
-        if platform == "canvas":
-            from autograder.outputs.canvas_api import CanvasInterface
-
-            return CanvasInterface(url, settings.course, title, token)
-        if platform == "moodle":
-            from autograder.outputs.moodle_api import MoodleInterface
-
-            return MoodleInterface(url, settings.course, title, token)
-        from autograder.outputs.classroom_api import ClassroomInterface
-
-        return ClassroomInterface(url, settings.course, title, token)
+        return connect(url, settings.course, title, token)
     except ImportError as error:
         raise KitError(f"{error.name} is not installed: pip install 'attention-kit[platforms]'") from error
 
@@ -150,7 +135,7 @@ def _difference(
     assignment: str,
     marks: Sequence[Mark],
     points: Mapping[str, float],
-    platform: PushFormat,
+    platform: str,
     standings: Standings,
 ) -> tuple[Difference, dict[str, float]]:
     """The difference, and the marks to send: the platform's id of a person → points."""
@@ -160,15 +145,16 @@ def _difference(
     assert_certain(conflicts, points, platform)
     if any(match.key for match in matches):
         _check_maximum(platform, standings, full_marks(marks))
-    by_student = {mark.student: mark for mark in marks}
-    changes, to_send = [], {}
-    for person, match in zip(standings.people, matches, strict=True):
-        change = _change(person, by_student.get(match.key or ""), points, standings)
-        changes.append(change)
-        if change.outcome == "gets" and change.mark is not None:
-            to_send[person.id] = change.mark
-    missing = missing_students(marks, points, changes)
-    return Difference(tuple(changes), missing, standings.notes), to_send
+    people = [
+        _person(person, match.key or "", standings) for person, match in zip(standings.people, matches, strict=True)
+    ]
+    difference = difference_of(marks, people, points, standings.notes)
+    to_send = {
+        person.id: change.mark
+        for person, change in zip(standings.people, difference.changes, strict=True)
+        if change.outcome == "gets" and change.mark is not None
+    }
+    return difference, to_send
 
 
 def _check_maximum(platform: str, standings: Standings, full: float) -> None:
@@ -179,9 +165,7 @@ def _check_maximum(platform: str, standings: Standings, full: float) -> None:
         )
 
 
-def _change(person: Standing, mark: Mark | None, points: Mapping[str, float], standings: Standings) -> Change:
-    name, had = str(person.identity) or person.id, points_cell(person.mark)
-
+def _person(person: Standing, student: str, standings: Standings) -> PersonThere:
     def decide(mark_here: float) -> tuple[Outcome, str]:
         if person.refused:
             return "skipped", person.refused
@@ -189,7 +173,7 @@ def _change(person: Standing, mark: Mark | None, points: Mapping[str, float], st
             return "skipped", f"it is above the {shown(standings.maximum)} there"
         return "gets", ""
 
-    return change_of(name, mark, points, had, person.mark, decide)
+    return PersonThere(str(person.identity) or person.id, student, points_cell(person.mark), person.mark, decide)
 
 
 def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings) -> None:

@@ -1,0 +1,91 @@
+"""Blackboard's downloads: notebooks, and a receipt beside those of each attempt.
+
+Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb
+Assignment_username_attempt_2026-03-01-23-59-59.txt
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from autograder.intake.archives import Incoming
+from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
+from autograder.ledger.matching import Identity
+from autograder.platforms.platform import Download, Platform
+
+_FILE = re.compile(
+    r".+?_(?P<user>[^_]+)_attempt_(?P<day>\d{4}-\d\d-\d\d)-(?P<clock>\d\d-\d\d-\d\d)(?:_(?P<name>.+)|\.txt)", re.DOTALL
+)
+_RECEIPT = re.compile(r"_attempt_\d{4}(?:-\d\d){5}\.txt$")
+_HEAD = 10_000
+"""Bytes of a receipt that stand above the student's own text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    """What Blackboard notes of one attempt."""
+
+    user: str
+    name: str
+    handed_in: datetime | None
+    unread: str = ""
+
+
+def find_owners(download: Download) -> FindOwner:
+    """Usernames may hold an underscore, and the name's time has no zone: the receipts know better."""
+    receipts = _receipts(download.files, download.zone)
+
+    def find_owner(file: Incoming) -> Owner | None:
+        name = file.parts[-1]
+        receipt = next((r for prefix, r in receipts.items() if name.startswith((f"{prefix}_", f"{prefix}.txt"))), None)
+        match = _FILE.fullmatch(name)
+        if match is None:
+            return None
+        user = (receipt and receipt.user) or match["user"]
+        moment, unread = (receipt.handed_in, receipt.unread) if receipt else (None, "")
+        if moment is None:
+            moment, reason = time_or_reason(f"{match['day']} {match['clock'].replace('-', ':')}", download.zone)
+            unread = "" if moment else unread or reason
+        order = (float(match["day"].replace("-", "") + match["clock"].replace("-", "")),)
+        return Owner(
+            user, Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
+            own_stem(file, match["name"] or ""), rank=(seconds(file.modified),), attempt=order, handed_in=moment,
+            unread=unread,
+        )  # fmt: skip
+
+    return find_owner
+
+
+def _receipts(files: Sequence[Incoming], zone: str) -> dict[str, _Receipt]:
+    """Receipts by what the names of the attempt's files begin with.
+
+    Only the lines above the student's own text count, and a name in them counts only where it stands in the file's
+    name too: a student may hand in a file that looks like a receipt.
+    """
+    receipts = {}
+    for file in files:
+        name = file.parts[-1]
+        if file.inside or _RECEIPT.search(name) is None or name.count("_attempt_") > 1:
+            continue
+        with file.file.open("rb") as receipt:
+            head = receipt.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff").splitlines()
+        above = itertools.takewhile(str.strip, head)
+        fields = dict(line.split(":", 1) for line in above if ":" in line)
+        person = re.fullmatch(r"\s*(.*?)\s*\(([^()]+)\)\s*", fields.get("Name", ""))
+        user = person[2] if person and f"_{person[2]}_attempt_" in name else ""
+        moment, unread = time_or_reason(fields.get("Date Submitted", "").strip() or None, zone)
+        receipts[name.removesuffix(".txt")] = _Receipt(user, person[1] if person and user else "", moment, unread)
+    return receipts
+
+
+PLATFORM = Platform(
+    example="Assignment_username_attempt_2026-03-01-23-59-59_name.ipynb",
+    find_owners=find_owners,
+    recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
+    describes=lambda name: _RECEIPT.search(name) is not None,
+    proves_hand_in=lambda name: _RECEIPT.search(name) is not None,
+)

@@ -1,0 +1,33 @@
+"""Open edX: the submission files of open response assessments (edx-ora2, `openassessment/data.py`).
+
+[1]Section, [1]Subsection, [1]Unit/[1] - username - name.ipynb
+"""
+
+from __future__ import annotations
+
+import re
+
+from autograder.intake.archives import Incoming
+from autograder.intake.owners import Owner, own_stem, seconds
+from autograder.ledger.matching import Identity
+from autograder.platforms.platform import Platform
+
+_FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)
+
+
+def find_owner(file: Incoming) -> Owner | None:
+    """The owner of a file; the username is an external or an anonymous id where the platform was told so."""
+    match = _FILE.fullmatch(file.parts[-1])
+    if match is None:
+        return None
+    user = match["user"]
+    identity = Identity((("edx", user),), (user,), user)
+    return Owner(user, identity, own_stem(file, match["name"]), rank=(seconds(file.modified),), place=(user,))
+
+
+PLATFORM = Platform(
+    example="[1] - username - name.ipynb",
+    find_owners=lambda download: find_owner,
+    recognises=lambda file: _FILE.fullmatch(file.parts[-1]) is not None,
+    own_files={"submissions.csv"},
+)

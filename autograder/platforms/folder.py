@@ -1,0 +1,94 @@
+"""A plain folder: nbgrader's layout, a folder for each student, or a notebook for each.
+
+student/assignment/name.ipynb, with nbgrader's timestamp.txt beside it
+student/name.ipynb
+student.ipynb
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from autograder.errors import KitError
+from autograder.handed_in import shown
+from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, text_of_note, time_or_reason
+from autograder.ledger.matching import Identity
+from autograder.platform_names import NAMES
+from autograder.platforms.platform import Download, Platform
+
+_NOTE = "timestamp.txt"
+
+
+def find_owners(download: Download) -> FindOwner:
+    """How to tell whose each file is.
+
+    Raises:
+        KitError: several people's work would be one student's.
+    """
+    assignment = download.assignment
+    notes = {file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE}
+
+    def find_owner(file: Incoming) -> Owner | None:
+        folders = file.folders
+        other = folders[-1] != assignment if len(folders) >= 2 else False
+        if "previous" in folders or (other and assignment in folders[1:]):
+            return None
+        if len(folders) >= 2 and folders[-1] == assignment:
+            student, place = folders[-2], folders[:-1]
+        elif folders and folders[-1] != assignment:
+            student, place = folders[-1], folders
+        else:
+            student, place = file_stem(file.name), file.parts
+        text, unread = text_of_note(notes.get(file.parts[:-1]))
+        moment, unreadable = time_or_reason(text, download.zone, unnamed="UTC")
+        return Owner(
+            student, Identity((), (student,), student), file_stem(file.name), rank=(seconds(file.modified),),
+            attempt=(seconds(moment),), handed_in=moment, unread=unread or unreadable, place=place,
+        )  # fmt: skip
+
+    _assert_one_folder_each(download, find_owner)
+    return find_owner
+
+
+def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
+    """A folder that is one platform's download is none with a folder for each student.
+
+    Raises:
+        KitError: several people's work would be one student's.
+    """
+    notebooks = [file for file in download.files if notebook_stem(file.name) is not None]
+    owners = [(file, owner) for file in notebooks if (owner := find_owner(file))]
+    for file, _ in owners:
+        platform = _named_by(file)
+        if platform and file.folders[-1:] != (download.assignment,):
+            raise KitError(
+                f"{file.shown}: {NAMES[platform].title} names files like this, and a folder there is no student: "
+                f"collect it with --from {platform}"
+            )
+    places: dict[str, set[tuple[str, ...]]] = {}
+    for _, owner in owners:
+        places.setdefault(unicodedata.normalize("NFC", owner.student), set()).add(owner.place)
+    for student, folders in places.items():
+        if len(folders) > 1:
+            some = ", ".join(shown("/".join(place)) for place in sorted(folders)[:3])
+            raise KitError(
+                f"{shown(student)} would be one student with notebooks from {len(folders)} places: {some}. A student "
+                "is the folder in which a notebook lies: give each a folder of their own, or name the platform that "
+                "the download is from"
+            )
+
+
+def _named_by(file: Incoming) -> str | None:
+    """The platform whose download a file is of, by a name that no other platform writes."""
+    from autograder.platforms.registry import platforms  # which imports this module
+
+    return next((name for name, other in platforms().items() if other.recognises and other.recognises(file)), None)
+
+
+PLATFORM = Platform(
+    example="student/name.ipynb or student.ipynb",
+    find_owners=find_owners,
+    describes=lambda name: name == _NOTE,
+    holds_only_work=False,
+)

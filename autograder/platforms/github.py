@@ -1,0 +1,305 @@
+"""GitHub: clones of students' repositories, results for GitHub Actions, and bundles that grade there.
+
+GitHub Classroom calls a repository `<slug>-<username>`, or `<slug>-<team>`, and where there is one of that name
+already, since somebody accepts an assignment again, adds `-1`, `-2` and so on (classroom, `app/models/concerns/
+nameable.rb`). The slug is the assignment's title in small letters, in which underscores stay. `gh classroom clone`
+puts all clones into `<slug>-submissions`. Forks have equal names, and differ in their owners.
+
+A workflow runs `python -I -m autograder.platforms.github ASSIGNMENT RESULTS COURSE` after grading. It writes the job
+summary, the points as outputs of a step, and as notices for GitHub Classroom.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from autograder.course import Assignment, Course
+from autograder.errors import KitError
+from autograder.handed_in import shown as shown_name
+from autograder.intake.archives import Incoming, notebook_stem
+from autograder.intake.commits import CommitTimes
+from autograder.intake.owners import FindOwner, FindTime, Owner, file_stem, seconds, with_times
+from autograder.intake.release import tested_points
+from autograder.ledger.matching import Identity
+from autograder.model import Graded, QuestionResult, Result
+from autograder.outputs.bundle import files_below, script
+from autograder.outputs.outcome_words import WHAT_HAPPENED, WITHOUT_WALLS, carried_note, kept_note, slip_hints
+from autograder.platforms.platform import Bundle, Download, Platform
+from autograder.points import shown, total
+from autograder.results import read_results, read_timing
+from autograder.text import claim, clean, one_line, shorten
+from autograder.together import Together
+from autograder.whole_files import write_whole
+
+_ACCEPTED_AGAIN = re.compile(r"(.+)-(\d{1,3})")
+
+_TEMPLATES = Path(__file__).parent / "templates" / "github"
+LARGEST_SUMMARY = 900_000
+"""Bytes; GitHub drops a step's summary of more than 1 MiB."""
+
+LONGEST_MESSAGE = 1000
+
+_PUNCTUATION = re.compile(r"[!-,.-/:-@\[-`{-~]|(?<![0-9A-Za-z])-")
+
+
+def repository_prefix(assignment: str) -> str:
+    """What GitHub Classroom puts before the username, where the assignment has the same title there."""
+    return re.sub(r"[^a-z0-9_]+", "-", assignment.lower()).strip("-") + "-"
+
+
+def find_owners(download: Download) -> FindOwner:
+    """How to tell whose each file in these clones is, and when it was committed."""
+    notebooks = [file for file in download.files if notebook_stem(file.name)]
+    lists = download.lists
+    prefix = repository_prefix(download.assignment)
+    if not any(_repository(file, prefix) for file in notebooks):
+        prefix = _shared_prefix(notebooks)
+    repositories = {place for file in notebooks if (place := _repository(file, prefix))}
+    _assert_several(repositories, notebooks, prefix)
+    forks = _forks(repositories or _equal_folders(notebooks))
+    names = {place[-1][len(prefix) :].lower() for place in repositories - forks}
+
+    def find_owner(file: Incoming) -> Owner | None:
+        fork = next((place for place in forks if file.parts[: len(place)] == place), None)
+        place = fork or _repository(file, prefix)
+        if place is None:
+            return None
+        user = fork[-2] if fork else place[-1][len(prefix) :]
+        accepted_again = _ACCEPTED_AGAIN.fullmatch(user) if not fork else None
+        number = 0
+        owner = accepted_again[1] if accepted_again and not lists("github", user) else ""
+        if accepted_again and owner and (owner.lower() in names or lists("github", owner)):
+            user, number = owner, int(accepted_again[2])
+        rank = (-float(len(file.parts) - len(place)), seconds(file.modified))
+        identity = Identity((("github", user),), (user,), user)
+        return Owner(user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place)
+
+    return with_times(find_owner, _times_of_commits(download.source, download.scratch))
+
+
+def _times_of_commits(source: Path, scratch: Path) -> FindTime:
+    """When each notebook in a folder of clones was committed last. An archive has no clones: hidden folders stay in it.
+
+    A student's clone is the folder that gave the student's name. A repository around all clones is somebody else's: its
+    commits say when the instructor stored what was handed in.
+    """
+    commits = CommitTimes(scratch)
+
+    def find(file: Incoming, owner: Owner) -> tuple[datetime | None, str]:
+        clone = source.joinpath(*owner.place)
+        if not owner.place or not (clone / ".git").is_dir():
+            return None, ""
+        return commits.last_commit(clone, "/".join(file.parts[len(owner.place) :]))
+
+    return find
+
+
+def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
+    """The folder of the clone that the file lies in; a name that a student chose stands further in, and is none."""
+    plain = prefix.replace("_", "-")
+    for depth, part in enumerate(file.parts[:-1], 1):
+        name = part.lower().replace("_", "-")
+        if prefix and name.startswith(plain) and len(name) > len(plain):
+            if name == f"{plain}submissions" and len(file.parts) - depth > 1:
+                continue  # the folder that holds all clones
+            return file.parts[:depth]
+    return None
+
+
+def _assert_several(repositories: set[tuple[str, ...]], notebooks: Sequence[Incoming], prefix: str) -> None:
+    """A folder that is called like a repository, and holds what look like repositories, may be the whole class's.
+
+    Raises:
+        KitError: it is the only one. A student may call folders like others' repositories, so nobody is guessed.
+    """
+    if len(repositories) != 1:
+        return
+    (only,) = repositories
+    inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
+    if sum(_repository(Incoming((name, "")), prefix) is not None for name in inner) > 1:
+        raise KitError(
+            f"all notebooks lie in {shown_name('/'.join(only))}, which is called like one student's repository, "
+            "and holds several: name that folder itself where they are the class's clones"
+        )
+
+
+def _forks(places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
+    """Repositories of equal names, in folders that are called like their owners."""
+    places = {place for place in places if len(place) > 1}
+    equal = Counter(place[-1].lower() for place in places)
+    return {place for place in places if equal[place[-1].lower()] > 1}
+
+
+def _equal_folders(notebooks: Sequence[Incoming]) -> set[tuple[str, ...]]:
+    """`<owner>/<repository>` where no name has the assignment's in front, and all repositories are called the same."""
+    for depth in range(2, max((len(file.parts) for file in notebooks), default=0)):
+        places = {file.parts[:depth] for file in notebooks if len(file.parts) > depth}
+        if len(places) > 1 and len({place[-1].lower() for place in places}) == 1:
+            return places
+    return set()
+
+
+def _shared_prefix(notebooks: Sequence[Incoming]) -> str:
+    """What the folders' names have in common, up to a hyphen; "" where that is nothing."""
+    for level in range(max((len(file.parts) for file in notebooks), default=1) - 1):
+        names = sorted({file.parts[level].lower() for file in notebooks if len(file.parts) > level + 1})
+        if len(names) > 1:
+            first, last = (name.replace("_", "-") for name in (names[0], names[-1]))
+            same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+            return first[: first[:same].rfind("-") + 1]
+    return ""
+
+
+def escape(text: str) -> str:
+    """Text that Markdown, HTML and the runner's commands leave alone: all punctuation as character references."""
+    references = _PUNCTUATION.sub(lambda found: f"&#{ord(found.group())};", clean(text).strip())
+    return references.replace("\n", "<br>")
+
+
+def job_summary(results: Sequence[Result], problems: Sequence[Graded] = ()) -> str:
+    """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not fit is counted."""
+    parts = [_problem(entry) for entry in problems] + [_summary(result) for result in results]
+    text, left_out = "", 0
+    for part in parts:
+        if left_out or len((text + part).encode()) > LARGEST_SUMMARY:
+            left_out += 1
+        else:
+            text += part
+    return text + (f"\n{left_out} more results are not shown here.\n" if left_out else "")
+
+
+def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
+    """Lines for $GITHUB_OUTPUT: `points` and `max_points`, over all results. Numbers only.
+
+    Args:
+        not_graded: the points that those without a result could have had.
+    """
+    points = shown(total(result.score for result in results), digits=6)
+    most = total([*(result.max_score for result in results), not_graded])
+    return f"points={points}\nmax_points={shown(most, digits=6)}\n"
+
+
+def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str:
+    """The two notices from which GitHub Classroom takes the points of a run, as its own reporter writes them.
+
+    The reporter (classroom-resources/autograding-grading-reporter, src/notify-classroom.js) wants steps of its own kind
+    before it. Its last two lines do not: "Points 8.5/10", and the same as JSON with the title "Autograding report".
+
+    Args:
+        not_graded: as for `points_output`.
+    """
+    points = _number(total(result.score for result in results))
+    most = _number(total([*(result.max_score for result in results), not_graded]))
+    report = json.dumps({"totalPoints": points, "maxPoints": most}, separators=(",", ":"))
+    return f"::notice title=Autograding complete::Points {points}/{most}\n::notice title=Autograding report::{report}\n"
+
+
+def _number(points: float) -> int | float:
+    """Points as JavaScript writes them: 20, not 20.0."""
+    rounded = round(points, 6)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _problem(entry: Graded) -> str:
+    reason = escape(shorten(entry.problem, LONGEST_MESSAGE))
+    return f"## Not graded\n\nStudent: <code>{escape(one_line(entry.student))}</code>\n\n{reason}\n"
+
+
+def _summary(result: Result) -> str:
+    lines = [f"## {escape(one_line(result.assignment))}: {shown(result.score)} of {shown(result.max_score)} points", ""]
+    lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
+    if result.walls == "none":
+        heading, warning = WITHOUT_WALLS
+        lines += [f"**{heading}** {warning}", ""]
+    lines += ["| question | points | look here first |", "| --- | ---: | --- |"]
+    for question in result.questions:
+        hint = escape(one_line(question.diagnosis.hint)) if question.diagnosis else ""
+        points = f"{shown(question.score)} / {shown(question.max_score)}"
+        lines.append(f"| <code>{escape(one_line(question.name))}</code> | {points} | {hint} |")
+    lines.append("")
+    for question in result.questions:
+        lines += _failures(question, result)
+    return "\n".join(lines) + "\n"
+
+
+def _failures(question: QuestionResult, result: Result) -> list[str]:
+    failed = [test for test in question.tests if test.outcome != "passed"]
+    if not failed:
+        return []
+    lines = [f"### {escape(one_line(question.name))}", ""]
+    if note := carried_note(question, result):
+        lines += [escape(note), ""]
+    if kept := kept_note(question):
+        lines += [kept, ""]
+    for test in failed:
+        message = escape(shorten(test.message, LONGEST_MESSAGE))
+        reason = f"<br><code>{message}</code>" if message else ""
+        hints = "".join(f"<br>{escape(one_line(hint))}" for hint in slip_hints(question, test))
+        lines.append(f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}{hints}")
+    return [*lines, ""]
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Append the summary and the points to the files that the runner names, and print the notices for Classroom."""
+    assignment, folder, course = arguments
+    results = read_results(Path(folder), assignment, _tell)
+    problems = [entry for entry in read_timing(Path(folder), assignment, _tell) if entry.problem]
+    missing = len(problems) * tested_points(Assignment(assignment, Path(course)))
+    for variable, text in (
+        ("GITHUB_STEP_SUMMARY", job_summary(results, problems)),
+        ("GITHUB_OUTPUT", points_output(results, missing)),
+    ):
+        with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
+            file.write(text)
+    if results or problems:
+        print(classroom_notices(results, missing), end="")
+    return 0 if results else 1
+
+
+def write_template(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
+    """Write the template of a classroom repository, which holds nothing hidden."""
+    release = assignment.release
+    if not release.is_file():
+        raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
+    given_out = [release, *(p for part in ("figures", "data") for p in files_below(release.parent / part))]
+    with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
+        workflow = script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
+        files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
+        files.write(to / "GRADING.md", script(_TEMPLATES / "GRADING.md", assignment=assignment.name))
+        for path in given_out:
+            files.write(to / path.relative_to(release.parent), path.read_bytes())
+        for name, content in beside.items():
+            files.write(to / name, content)
+    return to
+
+
+def write_course_workflow(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
+    """Write a workflow for the course's own repository, which grades those of the students."""
+    prefix = repository_prefix(assignment.name).replace("_", "-")
+    path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"
+    write_whole(path, script(_TEMPLATES / "course.yml", assignment=assignment.name, prefix=prefix))
+    return path
+
+
+PLATFORM = Platform(
+    example="assignment-username/name.ipynb",
+    find_owners=find_owners,
+    bundles={
+        "github": Bundle(write_template, is_for_students=True, installs_wheel=True),
+        "github-course": Bundle(write_course_workflow, installs_wheel=True),
+    },
+)
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,55 @@
+"""Sakai's downloads, as they are and as scripts that people wrote for them read them.
+
+<title>/Last, First(eid)/Submission attachment(s)/name.ipynb
+<title>/Last, First(eid)/timestamp.txt
+"""
+
+from __future__ import annotations
+
+import re
+
+from autograder.intake.archives import Incoming
+from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, text_of_note, time_or_reason
+from autograder.ledger.matching import Identity
+from autograder.platforms.platform import Download, Platform
+
+_PERSON = re.compile(r"(?P<last>[^,]*), (?P<first>.*)\((?P<eid>[^()]+)\)", re.DOTALL)
+_ATTACHMENTS = "Submission attachment(s)"
+_NOTE = "timestamp.txt"
+
+
+def find_owners(download: Download) -> FindOwner:
+    """How to tell whose each file is; the note of the time lies in the person's folder."""
+    notes = {file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE and not file.inside}
+
+    def find_owner(file: Incoming) -> Owner | None:
+        for depth, part in enumerate(file.parts[:-1], 1):
+            if match := _PERSON.fullmatch(part):
+                if file.parts[depth : depth + 1] != (_ATTACHMENTS,):
+                    return None  # feedback, or what the platform writes beside
+                text, unread = text_of_note(notes.get(file.parts[:depth]))
+                moment, unreadable = time_or_reason(_spelled_out(text), download.zone)
+                name = f"{match['first']} {match['last']}".strip()
+                return Owner(
+                    match["eid"], Identity((("sakai", match["eid"]),), (match["eid"],), name),
+                    own_stem(file, file.parts[-1]), rank=(seconds(file.modified),), handed_in=moment,
+                    unread=unread or unreadable, place=file.parts[:depth],
+                )  # fmt: skip
+        return None
+
+    return find_owner
+
+
+def _spelled_out(text: str | None) -> str | None:
+    """Sakai writes 17 digits, from the year to the milliseconds, in UTC; other versions a time in ISO's form."""
+    digits = re.fullmatch(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})", text or "")
+    return "{}-{}-{} {}:{}:{}.{} UTC".format(*digits.groups()) if digits else text
+
+
+PLATFORM = Platform(
+    example="Last, First(eid)/Submission attachment(s)/name.ipynb",
+    find_owners=find_owners,
+    recognises=lambda file: _ATTACHMENTS in file.parts,
+    describes=lambda name: name == _NOTE,
+    own_files={"comments.txt", "feedbackText.html", "grades.csv", "grades.xls", "grades.xlsx"},
+)
