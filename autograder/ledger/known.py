@@ -15,12 +15,14 @@ from autograder.roster import Person, same
 _NUMBERED = re.compile(r"(.+)_(\d+)", re.DOTALL)
 
 
-def ambiguous(conflicts: Iterable[Conflict], platform: str) -> str:
+def ambiguous(conflicts: Collection[Conflict], platform: str) -> str:
     """What to tell whoever can decide conflicts, and how they do."""
+    have_ids = any(identity.ids for conflict in conflicts for identity in conflict.identities)
+    column = platform if have_ids else "email"
     messages = "; ".join(dict.fromkeys(conflict.message for conflict in conflicts))
     entry = NAMES[platform]
     hint = f", or give {entry.title}'s {entry.own_file} as `--roster`" if entry.own_file else ""
-    return f"nothing was changed: {messages}. Write who is who into students.csv, column `{platform}`{hint}"
+    return f"nothing was changed: {messages}. Write who is who into students.csv, column `{column}`{hint}"
 
 
 def assert_certain(conflicts: Iterable[Conflict], students: Collection[str], platform: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from autograder.course import Course, load_course
 from autograder.errors import KitError
-from autograder.ledger import Identity, Ledger, read_ledger
+from autograder.ledger import Identity, Ledger, assert_certain, read_ledger
 from autograder.platforms import canvas as canvas_platform
 from autograder.platforms import moodle as moodle_platform
 
@@ -236,6 +236,21 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course
     namesakes = [moodle("502", "John Doe"), moodle("503", "John Doe")]
     matches, conflicts = ledger.match_rows("moodle", "m1", namesakes, ["s2"])
     assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
+
+
+def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alone(course: Course) -> None:
+    """Some platforms' own files have accounts, and not the number that stands in a download."""
+    ledger = class_list(course, "id,email\n")
+    downloaded = [Identity((("ilias", "11"),), (), "Ada Lovelace"), Identity((("ilias", "12"),), (), "Max Roe")]
+    ada, max_ = ledger.link_download("ilias", "m1", downloaded, ["Ada Lovelace_11", "Max Roe_12"], "a.zip")
+    rows = [Identity((), ("u7",), "Ada Lovelace"), Identity((), ("u8",), "Max Roe"), Identity((), ("u9",), "Max Roe")]
+    matches, conflicts = ledger.match_rows("ilias", "m1", rows, [ada, max_])
+    assert [match.key for match in matches] == ["Ada Lovelace_11", None, None]
+    with pytest.raises(
+        KitError, match=r"either may be Max Roe_12\. Write who is who into students\.csv, column `email`"
+    ):
+        assert_certain(conflicts, [max_], "ilias")
+    assert_certain(conflicts, [ada], "ilias")
 
 
 # Rows of platforms' own files
