@@ -35,6 +35,7 @@ PLATFORM_NAMES = (
     PlatformName("gradescope", "Gradescope"),
     PlatformName("github", "GitHub"),
     PlatformName("blackboard", "Blackboard"),
+    PlatformName("brightspace", "Brightspace", own_file="file of grades"),
     PlatformName("sakai", "Sakai"),
     PlatformName("edx", "Open edX"),
     PlatformName("ilias", "ILIAS"),

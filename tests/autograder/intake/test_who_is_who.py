@@ -1,18 +1,19 @@
 """Downloads in which names and numbers mislead, as the platforms write them.
 
 Read in their sources: canvas-lms `lib/content_zipper.rb`, moodle `mod/assign/classes/downloader.php`, GitHub Classroom
-`app/models/concerns/nameable.rb`, edx-ora2 `openassessment/data.py`. Those of Sakai and Gradescope are as their
-downloads have them.
+`app/models/concerns/nameable.rb`, edx-ora2 `openassessment/data.py`. Those of Sakai, Gradescope and Brightspace are as
+their downloads have them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from downloads import Download
 
-from autograder.course import Course
+from autograder.course import About, Course
 from autograder.errors import KitError
 from autograder.intake.collected import read_collected
 from autograder.ledger import read_ledger
@@ -244,7 +245,21 @@ def test_a_group_on_gradescope_hands_in_once_and_may_part(download: Download) ->
     assert read_ledger(download.course).members("1", "m1") == ("1",)
 
 
-# Sakai, Open edX
+# Brightspace, Sakai, Open edX
+
+
+def test_two_attempts_on_brightspace_are_one_person(download: Download) -> None:
+    download.course = replace(download.course, about=About(timezone="Europe/Berlin"))
+    lines = download("brightspace", {
+        "index.html": "<html>",
+        "12345-67890 - Person One - Oct 1, 2026 1115 PM/m1.ipynb": "new",
+        "12345-67890 - Person One - Oct 1, 2026 959 PM/m1.ipynb": "old",
+        "12346-67890 - Person - Two - Oct 12, 2026 1205 AM/m1.ipynb": "b",
+    })  # fmt: skip
+    assert download.there() == {"Person - Two_12346": "b", "Person One_12345": "new"}
+    assert download.time("Person One_12345") == "2026-10-01 21:15:00.000000 UTC"
+    assert download.time("Person - Two_12346") == "2026-10-11 22:05:00.000000 UTC"
+    assert lines[-1] == "1 other files beside the notebooks were left"
 
 
 def test_sakai_knows_people_by_the_id_in_brackets(download: Download) -> None:
@@ -272,6 +287,7 @@ def test_open_edx_puts_the_username_between_hyphens(download: Download) -> None:
     ("files", "message"),
     [
         (["A/Doe, Jane(jdoe)/Submission attachment(s)/m1.ipynb"], "--from sakai"),
+        (["12345-67890 - Jane Doe - Oct 1, 2026 1015 PM/m1.ipynb"], "--from brightspace"),
         (["[1]Week, [1]Work, [1]Unit/[1] - jdoe - m1.ipynb"], "--from edx"),
         (["Jane Doe_501_assignsubmission_file/m1.ipynb"], "--from moodle"),
         (["s1/work/m1.ipynb", "s2/work/m1.ipynb"], "work would be one student with notebooks from 2 places"),

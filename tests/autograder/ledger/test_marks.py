@@ -12,6 +12,7 @@ from downloaded import exported, grade, marks, take_in
 
 from autograder.commands import ExportRequest, export_command, report_command, totals_command
 from autograder.course import Course, load_course
+from autograder.errors import KitError
 from autograder.ledger.folders import earlier_safe_name
 from autograder.results import read_result, result_path, write_result
 
@@ -175,3 +176,25 @@ def test_totals_say_where_moodles_numbers_split_a_student(course: Course, tmp_pa
     rows = "\n".join(totals_command(course, course.results, None, said.append, provisional=False)).splitlines()
     assert [row.split(",")[4:8] for row in rows[1:]] == [["10", "10", "", "10"], ["20", "20", "", "20"]]
     assert said == []
+
+
+def test_brightspaces_rows_are_found_without_the_number_of_the_download(course: Course, tmp_path: Path) -> None:
+    """By name, of two namesakes by the email in the class list; the row of nobody here gets nothing."""
+    (tmp_path / "students.csv").write_text("id,brightspace,email\ns3,13,john3@example.org\n", encoding="utf-8")
+    folder = "{}-67890 - {} - Oct 1, 2026 1015 PM/m1.ipynb"
+    people = {"11": ("Ada Lovelace", 7.0), "13": ("John Doe", 9.0)}
+    take_in(course, "m1", "brightspace", {folder.format(number, name): pts for number, (name, pts) in people.items()})
+    grade(course, "m1")
+    grades = tmp_path / "grades.csv"
+    grades.write_text(
+        "OrgDefinedId,Username,Last Name,First Name,Email,m1 Points Grade <Numeric MaxPoints:1000>,"
+        "End-of-Line Indicator\n"
+        "#1,#ada,Lovelace,Ada,ada@example.org,,#\n"
+        "#2,#john2,Doe,John,john2@example.org,,#\n"
+        "#3,#john3,Doe,John,john3@example.org,4,#\n",
+        encoding="utf-8",
+    )
+    rows = exported(course, "m1", "brightspace", grades)
+    assert [list(row.values()) for row in rows] == [["#1", "#ada", "7", "#"], ["#3", "#john3", "9", "#"]]
+    with pytest.raises(KitError, match="give the platform's own file as `--roster`"):
+        exported(course, "m1", "brightspace")
