@@ -9,6 +9,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,22 +28,10 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")
 
 
-def _origins() -> list[str]:
-    from autograder.platforms.registry import with_downloads
+def _registry() -> ModuleType:
+    from autograder.platforms import registry
 
-    return with_downloads()
-
-
-def _formats() -> list[str]:
-    from autograder.platforms.registry import export_formats
-
-    return ["csv", "tests", "junit", "gradebook", *export_formats()]
-
-
-def _bundles() -> list[str]:
-    from autograder.platforms.registry import bundles
-
-    return list(bundles())
+    return registry
 
 
 def what_and_how(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,7 +158,7 @@ def release(assignment: str, to: Path) -> Iterable[str]:
     "--from",
     "origin",
     required=True,
-    type=LaterChoice(_origins),
+    type=LaterChoice(lambda: _registry().with_downloads()),
 )
 @click.option(
     "--roster",
@@ -305,7 +294,7 @@ def report(assignment: str, results: Path | None) -> Iterable[str]:
 
 @main.command()
 @click.argument("assignment")
-@click.option("--format", required=True, type=LaterChoice(_formats))
+@click.option("--format", required=True, type=LaterChoice(lambda: _registry().export_formats()))
 @click.option("--to", type=LocalPath(), help="A file (default: standard output; gradebook.db for gradebook).")
 @where_results_lie
 @click.option(
@@ -358,7 +347,7 @@ def totals(to: Path | None, results: Path | None, provisional: bool) -> Iterable
 
 @main.command()
 @click.argument("assignment")
-@click.option("--for", "target", required=True, type=LaterChoice(_bundles))
+@click.option("--for", "target", required=True, type=LaterChoice(lambda: _registry().bundles()))
 @click.option("--to", required=True, type=LocalPath(), help="A .zip file (gradescope) or a folder.")
 def bundle(assignment: str, target: str, to: Path) -> Iterable[str]:
     """Pack an autograder for Gradescope, GitHub Classroom or the course's own repository at GitHub."""

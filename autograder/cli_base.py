@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +95,11 @@ class CountOrAll(click.ParamType["int | None"]):
 class LaterChoice(click.Choice[str]):
     """A choice whose words are asked for late: the other commands need not import who knows them."""
 
-    def __init__(self, words: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
         self._words = words
         self.case_sensitive = True
 
     @property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
         """The words."""
-        return self._words()
+        return list(self._words())

@@ -279,7 +279,7 @@ def _filled(request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | 
             return fill(request.course, assignment, marks, file, provisional=request.provisional)
         if new_file is None:
             raise KitError("give the platform's own file as `--roster`: without it nobody's row is known")
-        return new_file(marks, assignment, column=request.column, provisional=request.provisional)
+        return new_file(marks, assignment, request.column, request.provisional)
     except (ValueError, KitError) as error:
         raise KitError(f"{request.roster or request.format}: {error}") from error
 

@@ -208,10 +208,6 @@ class Ledger:
         """Whether an email or a login of the student's is known, so that they are no group."""
         return bool(self._record(student).accounts)
 
-    def platform_id(self, student: str, platform: str, assignment: str) -> str:
-        """What the platform knows the student by, for this assignment; "" where nobody knows."""
-        return self.ids(student, assignment).get(platform, "")
-
     def whose(self, platform: str, id_: str, assignment: str) -> str | None:
         """The student whom the platform knows by this id; None where nobody is known by it."""
         return self._holder_of([(platform, id_)], assignment)

@@ -105,9 +105,6 @@ class Grades:
     ) -> tuple[str, Difference]:
         """The lines that change, with the marks in them, and what Brightspace will do with each person.
 
-        Args:
-            students: the number of a line in the file → whose it is; lines of nobody are not in it.
-
         Raises:
             ValueError: the grade item has other points in Brightspace.
         """

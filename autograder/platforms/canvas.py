@@ -152,9 +152,6 @@ class Gradebook:
     ) -> tuple[str, Difference]:
         """The rows that change, with the marks in them, and what Canvas will do with each row of the gradebook.
 
-        Args:
-            students: the number of a row in the file → whose it is; rows of nobody are not in it.
-
         Raises:
             ValueError: the assignment has other points in Canvas.
         """
@@ -248,7 +245,7 @@ def read_people(table: Table) -> dict[int, Identity]:
 
 
 def canvas_csv(
-    marks: Sequence[Mark], assignment: str, *, column: str = "", provisional: bool = False
+    marks: Sequence[Mark], assignment: str, column: str = "", provisional: bool = False
 ) -> tuple[str, Difference]:
     """A file of our own by Canvas's ids, where there is no gradebook of Canvas's; by the login where no id is known."""
     points = points_to_give(marks, provisional=provisional)

@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
-from autograder.handed_in import MAX_TIMESTAMP, read_handed_in, shown
+from autograder.errors import KitError, NothingToGrade
+from autograder.handed_in import shown
 from autograder.intake.archives import Incoming, LeftOut, Upload, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
@@ -27,14 +27,13 @@ from autograder.intake.owners import FindOwner, FindTime, Owner, with_times
 from autograder.ledger import Identity, read_ledger
 from autograder.ledger.matching import name_key
 from autograder.locks import only_one
+from autograder.outputs.late import TIMESTAMP_FILE, submitted_at
 from autograder.platform_names import ANONYMOUS, NAMES
 from autograder.platforms.platform import Download, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
 from autograder.tables import read_table, table_bytes
-from autograder.times import read_time
 from autograder.together import Together
 
-TIMESTAMP = "timestamp.txt"
 _SCRATCH = ".collecting-"
 
 
@@ -393,7 +392,7 @@ def _install(files: Together, folder: Path, assignment: str, claim: _Claim, stud
     if is_notebook and filecmp.cmp(notebook, claim.file.file, shallow=False):
         _write_time(files, folder, claim.owner)
         return "unchanged"
-    older = _handed_in(folder) if folder / TIMESTAMP in there else None
+    older = _handed_in(folder) if folder / TIMESTAMP_FILE in there else None
     if older and claim.owner.handed_in and claim.owner.handed_in < older:
         said.append(f"{student}: what is collected already is newer; kept it")
         return "unchanged"
@@ -435,13 +434,12 @@ def _aside(files: Together, folder: Path) -> Path:
 def _handed_in(folder: Path) -> datetime | None:
     """When the submission in the folder was handed in, where a timestamp says so that can be read."""
     try:
-        text = read_handed_in(folder / TIMESTAMP, MAX_TIMESTAMP).decode("utf-8", "replace")
-        return read_time(text, unnamed="UTC")
-    except (UnreadableSubmission, ValueError):
+        return submitted_at(folder)
+    except ValueError:
         return None
 
 
 def _write_time(files: Together, folder: Path, owner: Owner) -> None:
     """The hand-in time in nbgrader's form, always in UTC."""
     if owner.handed_in is not None:
-        files.write(folder / TIMESTAMP, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))
+        files.write(folder / TIMESTAMP_FILE, owner.handed_in.strftime("%Y-%m-%d %H:%M:%S.%f UTC"))

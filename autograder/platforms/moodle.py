@@ -200,9 +200,6 @@ class Worksheet:
     ) -> tuple[str, Difference]:
         """The worksheet with the marks in it, and what Moodle will do with each row.
 
-        Args:
-            students: the number of a line → whose it is; lines of nobody are not in it.
-
         Raises:
             ValueError: grades there are words, or Moodle has another maximum.
         """
@@ -344,7 +341,7 @@ def _maximum(lines: list[list[str]], header: list[str], language: _Language | No
 
 
 def new_worksheet(
-    marks: Sequence[Mark], assignment: str, *, column: str = "", provisional: bool = False
+    marks: Sequence[Mark], assignment: str, column: str = "", provisional: bool = False
 ) -> tuple[str, Difference]:
     """A worksheet of our own, by the numbers that Moodle gave people, where there is none of Moodle's."""
     points = points_to_give(marks, provisional=provisional)

@@ -124,14 +124,6 @@ class Interface(Protocol):
         """
 
 
-class NewFile(Protocol):
-    """Makes a file that the platform takes, where none of its own was given; returns its text and the difference."""
-
-    def __call__(
-        self, marks: Sequence[Mark], assignment: str, *, column: str = "", provisional: bool = False
-    ) -> tuple[str, Difference]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """An autograder of one assignment, packed for a platform.
@@ -163,7 +155,8 @@ class Platform:
         called_as_student: whether the student's name here is also what the platform calls the person.
         read_people: who stands in each row of its own file, by the number of the row.
         read_file: its own file, from the table, what separates its cells, the assignment and `--column`.
-        new_file: a file that the platform takes, without one of its own.
+        new_file: a file that the platform takes, without one of its own, and the difference: from the marks, the
+            assignment, `--column`, and whether marks that wait for a person are exported.
         name_of_group: what to say where its own file calls somebody else than its download; "" where it never does.
         feedback_name: a feedback page's path in the zip that the platform takes; "" where it could not tell whose.
         connect: its interface, from its address, the course there, the assignment's title there and a token.
@@ -183,7 +176,7 @@ class Platform:
     called_as_student: bool = False
     read_people: Callable[[Table], dict[int, Identity]] | None = None
     read_file: Callable[[Table, str, str, str], OwnFile] | None = None
-    new_file: NewFile | None = None
+    new_file: Callable[[Sequence[Mark], str, str, bool], tuple[str, Difference]] | None = None
     name_of_group: str = ""
     feedback_name: Callable[[Mark, str], str] | None = None
     connect: Callable[[str, str, str, str], Interface] | None = None

@@ -32,9 +32,10 @@ def with_interface() -> list[str]:
 
 
 def export_formats() -> list[str]:
-    """The words of `--format` that are platforms' own: marks, then feedback pages."""
+    """The words of `--format`: tables of ours, marks for platforms, feedback pages for platforms."""
     marks = [name for name, platform in platforms().items() if platform.read_file or platform.connect]
-    return [*marks, *(f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name)]
+    feedback = [f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name]
+    return ["csv", "tests", "junit", "gradebook", *marks, *feedback]
 
 
 def bundles() -> dict[str, Bundle]:

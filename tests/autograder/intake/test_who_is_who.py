@@ -148,10 +148,10 @@ def test_moodles_groups_are_one_submission_of_their_members(download: Download) 
     assert ledger.members("Group A", "m1") == ("s1", "s2")
     assert ledger.members("Group B", "m1") == ("Person Three_18",)
     assert ledger.members("Default group", "m1") == ("Person Four_19",)
-    assert ledger.platform_id("s2", "moodle", "m1") == "17"
+    assert ledger.ids("s2", "m1").get("moodle", "") == "17"
     download("moodle", GROUPS)  # without the worksheet, what is known stays
     assert read_ledger(download.course).members("Group A", "m1") == ("s1", "s2")
-    assert read_ledger(download.course).platform_id("Group B", "moodle", "m1") == ""
+    assert read_ledger(download.course).ids("Group B", "m1").get("moodle", "") == ""
 
 
 # GitHub

@@ -55,7 +55,7 @@ def test_what_was_learned_is_there_again_with_its_history(course: Course) -> Non
     assert students == ["s1", "guest_12"]
     ledger.save()
     again = read_ledger(course)
-    assert (again.platform_id("s1", "canvas", "m1"), again.platform_id("guest_12", "canvas", "m2")) == ("11", "12")
+    assert (again.ids("s1", "m1").get("canvas", ""), again.ids("guest_12", "m2").get("canvas", "")) == ("11", "12")
     history = json.loads((course.root / "ledger.json").read_text(encoding="utf-8"))["history"]
     assert [(e["source"], e["assignment"], e["student"], e["evidence"], e["platform"], e["id"]) for e in history] == [
         ("first.zip", "m1", "s1", "name", "canvas", "11"), ("first.zip", "m1", "guest_12", "new", "canvas", "12"),
@@ -195,7 +195,7 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
     assert ledger.members("Group A_501", "m1") == ("Person One_501", "Person Two_17")
     assert ledger.members("Group B_17", "m1") == ("Person Three_18",)
     assert ledger.holder("Person Two_17", "m1") == "Group A_501"
-    assert ledger.platform_id("Group B_17", "moodle", "m1") == ""
+    assert ledger.ids("Group B_17", "m1").get("moodle", "") == ""
     students = ["Person One_501", "Person Two_17", "Person Three_18"]
     matches, conflicts = ledger.match_rows("moodle", "m1", rows, students)
     assert ([found.key for found in matches], conflicts) == ([*students, None], [])
