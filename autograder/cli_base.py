@@ -93,7 +93,7 @@ class CountOrAll(click.ParamType["int | None"]):
 
 
 class LaterChoice(click.Choice[str]):
-    """A choice whose words are asked for late: the other commands need not import who knows them."""
+    """A choice that gets its words when its command runs: `autograder --help` need not import the platforms."""
 
     def __init__(self, words: Callable[[], Iterable[str]]) -> None:
         self._words = words

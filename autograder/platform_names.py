@@ -19,7 +19,7 @@ class PlatformName:
         ids: whether it knows a person by one id in the whole course or by another one in each assignment. "none": it
             has no ids.
         groups_have_ids: whether a group's number stands in a download where a person's number would.
-        own_file: what people call its file of everybody in the course, which they may give as `--roster`; "" for none.
+        own_file: what people call the platform's file of people and marks, which `--roster` takes; "" for no file.
     """
 
     name: str

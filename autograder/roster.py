@@ -38,7 +38,7 @@ class Person:
     group: str = ""
 
     def ids_on(self, platform: str) -> tuple[str, ...]:
-        """What the platform knows the person by: several ids where it gives another one in each assignment."""
+        """The person's ids on the platform: several where the platform numbers people anew in each assignment."""
         text = self.ids.get(platform, "")
         return tuple(re.split(r"[\s,;]+", text)) if platform in PER_ASSIGNMENT else (text,)
 

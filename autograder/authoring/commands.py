@@ -50,7 +50,7 @@ def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str
     """Pack an autograder of one assignment for another system; students get their programs with it.
 
     Raises:
-        KitError: something that the bundle needs is not there.
+        KitError: a file is missing that the bundle needs, or the assignment's name cannot stand in a script.
     """
     assignment, bundle = course.assignment(name), bundles()[target]
     if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):

@@ -1,4 +1,4 @@
-"""What a grader elsewhere needs in one piece: the kit, one assignment's files, and scripts from templates."""
+"""Bundles for graders on other systems: the kit, the files of one assignment, and scripts from templates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_course_and_kit(course: Course, assignment: Assignment, scripts: Mappin
     The kit and the course stay apart: workers may read the kit only. No other assignment's suite or answers are in it.
 
     Raises:
-        KitError: something that the bundle needs is not there.
+        KitError: a file is missing that the bundle needs.
     """
     package = Path(autograder.__file__).parent
     files = {f"kit/autograder/{path.relative_to(package).as_posix()}": path for path in files_below(package)}

@@ -85,7 +85,7 @@ def full_marks(marks: Iterable[Mark]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PersonThere:
-    """One person on the platform, with the mark that they have there.
+    """One person on the platform, with the mark that the platform has.
 
     Attributes:
         person: the person as the platform calls them.

@@ -294,7 +294,7 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
         if person is None and not ledger.has_accounts(mark.student):
             for platform in GROUPS_HAVE_IDS & ids.keys():
                 if ledger.roster or platform in with_teams:
-                    ids[platform] = ""  # it may be a group's number, which stands in the same place
+                    ids[platform] = ""  # perhaps a group's number: groups and people are numbered in the same place
         named.append(
             dataclasses.replace(
                 mark,

@@ -1,4 +1,4 @@
-"""Brightspace (D2L): submissions that one downloads, its file of grades, and feedback files.
+"""Brightspace (D2L): downloaded submissions, the file of grades, and feedback files.
 
     12345-67890 - First Last - Oct 1, 2026 1015 PM/name.ipynb    user 12345, assignment 67890, a folder for each attempt
 
@@ -182,8 +182,8 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
 
 
 def read_people(table: Table) -> dict[int, Identity]:
-    """By the number of the line: who it is of. Brightspace writes `#` before ids, so that no spreadsheet changes them;
-    the number of the download is none of them."""
+    """The number of a line → the person in the line. Brightspace writes `#` before ids, so that no spreadsheet changes
+    them. The user number of a download is not in this file."""
     header = [cell.strip() for cell in table[0]] if table else []
     people = {}
     for number, line in enumerate(table[1:], 1):

@@ -1,4 +1,4 @@
-"""Canvas: submissions that one downloads, marks for its gradebook, and feedback pages.
+"""Canvas: downloaded submissions, marks for the gradebook, and feedback pages.
 
     lastfirst_LATE_12345_67890_name-2.ipynb    user 12345, upload 67890, late, the second of that name
     anon_Ab3dE_67890_name.ipynb                where grading is anonymous
@@ -232,7 +232,7 @@ def read_gradebook(table: Table, separator: str, assignment: str, column: str = 
 
 
 def read_people(table: Table) -> dict[int, Identity]:
-    """By the number of the row in the table: who it is of, for all rows that have an id."""
+    """The number of a row in the table → the person in the row. Rows without an id are left out."""
     header = [cell.strip() for cell in table[0]] if table else []
     identities = {}
     for number, row in enumerate(table[1:], 1):
@@ -284,7 +284,7 @@ def _is_anonymous(mark: Mark) -> bool:
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:
-    """The page's path in the zip: that of the file handed in, by whose user and upload Canvas tells whose it is."""
+    """The page's path in the zip: the name of the file handed in, since Canvas reads user and upload from the name."""
     if mark.arrival is None or mark.arrival.origin != "canvas":
         return ""
     handed_in = PurePosixPath(mark.arrival.file).name

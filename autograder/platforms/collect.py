@@ -65,7 +65,7 @@ def collect(
         holds the same lines.
 
     Raises:
-        NothingToGrade: no file follows the origin's naming; says what was expected and what is there.
+        NothingToGrade: no file follows the platform's naming; the message gives an example of an expected name.
         KitError: no such platform; the archive cannot be read, or holds far too much; or nobody can say who is who.
     """
     platform = platforms().get(origin)
@@ -90,7 +90,7 @@ def _describes_some_download(name: str) -> bool:
 
 @contextlib.contextmanager
 def _only_collector(course: Course) -> Iterator[Path]:
-    """An empty folder to unpack into, while no other command collects; what one that was killed left is removed."""
+    """An empty folder to unpack into, while no other command collects. Folders of killed commands are removed."""
     with only_one(course.kept / "locks" / "collect", "collects into submitted/") as locked:
         for abandoned in course.submitted.glob(f"{_SCRATCH}*") if locked else ():
             shutil.rmtree(abandoned, ignore_errors=True)
@@ -349,7 +349,7 @@ class _Collection:
         return self._platform.holds_only_work or not left.companion or left.parts[-2:-1] == (self._assignment,)
 
     def _record(self, source: Path, arrivals: dict[str, Arrival], not_taken: dict[str, NotTaken]) -> Collected:
-        """What is known now: this download, and of others whatever it does not speak of."""
+        """The old record, updated by this download."""
         here = arrivals.keys() | not_taken.keys()
         before = self._before
         students = {**before.students, **arrivals}

@@ -1,4 +1,4 @@
-"""Gradescope: submissions that it exports, results as it shows them, and the autograder that it runs.
+"""Gradescope: exported submissions, results for its pages, and the autograder that it runs.
 
     submission_123/name.ipynb, people and times in submission_metadata.yml
 

@@ -1,4 +1,4 @@
-"""Moodle: submissions that one downloads, its offline grading worksheet, and feedback files.
+"""Moodle: downloaded submissions, the offline grading worksheet, and feedback files.
 
     First Last_12345_assignsubmission_file/name.ipynb    before 4.1 with `_` at the end, or all as one flat name
     Group A_17_assignsubmission_file/name.ipynb          the group's number
@@ -66,7 +66,7 @@ class _Language:
     """The words of one language pack.
 
     Attributes:
-        code: the language's own, by which months are read.
+        code: two letters by which Babel knows the names of months.
         accounts: headings of usernames and student numbers.
     """
 
@@ -95,13 +95,13 @@ _ACCOUNTS = {same(heading) for language in _LANGUAGES for heading in language.ac
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is; the worksheet, where there is one, says when it was handed in."""
+    """How to tell whose each file is, with hand-in times from the worksheet."""
     if download.roster is None:
         return find_owner
     try:
         return with_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
     except ValueError:
-        return find_owner  # a worksheet in a language that is not known here still says who is who
+        return find_owner  # no times from a worksheet in an unknown language; people are read from it all the same
 
 
 def find_owner(file: Incoming) -> Owner | None:
@@ -286,7 +286,7 @@ def read_worksheet(table: Table, separator: str, assignment: str = "", column: s
 
 
 def read_people(table: Table) -> dict[int, Identity]:
-    """By the number of the line: who it is of. A participant's number counts for this assignment alone."""
+    """The number of a line → the person in the line. A participant's number counts for this assignment alone."""
     header = [same(cell) for cell in table[0]] if table else []
     people = {number: _identity(line, header) for number, line in enumerate(table[1:], 1)}
     return {number: person for number, person in people.items() if person.ids}

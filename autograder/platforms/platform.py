@@ -31,10 +31,10 @@ class Download:
         assignment: what the assignment is called here.
         knows: tells numbers that are ids from those that stand where an id could stand.
         lists: tells numbers that the class list has as ids of the platform.
-        zone: the course's own time zone, for platforms that write times without one.
+        zone: the course's time zone, for platforms that write times without a zone.
         source: the archive or the folder.
         scratch: a folder for temporary files.
-        roster: the platform's own file, where one was given with the download.
+        roster: the platform's own file as a table, and what separates its cells; None where `--roster` was not given.
     """
 
     files: Sequence[Incoming]
@@ -52,7 +52,7 @@ class OwnFile(Protocol):
 
     @property
     def rows(self) -> Mapping[int, Identity]:
-        """The number of a row in the file → who the platform says it is of."""
+        """The number of a row in the file → the person in the row, as the platform calls them."""
 
     def fill(
         self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
@@ -60,7 +60,7 @@ class OwnFile(Protocol):
         """The text to upload, and what the platform will do with each row.
 
         Args:
-            students: the number of a row → whose it is; rows of nobody are not in it.
+            students: the number of a row → the student; rows of people who are nobody here are left out.
 
         Raises:
             ValueError: the platform cannot take these marks.
@@ -153,14 +153,16 @@ class Platform:
         own_files: names of files that the platform writes beside what students handed in.
         says_whose: whether each download says of every submission whether it is a group's.
         called_as_student: whether the student's name here is also what the platform calls the person.
-        read_people: who stands in each row of its own file, by the number of the row.
-        read_file: its own file, from the table, what separates its cells, the assignment and `--column`.
-        new_file: a file that the platform takes, without one of its own, and the difference: from the marks, the
-            assignment, `--column`, and whether marks that wait for a person are exported.
-        name_of_group: what to say where its own file calls somebody else than its download; "" where it never does.
+        read_people: the people in the platform's own file, by the number of the row.
+        read_file: reads the platform's own file. Arguments: the table, the separator of its cells, the assignment, and
+            `--column`.
+        new_file: makes a file that the platform takes where no `--roster` was given, and the difference. Arguments: the
+            marks, the assignment, `--column`, and whether marks that wait for a person are exported.
+        name_of_group: a hint for the case that the platform's file and its download give one id two names; "" for none.
         feedback_name: a feedback page's path in the zip that the platform takes; "" where it could not tell whose.
-        connect: its interface, from its address, the course there, the assignment's title there and a token.
-        address: where its interface is, if that is one place for everybody.
+        connect: opens the platform's interface. Arguments: the address, the course's id, the assignment's title on the
+            platform, and a token.
+        address: the interface's address, for platforms that have a single address for all courses.
         knows_times: whether the interface says when everybody handed in.
         bundles: autograders of one assignment for this platform, by the word of `bundle --for`.
     """

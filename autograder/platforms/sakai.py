@@ -1,4 +1,4 @@
-"""Sakai's downloads, as they are and as scripts that people wrote for them read them.
+"""Sakai's downloads. The layout is known from downloads, and from scripts that people wrote to read them.
 
 <title>/Last, First(eid)/Submission attachment(s)/name.ipynb
 <title>/Last, First(eid)/timestamp.txt
