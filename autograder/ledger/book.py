@@ -147,18 +147,23 @@ class Ledger:
         return {**self._listed_groups[assignment], **self._records.groups.get(assignment, {})}
 
     def _groups_of_class_list(self, assignment: str) -> dict[str, tuple[str, ...]]:
-        listed: dict[str, list[str]] = {}
-        for person in self._listed.values():
-            if person.group:
-                listed.setdefault(name_key(person.group), []).append(person.id)
-        if not listed:
+        if not self._members_in_list:
             return {}
         handed_in = self.students_with_notebooks(assignment)
-        calls = {student: name_key(self.name(student)) for student in handed_in if student not in self._listed}
+        members = {student: self.listed_group(self.name(student)) for student in handed_in - self._listed.keys()}
         return {
-            student: tuple(member for member in listed[key] if member not in handed_in)
-            for student, key in calls.items() if key in listed
-        }  # fmt: skip
+            student: tuple(m for m in listed if m not in handed_in) for student, listed in members.items() if listed
+        }
+
+    @cached_property
+    def _members_in_list(self) -> dict[str, tuple[str, ...]]:
+        """The groups of the class list, by the key of their names."""
+        members: dict[str, tuple[str, ...]] = {}
+        for person in self._listed.values():
+            if person.group:
+                key = name_key(person.group)
+                members[key] = (*members.get(key, ()), person.id)
+        return members
 
     def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
         """Note that the work in the holder's folder is that of these students; they leave any other group of theirs."""
@@ -192,8 +197,7 @@ class Ledger:
 
     def name(self, student: str) -> str:
         """The student's own name, as the class list or a platform writes it; else what they are called here."""
-        record = self._records.students.get(student)
-        return (record.name if record else "") or student
+        return self._record(student).name or student
 
     def shown(self, student: str, assignment: str) -> str:
         """The student as messages about conflicts write them."""
@@ -201,8 +205,7 @@ class Ledger:
 
     def ids(self, student: str, assignment: str) -> dict[str, str]:
         """What each platform knows the student by, for this assignment."""
-        record = self._records.students.get(student)
-        return {link.platform: link.id for link in links_in_force(record, assignment)} if record else {}
+        return {link.platform: link.id for link in links_in_force(self._record(student), assignment)}
 
     def has_accounts(self, student: str) -> bool:
         """Whether an email or a login of the student's is known, so that they are no group."""
@@ -243,10 +246,7 @@ class Ledger:
 
     def listed_group(self, name: str) -> tuple[str, ...]:
         """The members of the group of the class list that a platform writes like this."""
-        people = [
-            person for person in self._listed.values() if person.group and name_key(person.group) == name_key(name)
-        ]
-        return tuple(person.id for person in people)
+        return self._members_in_list.get(name_key(name), ())
 
     def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""
@@ -416,8 +416,7 @@ class Ledger:
             self._records.students[holder] = dataclasses.replace(record, links=links)
 
     def _forget_links(self, student: str, platform: str, assignment: str) -> None:
-        record = self._records.students.get(student)
-        for link in record.links if record else ():
+        for link in self._record(student).links:
             if link.platform == platform and link.assignment == assignment:
                 self._unlink(link)
 
