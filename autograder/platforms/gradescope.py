@@ -9,12 +9,14 @@ is to blame it writes nothing and fails: Gradescope then tells the staff, and no
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from autograder.course import COURSE_FILE, Assignment, Course, load_course
+from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_of_nobody
 from autograder.errors import IsolationUnavailable, KitError
 from autograder.handed_in import shown as shown_name
 from autograder.intake.archives import Incoming
@@ -30,7 +32,8 @@ from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, time_
 from autograder.intake.release import written_points
 from autograder.ledger.matching import Identity
 from autograder.model import QuestionResult, Result
-from autograder.outputs.bundle import script, write_course_and_kit
+from autograder.outputs.bundle import archive_entry, course_files, script
+from autograder.outputs.kit_wheel import kit_wheel
 from autograder.outputs.outcome_words import (
     CELL_WORDS,
     COULD_NOT_BE_GRADED,
@@ -42,6 +45,7 @@ from autograder.platforms.platform import Bundle, Download, Platform
 from autograder.points import is_full, shown
 from autograder.results import Tell, read_results, read_timing
 from autograder.text import clean, one_line, shorten
+from autograder.together import Together
 from autograder.whole_files import write_whole
 
 BASE = Path("/autograder")
@@ -279,10 +283,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_bundle(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
-    """Write the zip to upload as the autograder of one assignment."""
-    names = ("setup.sh", "run_autograder")
-    scripts = {name: script(_TEMPLATES / name, assignment=assignment.name) for name in names}
-    return write_course_and_kit(course, assignment, scripts, to)
+    """Write the zip to upload as the autograder of one assignment: the kit, the assignment's files, and two scripts.
+
+    The kit and the course stay apart: workers may read the kit only.
+
+    Raises:
+        KitError: a file is missing that the bundle needs.
+    """
+    wheel, kit = kit_wheel()
+    contents = {
+        path.relative_to(course.root).as_posix(): path.read_bytes() for path in course_files(course, assignment)
+    }
+    contents[COURSE_FILE] = settings_of_nobody(course).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("setup.sh", "run_autograder"):
+            archive.writestr(archive_entry(name, 0o755), script(_TEMPLATES / name, assignment=assignment.name))
+        archive.writestr(archive_entry(f"kit/{wheel}", 0o644), kit)
+        for name in sorted(contents):
+            archive.writestr(archive_entry(f"course/{name}", 0o644), contents[name])
+    with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
+        files.write(to, packed.getvalue())
+    return to
 
 
 PLATFORM = Platform(
