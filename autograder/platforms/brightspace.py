@@ -169,6 +169,9 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
         raise ValueError(
             f"{len(places)} grade items are called {name!r}: name one with all of its title, as `--column`"
         )
+    without_points = re.compile(rf"{re.escape(name)} (Grade Symbol|Scheme Symbol|Text Grade|Weighted )")
+    if not places and any(map(without_points.match, header)):
+        raise ValueError(f"it has {name!r} without its points: export it with *Points grade* among the grade values")
     if not places and column:
         raise ValueError(f"it has no points of a grade item {column!r}; there are: {names or 'none'}")
     if not places:

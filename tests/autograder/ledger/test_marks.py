@@ -198,3 +198,19 @@ def test_brightspaces_rows_are_found_without_the_number_of_the_download(course: 
     assert [list(row.values()) for row in rows] == [["#1", "#ada", "7", "#"], ["#3", "#john3", "9", "#"]]
     with pytest.raises(KitError, match="give the platform's own file as `--roster`"):
         exported(course, "m1", "brightspace")
+
+
+def test_a_group_of_the_class_list_hands_in_once_on_brightspace(course: Course, tmp_path: Path) -> None:
+    (tmp_path / "students.csv").write_text(
+        "id,group,email\ns1,Team Red,one@example.org\ns2,Team Red,two@example.org\n", encoding="utf-8"
+    )
+    take_in(course, "m1", "brightspace", {"77-67890 - Team Red - Oct 1, 2026 1015 PM/m1.ipynb": 5.0})
+    grade(course, "m1")
+    grades = tmp_path / "grades.csv"
+    grades.write_text(
+        "Username,Email,m1 Points Grade <Numeric MaxPoints:1000>,End-of-Line Indicator\n"
+        "#u1,one@example.org,,#\n#u2,two@example.org,,#\n#u3,three@example.org,,#\n",
+        encoding="utf-8",
+    )
+    rows = exported(course, "m1", "brightspace", grades)
+    assert [list(row.values())[:2] for row in rows] == [["#u1", "5"], ["#u2", "5"]]

@@ -116,6 +116,8 @@ def test_an_item_that_is_not_there_is_made_by_the_import(ada: Mark) -> None:
     (GRADES, "Final", "Brightspace works out the points of 'Final' itself"),
     ("Student,ID,attention\nAda,1,\n", "", "it has no column OrgDefinedId or Username"),
     (GRADES.replace("Quiz Points", "attention Points"), "", "2 grade items are called 'attention'"),
+    (GRADES.replace(TITLE, "attention Weighted Numerator"), "", "it has 'attention' without its points"),
+    (GRADES.replace(TITLE, "attention Grade Symbol"), "attention", "it has 'attention' without its points"),
 ])  # fmt: skip
 def test_what_is_refused(text: str, column: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
