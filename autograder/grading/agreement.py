@@ -14,14 +14,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from autograder.errors import StudentError, StudentFault
 from autograder.sandbox.student import Handle
 from autograder.suite.calls import Call, Launch
+from autograder.suite.kinds import is_array, numbers_in
+from autograder.wire.values import dtype_name
 
-ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+ROUNDING = {"float64": 1e-6, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
 """What counts as rounding, relative to the largest element of a row; other numbers agree exactly or not at all, in
 whatever dtypes: a mask of ones and zeros with one of yes and no."""
 _FAR = 100.0
@@ -39,8 +39,8 @@ def apart(left: Any, right: Any) -> float:
     0 is equal, up to 1 agrees, inf is another shape, structure, kind, or exact value.
     """
     left, right = _plain(left), _plain(right)
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return _tensors_apart(left, right)
+    if is_array(left) and is_array(right):
+        return _arrays_apart(left, right)
     if isinstance(left, SimpleNamespace) and isinstance(right, SimpleNamespace):
         left, right = vars(left), vars(right)
     if isinstance(left, dict) and isinstance(right, dict):
@@ -55,35 +55,35 @@ def apart(left: Any, right: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and floats as tensors, so that there is one way to compare numbers; objects of the worker's by their
-    class."""
+    """Floats as arrays, so that there is one way to compare numbers; objects of the worker's by their class."""
     if isinstance(value, Handle):
         return value.name
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(value))
-    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else value
+    return np.array(value) if isinstance(value, float) else value
 
 
-def _tensors_apart(left: Tensor, right: Tensor) -> float:
+def _arrays_apart(left: Any, right: Any) -> float:
     if left.shape != right.shape:
         return math.inf
-    rounding = max(ROUNDING.get(left.dtype, 0.0), ROUNDING.get(right.dtype, 0.0))
-    if left.dtype.is_complex or right.dtype.is_complex:
-        return 0.0 if left.dtype == right.dtype and bool(torch.equal(left, right)) else math.inf
+    dtypes = dtype_name(left.dtype), dtype_name(right.dtype)
+    rounding = max(ROUNDING.get(dtype, 0.0) for dtype in dtypes)
+    mine, theirs = numbers_in(left), numbers_in(right)
+    if "c" in (mine.dtype.kind, theirs.dtype.kind):
+        return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(mine, theirs) else math.inf
     if not rounding:
-        return 0.0 if bool(torch.equal(left.long(), right.long())) else math.inf
-    mine, theirs = left.detach().double(), right.detach().double()
-    finite = mine.isfinite()
-    if not bool(torch.equal(finite, theirs.isfinite())):
+        return 0.0 if np.array_equal(mine.astype(np.int64), theirs.astype(np.int64)) else math.inf
+    mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
+    finite = np.isfinite(mine)
+    if not np.array_equal(finite, np.isfinite(theirs)):
         return math.inf
-    if not bool(torch.equal(mine[~finite].nan_to_num(), theirs[~finite].nan_to_num())):
+    if not np.array_equal(np.nan_to_num(mine[~finite]), np.nan_to_num(theirs[~finite])):
         return math.inf
-    mine, theirs = mine.where(finite, 0.0), theirs.where(finite, 0.0)
-    if not mine.numel():
+    mine, theirs = np.where(finite, mine, 0.0), np.where(finite, theirs, 0.0)
+    if not mine.size:
         return 0.0
-    size = torch.maximum(mine.abs(), theirs.abs())
-    row = size.amax(-1, keepdim=True) if size.ndim else size
-    off = (mine - theirs).abs() / row.clamp_min(torch.finfo(torch.float32).tiny)
+    size = np.maximum(abs(mine), abs(theirs))
+    row = size.max(-1, keepdims=True) if size.ndim else size
+    with np.errstate(over="ignore"):
+        off = abs(mine - theirs) / np.maximum(row, np.finfo(np.float32).tiny)
     return float(off.max()) / rounding
 
 
@@ -180,7 +180,7 @@ def _other_launch(mine: Launch, theirs: Launch) -> set[str]:
 
 def form(value: Any) -> Any:
     """What kind of value an answer is, whatever its numbers: types, and of tensors and arrays shape and dtype."""
-    if isinstance(value, (Tensor, np.ndarray)):
+    if is_array(value):
         return type(value).__name__, tuple(value.shape), str(value.dtype)
     if isinstance(value, (list, tuple)):
         return type(value).__name__, len(value), form(value[0]) if value else None
@@ -194,7 +194,7 @@ def _dtypes(value: Any) -> list[Any]:
         return [dtype for part in value.values() for dtype in _dtypes(part)]
     if isinstance(value, (list, tuple)):
         return [dtype for part in value for dtype in _dtypes(part)]
-    return [value.dtype] if isinstance(value, (Tensor, np.ndarray)) else []
+    return [value.dtype] if is_array(value) else []
 
 
 def _same_fault(left: StudentFault | None, right: StudentFault | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Self
 
 from autograder.course import Assignment, Course
 from autograder.errors import HostFailed
-from autograder.grading.extras import extras_for
+from autograder.grading.extras import extras_for, needs_torch
 from autograder.grading.pool import interrupts_put_off
 from autograder.intake.release import load_release
 from autograder.model import FoundSubmission, Graded
@@ -47,16 +47,19 @@ class Bench:
     ) -> None:
         self.course, self.assignment = course, assignment
         self._device_host: DeviceHost | None = None
-        self.hosts = self._launch(isolation, clients, extras)
+        with_torch = needs_torch(assignment)
+        self.hosts = self._launch(isolation, clients, (*extras, "torch") if with_torch else extras)
         try:
             gc.disable()  # nothing that is imported is ever freed
             with interrupts_put_off():  # torch swallows one while it loads
-                import torch
+                if with_torch:
+                    import torch
 
                 from autograder.grading.grader import AssignmentGrader
 
                 self.grader = AssignmentGrader(course, assignment)
-            torch.set_num_threads(1)  # where somebody loaded torch before us
+            if with_torch:
+                torch.set_num_threads(1)  # where somebody loaded torch before us
             gc.enable()
             gc.freeze()
             self._prove(isolation)
@@ -151,5 +154,7 @@ def bench_for_any(course: Course, assignment: Assignment) -> Bench:
     Raises:
         KitError: the suite, the answer key or this machine cannot grade.
     """
-    extras = {*extras_for(assignment, (), course.limits), "matplotlib", "dynamo"}
+    extras = {*extras_for(assignment, (), course.limits), "matplotlib"}
+    if "torch" in extras:
+        extras.add("dynamo")
     return Bench(course, assignment, extras=tuple(sorted(extras)))

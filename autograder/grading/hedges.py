@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from autograder.errors import StudentError
 from autograder.grading.agreement import apart, same_answer
 from autograder.model import TwoAnswers
 from autograder.suite.calls import Call, CallLog, weight
+from autograder.suite.kinds import is_array, numbers_in
 from autograder.text import clean
+from autograder.wire.libraries import is_tensor
+from autograder.wire.trees import leaves
+from autograder.wire.values import dtype_name
 
 SHARED = "a worker that had served other questions"
 FRESH = "a fresh worker, which counts"
@@ -83,7 +84,7 @@ def _in_words(call: Call, other: Call) -> str:
     """What a call gave, at the place where the other one's answer lies farthest from it."""
     if isinstance(call.fault, StudentError):
         return clean(f"{call.fault.type_name}: {call.fault.message}", MOST_TEXT)
-    mine, theirs = tree_leaves([call.result, call.gradients]), tree_leaves([other.result, other.gradients])
+    mine, theirs = leaves([call.result, call.gradients]), leaves([other.result, other.gradients])
     if len(mine) != len(theirs):
         parts = [_value(leaf, None) for leaf in mine[:4]] + ["…"] * (len(mine) > 4)
         return clean(f"{type(call.result).__name__} of {len(mine)}: {', '.join(parts)}", MOST_TEXT)
@@ -96,18 +97,17 @@ def _in_words(call: Call, other: Call) -> str:
 
 
 def _value(value: Any, other: Any) -> str:
-    if isinstance(value, np.ndarray):
-        value = torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, float):
         return f"{value:.6g}"
-    if not isinstance(value, Tensor):
+    if not is_array(value):
         return repr(value) if isinstance(value, (bool, int, str)) or value is None else type(value).__name__
-    kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if not value.numel():
+    kind = f"{dtype_name(value.dtype)}{list(value.shape)}"
+    numbers = numbers_in(value)
+    if not numbers.size:
         return kind
-    if not value.ndim or not isinstance(other, Tensor) or other.shape != value.shape or value.dtype.is_complex:
-        shown = ", ".join(f"{number:.6g}" for number in value.detach().flatten()[:6].tolist())
-        return f"{kind}: {shown}{', …' if value.numel() > 6 else ''}"
-    far = (value.detach().double() - other.detach().double()).abs().nan_to_num(nan=torch.inf)
-    index = [int(i) for i in torch.unravel_index(far.argmax(), value.shape)]
-    return f"{kind}, at {index}: {value[tuple(index)].item():.6g}"
+    if not numbers.ndim or not is_tensor(other) or other.shape != value.shape or numbers.dtype.kind == "c":
+        shown = ", ".join(f"{number:.6g}" for number in numbers.flatten()[:6].tolist())
+        return f"{kind}: {shown}{', …' if numbers.size > 6 else ''}"
+    far = np.nan_to_num(abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf)
+    index = tuple(int(i) for i in np.unravel_index(far.argmax(), far.shape))
+    return f"{kind}, at {list(index)}: {numbers[index].item():.6g}"

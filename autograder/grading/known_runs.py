@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch.utils._pytree import tree_map
 
 from autograder.course import Assignment, Course
 from autograder.errors import StudentError, StudentFault, StudentForbidden, StudentMissing
@@ -30,7 +28,8 @@ from autograder.sandbox.student import Handle
 from autograder.stored_json import decode_stored, encode_line
 from autograder.suite.calls import Call, Cost, Launch
 from autograder.whole_files import write_whole
-from autograder.wire.frames import WireError
+from autograder.wire.frames import WireError, pack, unpack
+from autograder.wire.trees import mapped
 from autograder.wire.values import Decoder, Encoder
 
 _KeptOutcome = Literal["passed", "failed", "error", "missing", "forbidden"]
@@ -78,9 +77,10 @@ class KnownRuns:
     def load(self, mistake: str, test: str) -> TestRun | None:
         """What the mistake answered to the test, or None where no record is readable."""
         try:
-            with safe_open(self._path(mistake, test), framework="pt") as file:
+            path = self._path(mistake, test)
+            with safe_open(path, framework="numpy") as file:
                 record = decode_stored(file.metadata()["run"], _StoredRun)
-                decoder = Decoder({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118  # no mapping
+            decoder = Decoder(unpack(path.read_bytes()))
             calls = tuple(_call_from(call, decoder) for call in record.calls)
             return TestRun(
                 test,
@@ -127,8 +127,7 @@ def _packed(run: TestRun) -> bytes:
     calls = tuple(_call_to(call, encoder) for call in run.calls)
     verdict, refusing, answering = run.verdict, tuple(sorted(run.refusing)), tuple(sorted(run.answering))
     record = _StoredRun(cast("_KeptOutcome", verdict.outcome), verdict.cause, refusing, answering, calls)
-    tensors = {key: value.detach().contiguous().clone() for key, value in encoder.tensors.items()}
-    return bytes(save(tensors, metadata={"run": encode_line(record).decode()}))
+    return pack(encoder.tensors, {"run": encode_line(record).decode()})
 
 
 def _call_to(call: Call, encoder: Encoder) -> _StoredCall:
@@ -163,4 +162,4 @@ def _call_from(stored: _StoredCall, decoder: Decoder) -> Call:
 
 def as_data(result: Any) -> Any:
     """An answer without its objects: those stay in the worker, and are known by their class."""
-    return tree_map(lambda leaf: leaf.name if isinstance(leaf, Handle) else leaf, result)
+    return mapped(lambda leaf: leaf.name if isinstance(leaf, Handle) else leaf, result)

@@ -13,8 +13,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch.utils._pytree import tree_leaves
-
 from autograder.errors import StudentFault
 from autograder.grading.hedges import two_answers
 from autograder.grading.sitting import Sitting, TestRun
@@ -24,6 +22,7 @@ from autograder.sandbox.stand_ins import WorkerObject
 from autograder.sandbox.student import Handle
 from autograder.suite.calls import start_log
 from autograder.suite.collect import SuiteQuestion
+from autograder.wire.trees import leaves
 
 _RUNS = ("a fresh worker, which counts", "a fresh worker with stand-ins that give the submission's own values")
 
@@ -58,8 +57,8 @@ class OwnFunctions:
         except StudentFault as fault:
             self.exact = False
             raise ValueError(str(fault)) from None
-        leaves = tree_leaves([arguments, keywords, result])
-        if any(call.changed for call in log.calls) or any(isinstance(leaf, (Handle, WorkerObject)) for leaf in leaves):
+        values = leaves([arguments, keywords, result])
+        if any(call.changed for call in log.calls) or any(isinstance(leaf, (Handle, WorkerObject)) for leaf in values):
             self.exact = False
         return result
 

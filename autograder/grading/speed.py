@@ -6,13 +6,16 @@ many times, less that of one that makes it once, over the calls between.
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from autograder.model import Speed
 from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.student import OneWorker, Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.speed import BASELINE, SpeedCase, SpeedTest
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LONG_ENOUGH, MOST_REPEATS, ROUNDS = 0.2, 4096, 3
 """Seconds that a timed request should take; calls in one at most; how often each is timed (the fastest counts)."""

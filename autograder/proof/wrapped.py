@@ -9,34 +9,54 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from autograder.proof.code_mutants import Mutant
 from autograder.suite.calls import Call
+from autograder.wire.libraries import is_tensor
+from autograder.wire.trees import leaves
 
-_Leaf = TypeVar("_Leaf")
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _WRAPPERS = '''
 
 import copy as _copy
 import functools as _functools
 import inspect as _inspect
+import sys as _sys
 
 import numpy as _np
-import torch
-from torch.utils import _pytree
+
+_torch = _sys.modules.get("torch")  # None where no value can be a tensor
+
+
+def _is_tensor(value):
+    return _torch is not None and isinstance(value, _torch.Tensor)
+
+
+def _leaves(value):
+    if isinstance(value, (list, tuple)):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [leaf for part in value.values() for leaf in _leaves(part)] if isinstance(value, dict) else [value]
+
+
+def _mapped(new, value):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(new, part) for part in value))
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(new, part) for part in value)
+    return {key: _mapped(new, part) for key, part in value.items()} if isinstance(value, dict) else new(value)
 
 
 def _tensors(value):
-    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in _leaves(value) if _is_tensor(leaf)]
 
 
 def _arrays(value):
-    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, _np.ndarray)]
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, _np.ndarray)]
 
 
 def _changing(function, name):
@@ -49,10 +69,10 @@ def _changing(function, name):
         argument = signature.bind(*arguments, **keywords).arguments.get(name)
         given = _tensors(argument)
         if {t.untyped_storage().data_ptr() for t in given} & {t.untyped_storage().data_ptr() for t in _tensors(result)}:
-            result = _pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, result)
+            result = _mapped(lambda leaf: leaf.clone() if _is_tensor(leaf) else leaf, result)
         for tensor in given:
             if 0 not in tensor.stride():
-                tensor.data.copy_(~tensor if tensor.dtype == torch.bool else tensor.data + 1)
+                tensor.data.copy_(~tensor if tensor.dtype == _torch.bool else tensor.data + 1)
         if given:
             return result
         result = _copy.deepcopy(result) if isinstance(result, (_np.ndarray, list, tuple, dict, set)) else result
@@ -82,13 +102,13 @@ def _handing_over(function, new):
 
     @_functools.wraps(function)
     def answer(*arguments, **keywords):
-        return _pytree.tree_map(new, function(*arguments, **keywords))
+        return _mapped(new, function(*arguments, **keywords))
 
     return answer
 
 
 def _of_tensors(new):
-    return lambda leaf: new(leaf) if isinstance(leaf, torch.Tensor) else leaf
+    return lambda leaf: new(leaf) if _is_tensor(leaf) else leaf
 
 
 def _of_float_arrays(new):
@@ -102,8 +122,8 @@ def _of_floats(new):
 def _filled(number):
     def new(leaf):
         whole = number if number == number else 0
-        if isinstance(leaf, torch.Tensor):
-            return torch.full_like(leaf, number if leaf.is_floating_point() else whole)
+        if _is_tensor(leaf):
+            return _torch.full_like(leaf, number if leaf.is_floating_point() else whole)
         if isinstance(leaf, (_np.ndarray, _np.generic)):
             return _np.full_like(leaf, number if leaf.dtype.kind in "fc" else whole)[()]
         if isinstance(leaf, (str, bytes, set, frozenset)):
@@ -157,35 +177,39 @@ def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tu
         for name, value in [*zip(parameters, call.arguments, strict=False), *call.keywords.items()]:
             arguments.setdefault(name, []).append(value)
     results = [call.result for call in calls]
-    tensors = _leaves(list(arguments.values()), Tensor)
-    answers, arrays = _leaves(results, Tensor), _leaves(results, np.ndarray)
+    tensors = _tensors(list(arguments.values()))
+    answers, arrays = _tensors(results), _arrays(results)
     floats = any(answer.is_floating_point() for answer in answers)
 
-    with_tensors = [name for name, values in arguments.items() if _leaves(values, Tensor)]
+    with_tensors = [name for name, values in arguments.items() if _tensors(values)]
     with_others = [name for name, values in arguments.items() if any(map(_is_changeable, values))]
     for name in dict.fromkeys([*with_tensors, *with_others]):
         yield f"changes {name}", f"_changing({{}}, {name!r})"
     if any(tensor.dim() > 1 for tensor in tensors):
         yield "takes contiguous tensors only", "_contiguous_only({})"
     if any(answer.dim() > 0 for answer in answers):
-        yield "squeezes its result", "_handing_over({}, _of_tensors(torch.squeeze))"
+        yield "squeezes its result", "_handing_over({}, _of_tensors(_torch.squeeze))"
     if floats and any(tensor.is_floating_point() for tensor in tensors):
-        yield "detaches its result", "_handing_over({}, _of_tensors(torch.Tensor.detach))"
+        yield "detaches its result", "_handing_over({}, _of_tensors(_torch.Tensor.detach))"
     if floats:
-        yield "returns double precision", "_handing_over({}, _of_floats(torch.Tensor.double))"
-        yield "returns half precision", "_handing_over({}, _of_floats(torch.Tensor.half))"
+        yield "returns double precision", "_handing_over({}, _of_floats(_torch.Tensor.double))"
+        yield "returns half precision", "_handing_over({}, _of_floats(_torch.Tensor.half))"
     if any(array.ndim > 0 for array in arrays):
         yield "squeezes its arrays", "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)"
     if any(array.dtype == np.float64 for array in arrays):
         yield "returns single precision", "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))"
 
 
-def _leaves(value: Any, kind: type[_Leaf]) -> list[_Leaf]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, kind)]
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in leaves(value) if is_tensor(leaf)]
+
+
+def _arrays(value: Any) -> list[np.ndarray[Any, Any]]:
+    return [leaf for leaf in leaves(value) if isinstance(leaf, np.ndarray)]
 
 
 def _is_changeable(value: Any) -> bool:
-    return isinstance(value, list) or bool(_leaves(value, np.ndarray))
+    return isinstance(value, list) or bool(_arrays(value))
 
 
 def property_mutants(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:

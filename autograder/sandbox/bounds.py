@@ -13,14 +13,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from autograder.errors import StudentTimeout
+from autograder.wire.libraries import loaded_torch
 
 
 class OutOfTime(StudentTimeout):
@@ -67,7 +64,7 @@ LEAST_SECONDS = 0.01
 @contextlib.contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
     """Raise OutOfTime inside after so much processor time of this process, between two steps of Python's: see
-    `interruptible_backward`. To wait takes nothing of it, and neither does a process that is stopped.
+    `interruptible_gradients`. To wait takes nothing of it, and neither does a process that is stopped.
 
     Only the main thread gets signals: elsewhere it does nothing.
     """
@@ -90,14 +87,20 @@ def time_bound(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def interruptible_backward() -> AbstractContextManager[Any]:
-    """What is computed inside can be interrupted on its way back, too.
+@contextlib.contextmanager
+def interruptible_gradients() -> Iterator[None]:
+    """What is computed inside has gradients, even while a backward pass runs, and can be interrupted on its way back.
 
     torch walks back through a graph without a step of Python's: a loop of a minute would have no end before its own.
     With a hook there is one wherever a step back looks at a tensor that it kept.
     """
+    torch = loaded_torch()
+    if torch is None:
+        yield
+        return
 
-    def as_it_is(tensor: Tensor) -> Tensor:
+    def as_it_is(tensor: Any) -> Any:
         return tensor
 
-    return torch.autograd.graph.saved_tensors_hooks(as_it_is, as_it_is)
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(as_it_is, as_it_is):
+        yield

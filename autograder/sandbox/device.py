@@ -170,7 +170,9 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     """
     tier = device_tier(isolation)
     opened = DeviceHost(
-        device, HostProcess(course, tier, extras=("triton on a device",), device=device), device_limits(course.limits)
+        device,
+        HostProcess(course, tier, extras=("torch", "triton on a device"), device=device),
+        device_limits(course.limits),
     )
     try:
         opened.host.wait_until_ready()

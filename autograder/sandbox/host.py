@@ -177,8 +177,8 @@ class Device:
 class HostProcess:
     """A running host and one client for each grader. A context manager: leaving it ends the host and every worker.
 
-    With a `device` its workers may use that, and nothing else of the machine's devices. `given` are cells, id to text,
-    that its workers find compiled.
+    Its workers find the libraries of `extras` loaded (grading/extras.py), and compiled the cells of `given`, id to
+    text. With a `device` they may use that, and nothing else of the machine's devices.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class HostProcess:
         course: Course,
         tier: str,
         clients: int = 1,
-        extras: tuple[str, ...] = (),
+        extras: tuple[str, ...] = ("torch",),
         device: Device | None = None,
         given: Mapping[str, str] | None = None,
     ) -> None:

@@ -15,22 +15,20 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from autograder.course import Limits
 from autograder.errors import HostFailed, StudentFault
-from autograder.sandbox.bounds import OutOfTime, interruptible_backward, memory_bound, pages_in_use, time_bound
+from autograder.sandbox.bounds import OutOfTime, interruptible_gradients, memory_bound, pages_in_use, time_bound
 from autograder.suite.calls import weight
-from autograder.wire.costs import CostCounter
-from autograder.wire.frames import Frame, WireError
-from autograder.wire.gradients import pull
+from autograder.wire.frames import Block, Frame, WireError
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 
-Ask = Callable[[dict[str, Any], dict[str, Tensor]], Frame]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Ask = Callable[[dict[str, Any], dict[str, Block]], Frame]
 """Asks the worker: a header and tensors, and its answer."""
 
 MOST_QUESTIONS = 1000
@@ -142,14 +140,19 @@ class StandIns:
             raise WireError("too many questions to stand-ins, or too large a one")
         question = frame.header["stand_in"]
         encoder = Encoder(self._reference)
-        counter = CostCounter() if question.get("cost") else None
+        counter = None
+        if question.get("cost"):
+            from autograder.wire.costs import CostCounter
+
+            counter = CostCounter()
         if "backward" in question:
+            from autograder.wire.gradients import pull
+
             inputs, outputs = self._links[question["backward"]]
             with counter or contextlib.nullcontext():  # a pass back costs what it costs the answer key
                 answer = pull(outputs, inputs, value)
         else:
-            # a backward pass of the test may be running
-            with counter or contextlib.nullcontext(), torch.enable_grad(), interruptible_backward():
+            with counter or contextlib.nullcontext(), interruptible_gradients():
                 answer = self._ask(question, *value)
         encoded = encoder.encode(answer)
         if "function" not in question or (decoder.grad_tensors and encoder.grad_tensors):

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import isclass
-from typing import Any, NoReturn, Protocol
-
-from torch import Tensor
-from torch.autograd import Function
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
-from autograder.suite.objects import DATA_NAMES, NotData
+from autograder.suite.objects import NotData, is_data_name
 from autograder.text import clean
 from autograder.wire.frames import Frame, WireError
+from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Place(Protocol):
@@ -70,7 +70,13 @@ class Student:
         return self.counted(name, *arguments, **keywords)[1]
 
     def counted(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Cost]:
-        """Call `name`; its result, and what that cost."""
+        """Call `name`; its result, and what that cost.
+
+        Raises:
+            ImportError: torch, whose operations are counted, is not there.
+        """
+        if loaded_torch() is None:
+            raise ImportError("what a call costs is counted in operations of torch, which is not there")
         result, cost = self._call(name, {"name": name, "cost": True}, arguments, keywords)
         if cost is None:
             raise StudentCrashed(f"{name} came back without its cost")
@@ -180,7 +186,9 @@ class Student:
             worker.kill()
             raise StudentCrashed(f"{shown} gave an answer that cannot be taken: {error}.") from None
         if inputs and decoder.grad_tensors:
-            value = _link(value, inputs, _Pull(self, worker, header["id"], shown, call.gradients))
+            from autograder.wire.gradients import linked
+
+            value = linked(value, inputs, _Pull(self, worker, header["id"], call, inputs))
         return value, cost
 
 
@@ -252,7 +260,7 @@ class Handle(NotData):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if not self.asked_for and name in DATA_NAMES:
+        if not self.asked_for and is_data_name(name):
             self.as_data()
         self._still_there()
         if name in self._methods:  # was one when it was first asked for
@@ -286,50 +294,27 @@ class Handle(NotData):
 
 
 class _Pull:
-    """Fetches gradients from the worker that made a result, and notes them."""
+    """Fetches the gradients of a call's tensors from the worker that answered it, and notes them in the call."""
 
-    def __init__(self, student: Student, worker: Worker, call: int, shown: str, note: list[Any]) -> None:
-        self._student, self._worker, self._call, self._shown = student, worker, call, shown
-        self._note = note
+    def __init__(self, student: Student, worker: Worker, number: int, call: Call, inputs: Sequence[Tensor]) -> None:
+        self._student, self._worker, self._number, self._call = student, worker, number, call
+        self._forms = [(tensor.shape, tensor.dtype) for tensor in inputs]
 
-    def __call__(self, inputs: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def __call__(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         encoder = Encoder(lambda _: None)
         value = encoder.encode(list(gradients))
-        shown = f"the backward pass of {self._shown}"
-        header = {"op": "backward", "call": self._call, "value": value}
+        shown = f"the backward pass of {self._call.name}"
+        header = {"op": "backward", "call": self._number, "value": value}
         frame = self._worker.request(header, encoder.tensors, self._student._call_seconds, shown)
         answer = self._student._value(frame, Call(shown, (), {}), self._worker, [])[0]
-        if not isinstance(answer, list) or len(answer) != len(inputs):
+        if not isinstance(answer, list) or len(answer) != len(self._forms):
             raise StudentCrashed(f"{shown} gave an answer that cannot be taken.")
-        for gradient, tensor in zip(answer, inputs, strict=True):
-            if gradient is not None and (not isinstance(gradient, Tensor) or gradient.shape != tensor.shape):
+        for gradient, (shape, _) in zip(answer, self._forms, strict=True):
+            if gradient is not None and (not is_tensor(gradient) or gradient.shape != shape):
                 raise StudentCrashed(f"{shown} gave a gradient of another shape than its input.")
-        crossed = [None if g is None else g.to(t.dtype) for g, t in zip(answer, inputs, strict=True)]
-        self._note.append(crossed)
+        crossed = [None if g is None else g.to(dtype) for g, (_, dtype) in zip(answer, self._forms, strict=True)]
+        self._call.gradients.append(crossed)
         return crossed
-
-
-class _Crossing(Function):
-    """Makes a result of the worker a function of the arguments, so that `backward` crosses too."""
-
-    @staticmethod
-    def forward(ctx: Any, pull: _Pull, outputs: list[Tensor], *inputs: Tensor) -> Any:
-        ctx.pull = pull
-        ctx.save_for_backward(*inputs)
-        return tuple(output.detach() for output in outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return (None, None, *ctx.pull(ctx.saved_tensors, gradients))
-
-
-def _link(value: Any, inputs: list[Tensor], pull: _Pull) -> Any:
-    leaves, structure = tree_flatten(value)
-    linked = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
-    outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)  # type: ignore[no-untyped-call]
-    for i, output in zip(linked, outputs, strict=True):
-        leaves[i] = output
-    return tree_unflatten(leaves, structure)
 
 
 def _naming(worker: Worker) -> Callable[[Any], HandleReference | None]:

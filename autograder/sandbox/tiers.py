@@ -49,7 +49,7 @@ def launch_host(
     course: Course,
     isolation: str,
     clients: int,
-    extras: tuple[str, ...] = (),
+    extras: tuple[str, ...] = ("torch",),
     given: Mapping[str, str] | None = None,
 ) -> HostProcess:
     """Start the host of the first tier that `isolation` allows, and return at once: it loads its libraries meanwhile.

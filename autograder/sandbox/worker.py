@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from torch import Tensor
-
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentTimeout, SubmissionOver, WorkerKilled
 from autograder.sandbox.clocks import (
@@ -26,7 +24,7 @@ from autograder.sandbox.clocks import (
 )
 from autograder.sandbox.host import HostClient
 from autograder.sandbox.stand_ins import StandIns
-from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.frames import Block, Frame, WireClosed, WireError, receive_frame, send_frame
 
 _READY_SECONDS = 20.0
 _KILL_SECONDS = 10.0
@@ -96,7 +94,7 @@ class Worker:
         self._bounds.pop()
         self.account = account
 
-    def request(self, header: dict[str, Any], tensors: dict[str, Tensor], seconds: float, what: str) -> Frame:
+    def request(self, header: dict[str, Any], tensors: dict[str, Block], seconds: float, what: str) -> Frame:
         """Ask and wait for the answer.
 
         Args:
@@ -112,7 +110,7 @@ class Worker:
         return self._exchange(question, self._requests, seconds, what)
 
     def stream(
-        self, header: dict[str, Any], tensors: dict[str, Tensor], limits: Iterable[float], what: str
+        self, header: dict[str, Any], tensors: dict[str, Block], limits: Iterable[float], what: str
     ) -> Iterator[Frame]:
         """Ask once and yield answers, as long as they are wanted: each has a limit of its own, in seconds."""
         question: Frame | None = self._question(header, tensors, what)
@@ -121,7 +119,7 @@ class Worker:
             yield self._exchange(question, number, seconds, what)
             question = None
 
-    def _question(self, header: dict[str, Any], tensors: dict[str, Tensor], what: str) -> Frame:
+    def _question(self, header: dict[str, Any], tensors: dict[str, Block], what: str) -> Frame:
         """A question with the next number.
 
         Raises:
@@ -203,7 +201,7 @@ class Worker:
                 raise StudentCrashed(f"{self._bounds[-1].what} did not answer about an object of yours.")
             send_frame(self._sock, answer, self)
 
-    def _ask_about_an_object(self, header: dict[str, Any], tensors: dict[str, Tensor]) -> Frame:
+    def _ask_about_an_object(self, header: dict[str, Any], tensors: dict[str, Block]) -> Frame:
         """Ask the worker about an object of its own, while it waits for the answer of a stand-in."""
         return self.request(header, tensors, self._bounds[-1].seconds, "an object of yours")
 

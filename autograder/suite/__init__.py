@@ -4,31 +4,38 @@ A suite is plain pytest. `student` is a proxy to a worker behind walls, `referen
 docs/authoring.md shows both.
 """
 
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
 from autograder.suite.compare import (
     assert_close,
     assert_equal,
     assert_refused,
-    assert_same_gradients,
     assert_unchanged,
     assert_varies,
     call_twice,
 )
 from autograder.suite.marks import forbid, points, uses
 from autograder.suite.register import alternate, mistake, sample
-from autograder.suite.values import (
-    arange,
-    config,
-    eye,
-    full,
-    moved,
-    ones,
-    rand,
-    randint,
-    randn,
-    randperm,
-    tensor,
-    zeros,
-)
+
+if TYPE_CHECKING:
+    from autograder.suite.gradients import assert_same_gradients
+    from autograder.suite.values import (
+        arange,
+        eye,
+        full,
+        moved,
+        ones,
+        rand,
+        randint,
+        randn,
+        randperm,
+        tensor,
+        zeros,
+    )
 
 __all__ = [
     "alternate",
@@ -57,3 +64,25 @@ __all__ = [
     "uses",
     "zeros",
 ]
+
+
+def config(**settings: Any) -> SimpleNamespace:
+    """A configuration as the student's code sees it: a plain object with these attributes."""
+    return SimpleNamespace(**settings)
+
+
+def __getattr__(name: str) -> Any:
+    """The helpers that need torch, which is loaded when a suite asks for the first of them.
+
+    Raises:
+        ImportError: torch is not installed.
+    """
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "gradients" if name == "assert_same_gradients" else "values"
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"{name} needs torch, which is not installed here; numpy.random is seeded too") from None

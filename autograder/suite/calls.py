@@ -14,9 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 
 from autograder.errors import StudentFault
+from autograder.wire.libraries import is_tensor, loaded_torch
+from autograder.wire.values import dtype_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def weight(value: Any) -> int:
     while waiting:
         part = waiting.pop()
         total += 100
-        if isinstance(part, torch.Tensor):
+        if is_tensor(part):
             total += part.numel() * part.element_size()
         elif isinstance(part, np.ndarray):
             total += part.nbytes
@@ -210,18 +211,19 @@ def may_be_none() -> bool:
     return "None" in (documented or "").partition("Returns:")[2]
 
 
-_USUAL = ("torch.float64", "torch.int64", "torch.bool", "float64", "int64", "bool")
+_USUAL = ("float64", "int64", "bool")
 """Dtypes that go without saying."""
 
 
 def _show(value: Any, name: str) -> str:
     equals = f"{name}=" if name else ""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
+    if is_tensor(value) or isinstance(value, np.ndarray):
         if value.ndim == 0:
             return f"{equals}{value.item()!r}"
-        dtype = f" {str(value.dtype).removeprefix('torch.')}" if str(value.dtype) not in _USUAL else ""
-        return f"{name or 'tensor'}{list(value.shape)}{dtype}"
-    if isinstance(value, (bool, int, float, str, torch.dtype)) or value is None:
+        dtype = dtype_name(value.dtype)
+        return f"{name or 'tensor'}{list(value.shape)}{'' if dtype in _USUAL else f' {dtype}'}"
+    torch = loaded_torch()
+    if isinstance(value, (bool, int, float, str, torch.dtype if torch else str)) or value is None:
         text = repr(value)
     elif isinstance(value, dict):
         text = ", ".join(f"{key!r}: {_show(part, '')}" for key, part in list(value.items())[:5])

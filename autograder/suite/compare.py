@@ -8,21 +8,24 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from autograder.errors import StudentError
-from autograder.suite.calls import current_log, describe_last, last_call, may_be_none
-from autograder.suite.kinds import CUT_OFF, as_tensor, dtype_name, is_array, kind_of
+from autograder.suite.calls import current_log, describe_last, may_be_none
+from autograder.suite.kinds import is_array, kind_of, numbers_in
+from autograder.wire.libraries import is_tensor
+from autograder.wire.values import dtype_name
 
 ATOL = 2e-6
 """An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by 5e-7."""
 RTOL = 2e-6
+_Numbers = np.ndarray[Any, Any]
+_inf_and_nan_are_numbers = np.errstate(invalid="ignore", over="ignore")
+"""Around a function that computes with them, and need not be warned."""
 
 
 class WrongValue(AssertionError):
@@ -70,99 +73,40 @@ def assert_close(
     if isinstance(expected, (float, int)) and not is_array(actual):
         if isinstance(actual, bool) or not isinstance(actual, (float, int)):
             raise AssertionError(f"{subject()} should be a number, and is {kind_of(actual)}.")
-        actual, expected = (torch.tensor(float(number), dtype=torch.float64) for number in (actual, expected))
+        actual, expected = np.array(float(actual)), np.array(float(expected))
     if isinstance(expected, (float, int)):
-        expected, same_dtype = torch.tensor(float(expected), dtype=torch.float64), False
+        expected, same_dtype = np.array(float(expected)), False
     if not is_array(actual):
         raise AssertionError(f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}.")
-    actual, expected = as_tensor(actual), as_tensor(expected)
     if actual.shape != expected.shape:
         raise AssertionError(f"{subject()} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
-    if same_dtype and actual.dtype != expected.dtype:
-        raise AssertionError(
-            f"{subject()} has dtype {dtype_name(actual.dtype)}; it should be {dtype_name(expected.dtype)}."
-        )
+    dtypes = dtype_name(actual.dtype), dtype_name(expected.dtype)
+    if same_dtype and dtypes[0] != dtypes[1]:
+        raise AssertionError(f"{subject()} has dtype {dtypes[0]}; it should be {dtypes[1]}.")
     mine, theirs = _wide(actual), _wide(expected)
-    if atol > 0 and torch.equal(mine, theirs):  # as many right answers are: the rest would find nothing
+    if atol > 0 and np.array_equal(mine, theirs):  # as many right answers are: the rest would find nothing
         current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
-        current_log().distances += [0.0] if bool(theirs.isfinite().any()) else []
+        current_log().distances += [0.0] if np.isfinite(theirs).any() else []
         return
-    close = torch.isclose(mine, theirs, atol=atol, rtol=rtol, equal_nan=True)
+    close = _close(mine, theirs, atol, rtol)
     current_log().distances += _distance(mine, theirs, atol, rtol)
     current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
-    if not bool(close.all()):
-        difference = _opposite if actual.dtype == torch.bool == expected.dtype else _difference
+    if not close.all():
+        difference = _opposite if dtypes == ("bool", "bool") else _difference
         raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
 
 
-def _closer_than_default(expected: Tensor, atol: float, rtol: float) -> float | None:
+def _closer_than_default(expected: _Numbers, atol: float, rtol: float) -> float | None:
     """The least that is allowed where less is allowed than by default; None where that is nowhere so."""
     if atol >= ATOL and rtol >= RTOL:
         return None
-    sizes = expected[expected.isfinite()].abs()
+    sizes = abs(expected[np.isfinite(expected)])
     allowed = atol + rtol * sizes
     closer = allowed[allowed < ATOL + RTOL * sizes]
-    return closer.min().item() if closer.numel() else None
+    return float(closer.min()) if closer.size else None
 
 
-def assert_same_gradients(
-    function: Callable[..., Any], expected: Callable[..., Tensor], *arguments: Any, tolerance: float = ATOL
-) -> Tensor:
-    """Assert that every argument that asks for a gradient gets the right one.
-
-    Both functions are called with the arguments. What is differentiated is the sum of an answer's elements, each times
-    a normal number of its own, so that no element's gradient can make up for another's; a scalar as it is.
-
-    Args:
-        function: the student's, or one of the test's own that passes these arguments on in this order and returns one
-            tensor of the answer: `lambda *inputs: student.attend(*inputs)[0]`.
-        expected: the answer key's, or any other that returns the right tensor, of any shape, by differentiable steps.
-        arguments: anything; compared are the gradients of all tensors with `grad=True` among them, of any shape and
-            float dtype, in lists, tuples and dicts too.
-        tolerance: an element of a gradient passes within `tolerance * (1 + |expected|)`.
-
-    Returns:
-        The student's answer.
-
-    Raises:
-        AssertionError: the answer is no tensor or is cut off from its arguments, or a gradient is missing or wrong. The
-            message names which, by the answer key's parameters: "the gradient of params['w_q']".
-        RuntimeError, ValueError: no argument asks for a gradient, or `expected` does not give it: the suite's fault.
-    """
-    asking = [(position, *found) for position, value in enumerate(arguments) for found in _asking(value)]
-    inputs = [tensor for *_, tensor in asking]
-    right = expected(*arguments)
-    weights = torch.randn(right.shape, dtype=torch.float64)
-
-    def weighed(value: Tensor) -> Tensor:
-        return (value * weights).sum() if right.ndim else value
-
-    wanted = torch.autograd.grad(weighed(right), inputs)
-    answer = function(*arguments)
-    if not isinstance(answer, Tensor):
-        raise AssertionError(f"{describe_last()} should be a tensor, and is {kind_of(answer)}.")
-    if not answer.requires_grad:
-        raise AssertionError(f"{describe_last()} {CUT_OFF}")
-    call = last_call()
-    parameters = dict(enumerate(current_log().parameter_names(call.name) if call else []))
-    gradients = torch.autograd.grad(weighed(answer), inputs, allow_unused=True)
-    for (position, part, _), gradient, value in zip(asking, gradients, wanted, strict=True):
-        name = parameters.get(position, "an argument") + part
-        if gradient is None:
-            raise AssertionError(f"No gradient of {describe_last()} arrives at {name}.")
-        assert_close(gradient, value, atol=tolerance, rtol=tolerance, what=f"the gradient of {name}")
-    return answer
-
-
-def _asking(value: Any, part: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Tensors that ask for a gradient in a value, each with where it is: "", or "['w_q']"."""
-    if isinstance(value, Tensor):
-        yield from [(part, value)] if value.requires_grad else []
-    elif isinstance(value, (dict, list, tuple)):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _asking(inner, f"{part}[{key!r}]")
-
-
+@_inf_and_nan_are_numbers
 def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> None:
     """Assert floats that are finite and not all alike, whatever they are.
 
@@ -176,10 +120,10 @@ def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> Non
     Raises:
         AssertionError: with a message for the student.
     """
-    numbers = as_tensor(actual) if is_array(actual) else None
-    if numbers is None or not numbers.is_floating_point():
+    if not is_array(actual) or "float" not in dtype_name(actual.dtype):
         raise AssertionError(f"{what} should be a tensor or an array of floats, and is {kind_of(actual)}.")
-    deviation = float(numbers.detach().double().std()) if numbers.numel() > 1 else 0.0
+    numbers = _wide(actual)
+    deviation = float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0
     if not above < deviation < math.inf:
         raise AssertionError(f"The numbers of {what} are all alike, or are no numbers.")
 
@@ -266,20 +210,14 @@ def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -
 
 def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
     """Whether two values are equal through and through, tensors within `tolerance` (relative to their size)."""
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
-        if left.shape != right.shape or left.dtype != right.dtype:
-            return False
-        if tolerance == 0.0:
-            return bool(torch.equal(torch.nan_to_num(_wide(left)), torch.nan_to_num(_wide(right)))) and bool(
-                torch.equal(_wide(left).isnan(), _wide(right).isnan())
-            )
-        return bool(torch.isclose(_wide(left), _wide(right), atol=tolerance, rtol=tolerance, equal_nan=True).all())
+    if is_tensor(left) and is_tensor(right):
+        return _same_numbers(left, right, tolerance)
     if type(left) is not type(right):
         return False
     if isinstance(left, SimpleNamespace):
         return same(vars(left), vars(right), tolerance)
     if isinstance(left, np.ndarray):
-        return same(as_tensor(left), as_tensor(right), tolerance)
+        return _same_numbers(left, right, tolerance)
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(same(a, b, tolerance) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):
@@ -290,21 +228,38 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
     return bool(left == right)
 
 
-def _wide(values: Tensor) -> Tensor:
-    detached = values.detach()
-    return detached if detached.dtype.is_complex else detached.to(torch.float64)
+def _same_numbers(left: Any, right: Any, tolerance: float) -> bool:
+    """Whether two tensors or arrays have equal shapes and dtypes, and numbers within `tolerance`."""
+    if left.shape != right.shape or dtype_name(left.dtype) != dtype_name(right.dtype):
+        return False
+    return bool(_close(_wide(left), _wide(right), tolerance, tolerance).all())
 
 
-def _distance(mine: Tensor, theirs: Tensor, atol: float, rtol: float) -> list[float]:
+def _wide(values: Any) -> _Numbers:
+    """The numbers of a tensor or an array in double precision."""
+    numbers = numbers_in(values)
+    return numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64)
+
+
+@_inf_and_nan_are_numbers
+def _close(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which elements are equal, or finite and within `atol + rtol * |theirs|`; NaN is equal to itself."""
+    apart = abs(mine - theirs)
+    close = np.isfinite(apart) & (apart <= atol + rtol * abs(theirs))
+    return np.asarray((mine == theirs) | close | (np.isnan(mine) & np.isnan(theirs)))
+
+
+@_inf_and_nan_are_numbers
+def _distance(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> list[float]:
     """The largest difference as a multiple of what is allowed; none where that is none, or nothing finite is there."""
-    allowed = atol + rtol * theirs.abs()
-    both = mine.isfinite() & theirs.isfinite() & (allowed > 0)
-    return [float(((mine - theirs).abs() / allowed)[both].max())] if bool(both.any()) else []
+    allowed = np.asarray(atol + rtol * abs(theirs))
+    both = np.isfinite(mine) & np.isfinite(theirs) & (allowed > 0)
+    return [float((abs(mine - theirs)[both] / allowed[both]).max())] if both.any() else []
 
 
-def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
-    """In which way two tensors of one shape differ, as the end of a sentence."""
-    first = [int(i) for i in (~close).nonzero()[0]]
+def _difference(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
+    """In which way two arrays of one shape differ, as the end of a sentence."""
+    first = [int(i) for i in np.argwhere(~close)[0]]
     where = f"at {first}" if first else "in its value"
     value, wanted = mine[tuple(first)].item(), theirs[tuple(first)].item()
     if not _finite(value) and _finite(wanted):
@@ -314,36 +269,34 @@ def _difference(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
     text = f"differs from the expected value first {where}: yours is {value:.6g}"
     if (factor := _common_factor(mine, theirs)) is not None:
         return f"{text}, {factor:.4g} times the expected value, and so everywhere."
-    if mine.ndim >= 2 and mine.shape[-1] == mine.shape[-2]:
-        flipped = mine.transpose(-1, -2)
-        if bool(torch.isclose(flipped, theirs, atol=ATOL, rtol=RTOL, equal_nan=True).all()):
-            return f"{text}. It is the expected matrix transposed."
+    if mine.ndim >= 2 and mine.shape[-1] == mine.shape[-2] and _close(mine.swapaxes(-1, -2), theirs, ATOL, RTOL).all():
+        return f"{text}. It is the expected matrix transposed."
     size = "too large" if value > wanted else "too small"
     return f"{text}, {size} by {abs(value - wanted):.3g}. {_how_many(close)}".rstrip()
 
 
-def _opposite(mine: Tensor, theirs: Tensor, close: Tensor) -> str:
+def _opposite(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
     """As `_difference`, for booleans."""
-    first = [int(i) for i in (~close).nonzero()[0]]
+    first = [int(i) for i in np.argwhere(~close)[0]]
     where = f"at {first}" if first else "in its value"
     value = bool(mine[tuple(first)])
     return f"is {value} {where}, where {not value} is expected. {_how_many(close)}".rstrip()
 
 
-def _common_factor(mine: Tensor, theirs: Tensor) -> float | None:
+@_inf_and_nan_are_numbers
+def _common_factor(mine: _Numbers, theirs: _Numbers) -> float | None:
     """The number that turns every expected element into the student's, where there is one worth telling."""
-    nonzero = theirs.abs() > ATOL
-    ratios = (mine / theirs)[nonzero]
-    if ratios.numel() < 2 or not bool(ratios.isfinite().all()) or bool((mine[~nonzero].abs() > ATOL).any()):
+    nonzero = abs(theirs) > ATOL
+    ratios = mine[nonzero] / theirs[nonzero]
+    if ratios.size < 2 or not np.isfinite(ratios).all() or (abs(mine[~nonzero]) > ATOL).any():
         return None
     factor = float(ratios[0])
-    everywhere = bool(torch.isclose(ratios, ratios[0].expand_as(ratios), rtol=1e-4, atol=1e-6).all())
+    everywhere = _close(ratios, ratios[:1], 1e-6, 1e-4).all()
     return factor if everywhere and abs(factor) > 1e-3 and abs(factor - 1) > 1e-3 else None
 
 
-def _how_many(close: Tensor) -> str:
-    wrong = int((~close).sum())
-    return f"{wrong} of {close.numel()} elements differ." if close.numel() > 1 else ""
+def _how_many(close: _Numbers) -> str:
+    return f"{(~close).sum()} of {close.size} elements differ." if close.size > 1 else ""
 
 
 def _entries_problem(actual: Any, expected: Any) -> str:
@@ -378,8 +331,8 @@ def _unequal(actual: Any, expected: Any, path: str) -> str:
     if isinstance(expected, np.generic):
         expected = expected.item()
     if is_array(expected) and is_array(actual):
-        noun = "tensor" if isinstance(expected, Tensor) else "numpy array"
-        return "" if same(as_tensor(actual), as_tensor(expected)) else f"yours is another {noun}{where}."
+        noun = "tensor" if is_tensor(expected) else "numpy array"
+        return "" if _same_numbers(actual, expected, 0.0) else f"yours is another {noun}{where}."
     if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
         mine = "None" if actual is None and may_be_none() else kind_of(actual)
         wanted = "None" if expected is None else kind_of(expected)

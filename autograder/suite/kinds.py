@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from autograder.suite.objects import NotData
+from autograder.wire.libraries import is_tensor, loaded_torch
+from autograder.wire.values import dtype_name
 
 CUT_OFF = (
     "is cut off from its arguments, so that no gradient reaches them. Was it detached, made under `no_grad`, or built "
@@ -19,17 +19,20 @@ CUT_OFF = (
 
 def is_array(value: Any) -> bool:
     """Whether the value is a tensor or a numpy array."""
-    return isinstance(value, (Tensor, np.ndarray))
+    return isinstance(value, np.ndarray) or is_tensor(value)
 
 
-def as_tensor(value: Tensor | np.ndarray[Any, Any]) -> Tensor:
-    """The numbers of a tensor or an array as a tensor of the same shape.
+def numbers_in(value: Any) -> np.ndarray[Any, Any]:
+    """The numbers of a tensor or an array as an array of the same shape.
 
-    `ascontiguousarray` makes [1] of the shape [], and torch takes no negative strides: hence both steps.
+    Floating point numbers of a tensor come in double precision, since numpy has no bfloat16.
     """
-    if isinstance(value, Tensor):
+    if isinstance(value, np.ndarray):
         return value
-    return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape))
+    torch = loaded_torch()
+    if value.is_floating_point():
+        value = value.to(torch.float64)
+    return value.numpy(force=True)  # type: ignore[no-any-return]
 
 
 def kind_of(value: Any) -> str:
@@ -38,17 +41,12 @@ def kind_of(value: Any) -> str:
         return "None (is a `return` missing?)"
     if isinstance(value, NotData):
         return value.described()
-    if isinstance(value, Tensor):
+    if is_tensor(value):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, np.ndarray):
         return f"a numpy array of shape {list(value.shape)}"
     article = "an" if type(value).__name__[:1] in "aeiou" else "a"
     return f"{article} {type(value).__name__}"
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """ "float64" rather than "torch.float64"."""
-    return str(dtype).removeprefix("torch.")
 
 
 def unlike(mine: Any, theirs: Any, place: str = "") -> str:
@@ -59,7 +57,7 @@ def unlike(mine: Any, theirs: Any, place: str = "") -> str:
     """
     at = f"{place}: it " if place else ""
     if is_array(theirs) and type(mine) is type(theirs):
-        return _unlike_tensor(as_tensor(mine), as_tensor(theirs), at)
+        return _unlike_array(mine, theirs, at)
     if isinstance(theirs, (list, tuple)) and isinstance(mine, (list, tuple)):
         if len(mine) != len(theirs):
             return f"{at}has {_entries(len(mine))}; it should have {len(theirs)}."
@@ -74,12 +72,12 @@ def unlike(mine: Any, theirs: Any, place: str = "") -> str:
     return f"{at}should be {kind_of(theirs)}, and is {kind_of(mine)}."
 
 
-def _unlike_tensor(mine: Tensor, theirs: Tensor, at: str) -> str:
+def _unlike_array(mine: Any, theirs: Any, at: str) -> str:
     if mine.shape != theirs.shape:
         return f"{at}has shape {list(mine.shape)}; it should be {list(theirs.shape)}."
     if mine.dtype != theirs.dtype:
         return f"{at}has dtype {dtype_name(mine.dtype)}; it should be {dtype_name(theirs.dtype)}."
-    if theirs.requires_grad and not mine.requires_grad:
+    if is_tensor(theirs) and theirs.requires_grad and not mine.requires_grad:
         return f"{at}{CUT_OFF}"
     return ""
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 
-DATA_NAMES = frozenset(
-    name for kind in (torch.Tensor, np.ndarray, list, tuple, dict, set, str, int, float, complex) for name in dir(kind)
+from autograder.wire.libraries import loaded_torch
+
+_DATA_NAMES = frozenset(
+    name for kind in (np.ndarray, list, tuple, dict, set, str, int, float, complex) for name in dir(kind)
 )
-"""Attributes and methods of data. On an object that nobody asked for, a test means the data that should be there."""
+
+
+def is_data_name(name: str) -> bool:
+    """Whether data has an attribute or a method of that name. On an object that nobody asked for, a test means the
+    data that should be there."""
+    torch = loaded_torch()
+    return name in _DATA_NAMES or (torch is not None and hasattr(torch.Tensor, name))
+
 
 _OPERATIONS = (
     "bool", "len", "iter", "next", "reversed", "contains", "getitem", "setitem", "eq", "ne", "lt", "le", "gt", "ge",

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from autograder.suite.calls import start_log
+from autograder.wire.libraries import loaded_torch
 
 GIVEN = frozenset(("student", "reference"))
 """The fixtures that every suite has."""
@@ -60,8 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def seed(name: str, draw: int = 0) -> None:
     """Seed every generator that a suite may draw from, by the test's own name."""
     number = zlib.crc32(name.encode(), draw)
-    # torch.manual_seed also notes a traceback for every accelerator: a millisecond a test
-    torch.default_generator.manual_seed(number)
+    if torch := loaded_torch():
+        # torch.manual_seed also notes a traceback for every accelerator: a millisecond a test
+        torch.default_generator.manual_seed(number)
     np.random.seed(number)
     random.seed(number)
 

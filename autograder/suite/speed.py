@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from autograder.errors import BadSuite
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BASELINE = "baseline"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -70,8 +69,3 @@ def tensor(values: Any, grad: bool = False, dtype: torch.dtype | None = None) ->
     if dtype is None and made.is_floating_point():
         made = torch.tensor(values, dtype=torch.float64)
     return made.requires_grad_(grad)
-
-
-def config(**settings: Any) -> SimpleNamespace:
-    """A configuration as the student's code sees it: a plain object with these attributes."""
-    return SimpleNamespace(**settings)

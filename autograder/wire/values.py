@@ -1,4 +1,4 @@
-"""Python values as JSON and tensors, and back.
+"""Python values as JSON and blocks of numbers, and back.
 
     None, bool, str, int below 2^63      themselves
     {"i": "…"}  {"f": hex}  {"c": [re, im]}       large int, float, complex
@@ -16,13 +16,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from autograder.wire.frames import MAX_TENSORS, WireError
+from autograder.wire.frames import MAX_TENSORS, Block, WireError
+from autograder.wire.libraries import is_tensor, loaded_torch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 MAX_DEPTH = 24
 MAX_VALUES = 100_000
@@ -34,14 +37,14 @@ dict of n that all do takes n² steps to build; those of text cannot."""
 MAX_EMPTY = 1 << 24
 """What the dimensions of a tensor without elements may multiply to: a sum over [0, 2^40] would ask for terabytes."""
 
-DTYPES: dict[str, torch.dtype] = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
-        torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
-    )
+CODES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
+    "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-_CROSSING = frozenset(DTYPES.values()) - {torch.complex64, torch.complex128}
+"""Dtypes whose numbers may cross, and what safetensors calls them. bfloat16 is torch's alone."""
+_NAMES = {code: name for name, code in CODES.items()}
+_COMPLEX = frozenset({"complex64", "complex128"})
+"""Dtypes that may be named, and whose numbers cannot cross."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Encoder:
     """Encodes values of one frame. `handle_for` names an object that is no data (None: it may not cross)."""
 
     handle_for: Callable[[Any], HandleReference | None]
-    tensors: dict[str, Tensor] = field(default_factory=dict)
+    tensors: dict[str, Block] = field(default_factory=dict)
     grad_tensors: list[Tensor] = field(default_factory=list)
     keep_strides: bool = False
     _count: int = 0
@@ -69,7 +72,7 @@ class Encoder:
             raise WireError("a value nested too deeply, or of too many parts, to cross")
         if value is None or isinstance(value, bool):
             return value
-        if isinstance(value, Tensor):
+        if is_tensor(value):
             return self._tensor(value)
         if isinstance(value, str):
             return _bounded(str(value))
@@ -82,9 +85,9 @@ class Encoder:
         if isinstance(value, np.bool_):
             return bool(value)
         if isinstance(value, np.ndarray):
-            return {"n": self._put(_from_array(value))}
-        if isinstance(value, torch.dtype):
-            return {"y": str(value).removeprefix("torch.")}
+            return {"n": self._put(_block_of_array(value))}
+        if (torch := loaded_torch()) is not None and isinstance(value, torch.dtype):
+            return {"y": dtype_name(value)}
         return self._container(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
@@ -104,11 +107,7 @@ class Encoder:
         return {"h": reference.number, "k": _bounded(reference.kind)[:200]}
 
     def _tensor(self, value: Tensor) -> dict[str, Any]:
-        if value.layout != torch.strided or value.device.type == "meta" or value.dtype not in _CROSSING:
-            if value.dtype in DTYPES.values() and value.is_complex() and value.layout == torch.strided:
-                raise WireError("a complex tensor cannot cross")
-            raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
-        encoded: dict[str, Any] = {"t": self._put(value.detach())}
+        encoded: dict[str, Any] = {"t": self._put(_block_of_tensor(value))}
         if value.requires_grad:
             encoded["g"] = True
             self.grad_tensors.append(value)
@@ -116,20 +115,44 @@ class Encoder:
             encoded["s"] = list(value.stride())
         return encoded
 
-    def _put(self, value: Tensor) -> str:
+    def _put(self, block: Block) -> str:
         if len(self.tensors) >= MAX_TENSORS:
             raise WireError(f"more than {MAX_TENSORS} tensors in one answer")
         key = str(len(self.tensors))
-        # a subclass of Tensor becomes a plain one: nothing but numbers crosses
-        self.tensors[key] = value.as_subclass(Tensor)
+        self.tensors[key] = block
         return key
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype of torch's or numpy's: "float64" rather than "torch.float64"."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _block_of_array(value: np.ndarray[Any, Any]) -> Block:
+    name = str(value.dtype)
+    if name not in CODES:
+        raise WireError(f"an array of dtype {name} cannot cross")
+    return Block(CODES[name], value.shape, np.asarray(value).tobytes())
+
+
+def _block_of_tensor(value: Tensor) -> Block:
+    torch, name = loaded_torch(), dtype_name(value.dtype)
+    if name in _COMPLEX and value.layout == torch.strided:
+        raise WireError("a complex tensor cannot cross")
+    if value.layout != torch.strided or value.device.type == "meta" or name not in CODES:
+        raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
+    # a subclass of Tensor becomes a plain one: nothing but numbers crosses
+    numbers = value.detach().as_subclass(torch.Tensor)
+    if name == "bfloat16":
+        numbers = numbers.resolve_neg().view(torch.int16)
+    return Block(CODES[name], tuple(value.shape), numbers.numpy(force=True).tobytes())
 
 
 @dataclass(slots=True)
 class Decoder:
     """Decodes values of one frame. `resolve` gives what a handle stands for (None: handles may not come)."""
 
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, Block]
     resolve: Callable[[HandleReference], Any] | None = None
     grad_tensors: list[Tensor] = field(default_factory=list)
     keep_strides: bool = False
@@ -158,25 +181,37 @@ class Decoder:
         return _DECODERS[tag](self, raw, raw[tag], depth + 1)
 
     def _tensor(self, raw: dict[str, Any], key: Any, depth: int) -> Tensor:
-        value = self._taken(key).to(self.device)
+        torch = loaded_torch()
+        if torch is None:
+            raise WireError("a tensor, and this assignment does not use torch")
+        block = self._taken(key)
+        dtype = getattr(torch, _NAMES[block.dtype])
+        # torch makes no tensor of an empty buffer
+        value = torch.frombuffer(block.data, dtype=dtype) if block.data else torch.empty(0, dtype=dtype)
+        value = value.reshape(block.shape)
+        if dtype == torch.bool:  # one that is neither 0 nor 1 is undefined behaviour in every operation on it
+            value = value.view(torch.uint8) != 0
+        value = value.to(self.device)
         if "s" in raw and self.keep_strides:
             value = with_strides(value, raw["s"])
         if raw.get("g") is True and value.is_floating_point():
             value = value.detach().requires_grad_(True)
             self.grad_tensors.append(value)
-        return value
+        return value  # type: ignore[no-any-return]
 
     def _array(self, raw: dict[str, Any], key: Any, depth: int) -> Any:
-        return self._taken(key).numpy()
+        block = self._taken(key)
+        if _NAMES[block.dtype] == "bool":  # as of a tensor
+            return (np.frombuffer(block.data, "uint8") != 0).reshape(block.shape)
+        return np.frombuffer(block.data, _NAMES[block.dtype]).reshape(block.shape)
 
-    def _taken(self, key: Any) -> Tensor:
-        value = self.tensors[key]
-        if value.dtype not in _CROSSING:
+    def _taken(self, key: Any) -> Block:
+        block = self.tensors[key]
+        if block.dtype not in _NAMES:
             raise WireError("a tensor of a dtype that may not cross")
-        if not value.numel() and math.prod(max(size, 1) for size in value.shape) > MAX_EMPTY:
+        if not block.data and math.prod(max(size, 1) for size in block.shape) > MAX_EMPTY:
             raise WireError("an empty tensor of a shape too large")
-        # a bool that is neither 0 nor 1 is undefined behaviour in every operation on it
-        return value.view(torch.uint8) != 0 if value.dtype == torch.bool else value
+        return block
 
     def _large(self, raw: dict[str, Any], digits: Any, depth: int) -> int:
         if len(digits) > MAX_DIGITS:
@@ -190,7 +225,9 @@ class Decoder:
         return complex(float.fromhex(parts[0]), float.fromhex(parts[1]))
 
     def _dtype(self, raw: dict[str, Any], name: Any, depth: int) -> torch.dtype:
-        return DTYPES[name]
+        if name not in CODES and name not in _COMPLEX:
+            raise WireError("a dtype that may not cross")
+        return getattr(loaded_torch(), name)  # type: ignore[no-any-return]
 
     def _list(self, raw: dict[str, Any], values: Any, depth: int) -> list[Any]:
         return [self._decode(value, depth) for value in _listed(values)]
@@ -245,7 +282,7 @@ def with_strides(value: Tensor, strides: list[int]) -> Tensor:
     span = 1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True)) if once.numel() else 0
     if span > 64 * max(once.numel(), 16):
         return value  # a thin slice of something huge: its layout is not worth the memory
-    laid = torch.empty_strided(once.shape, strides, dtype=value.dtype, device=value.device)
+    laid = once.new_empty_strided(once.shape, strides)
     laid.copy_(once)
     return laid.expand(value.shape)
 
@@ -266,10 +303,3 @@ def _digits(value: int) -> str:
     if value.bit_length() > MAX_DIGITS * math.log2(10):
         raise WireError("an integer of too many digits")
     return str(value)
-
-
-def _from_array(value: np.ndarray[Any, Any]) -> Tensor:
-    try:
-        return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape).copy())
-    except TypeError as error:
-        raise WireError(f"an array of dtype {value.dtype} cannot cross") from error

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from autograder.wire.libraries import is_tensor
 
 
 def picture(value: Any) -> Any:
     """A copy of data through and through; objects that stay here are not looked into."""
-    if isinstance(value, Tensor):
+    if is_tensor(value):
         return value.detach().clone()
     if isinstance(value, np.ndarray):
         return value.copy()
@@ -53,7 +53,7 @@ def _first(old: Any, new: Any) -> str | None:
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
-    if isinstance(old, Tensor):
+    if is_tensor(old):
         if not _same_tensor(old, new):
             yield path
     elif isinstance(old, np.ndarray):
@@ -84,11 +84,11 @@ def _in_mapping(old: dict[Any, Any], new: dict[Any, Any], path: str, step: str) 
         yield from _differences(old[key], new[key], path + step.format(key))
 
 
-def _same_tensor(old: Tensor, new: Any) -> bool:
-    if not isinstance(new, Tensor) or old.shape != new.shape or old.dtype != new.dtype:
+def _same_tensor(old: Any, new: Any) -> bool:
+    if not is_tensor(new) or old.shape != new.shape or old.dtype != new.dtype:
         return False
     now = new.detach()
-    return torch.equal(old, now) or torch.allclose(old, now, 0, 0, equal_nan=True)
+    return old.equal(now) or old.allclose(now, 0, 0, equal_nan=True)  # type: ignore[no-any-return]
 
 
 def _parameters(function: Any) -> list[str]:

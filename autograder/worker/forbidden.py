@@ -2,54 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
 from functools import lru_cache
-from types import FunctionType, TracebackType
-from typing import Any, Self
+from types import FunctionType
+from typing import Any
 
-import torch
-from torch.overrides import TorchFunctionMode
+from autograder.wire.libraries import loaded_torch
 
 
 class ForbiddenCall(Exception):
     """The student's code called what this question forbids."""
 
 
-class Ban(TorchFunctionMode):
-    """Raises on forbidden torch functions while a call runs, and remembers it where the student swallows the error."""
+class Ban:
+    """Raises on forbidden functions while a call runs, and remembers it where the student swallows the error."""
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__()
         self.called: str | None = None
         self._by_name = {_plain(name): name for name in names}
         self._replaced: list[tuple[Any, str, Any]] = []
         self._patch(names)
 
-    def __enter__(self) -> Self:
-        """Look at each operation, where an operation is what is forbidden: that takes as long as a small one."""
-        if self._by_name:
-            super().__enter__()  # type: ignore[no-untyped-call]
-        return self
+    def watching(self) -> contextlib.AbstractContextManager[Any]:
+        """Looks inside at each call of torch, where one is forbidden: that takes as long as a small operation."""
+        if not self._by_name or loaded_torch() is None:
+            return contextlib.nullcontext()
+        from autograder.worker.calls_of_torch import CallsOfTorch
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._by_name:
-            super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        return CallsOfTorch(self._meet)
 
     def lift(self) -> None:
         """Put back what was replaced."""
         for owner, name, value in reversed(self._replaced):
             setattr(owner, name, value)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def _meet(self, name: str) -> None:
         # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last name
-        name = _plain(str(getattr(func, "__name__", "")))
+        name = _plain(name)
         if name in self._by_name:
             self.refuse(self._by_name[name])
-        return func(*args, **(kwargs or {}))
 
     def refuse(self, name: str) -> None:
         """Note the call and raise ForbiddenCall."""
@@ -59,13 +53,14 @@ class Ban(TorchFunctionMode):
     def _patch(self, names: list[str]) -> None:
         """What is no torch operation is replaced by what refuses: modules as `torch.nn.LSTM`, other classes as
         `torch.optim.Adam`, functions as `torch.nn.utils.clip_grad_norm_`, and everything outside torch."""
+        module = loaded_torch().nn.Module if loaded_torch() else ()
         for name in names:
             owner_name, _, last = name.rpartition(".")
             owner = _loaded(owner_name)
             found = getattr(owner, last, None)
             if isinstance(found, type) and self._by_name.get(_plain(name)) == name:
                 del self._by_name[_plain(name)]  # no operation is called like a class
-            if isinstance(found, type) and issubclass(found, torch.nn.Module):
+            if isinstance(found, type) and issubclass(found, module):
                 self._replace(found, "forward", name)
             elif found is not None and not owner_name.startswith("torch"):
                 self._replace(owner, last, name)

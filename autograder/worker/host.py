@@ -66,6 +66,25 @@ def _triton_environment(device: str, scratch: str = "") -> dict[str, str]:
 def warm_up(extras: list[str]) -> None:
     """Do once, single-threaded and before any wall, what the libraries would do late in every worker."""
     import numpy
+
+    numpy.linalg.svd(numpy.eye(3))
+    if "torch" in extras:
+        with contextlib.suppress(ImportError):
+            warm_up_torch()
+    for extra in extras:
+        for module in _EXTRA.get(extra, ()):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
+    if torch := sys.modules.get("torch"):
+        # torch's table of FLOPs imports triton where it is installed: seventy mappings more for every fork to copy
+        with without("triton"):
+            importlib.import_module("autograder.wire.costs")
+        importlib.import_module("autograder.wire.gradients")
+        torch.manual_seed(0)
+
+
+def warm_up_torch() -> None:
+    """Load torch and do what it does late."""
     import torch
 
     torch.set_num_threads(1)
@@ -80,13 +99,7 @@ def warm_up(extras: list[str]) -> None:
     functional.conv2d(torch.ones(1, 3, 6, 6), torch.ones(2, 3, 3, 3))
     torch.einsum("ij,jk->ik", torch.eye(3), torch.eye(3))
     torch.linalg.svd(torch.eye(3))
-    numpy.linalg.svd(numpy.eye(3))
     repr(q)
-    for extra in extras:
-        for module in _EXTRA.get(extra, ()):
-            with contextlib.suppress(ImportError):
-                importlib.import_module(module)
-    torch.manual_seed(0)
 
 
 @contextlib.contextmanager
@@ -104,27 +117,29 @@ def without(module: str) -> Iterator[None]:
 
 def warm_wire() -> None:
     """One call through a worker's own code, so that nothing of it is imported or compiled behind the walls."""
-    import torch
+    import numpy
 
     from autograder.wire.frames import Frame, receive_frame, send_frame
+    from autograder.wire.libraries import loaded_torch
     from autograder.wire.values import Encoder
-
-    # torch's table of FLOPs imports triton where it is installed: seventy mappings more for every fork to copy
-    with without("triton"):
-        from autograder.worker.loop import Loop
+    from autograder.worker.loop import Loop
 
     here, there = socket.socketpair()
     encoder = Encoder(lambda _: None)
-    value = encoder.encode([[torch.ones(3)], {}])
-    cells = [["warm", "import torch\ndef f(x):\n    return torch.softmax(x * 2, -1)\n"]]
-    send_frame(here, Frame({"id": 1, "op": "load", "cells": cells, "forbid": ["torch.nn.functional.gelu"]}, {}))
-    send_frame(here, Frame({"id": 2, "op": "call", "name": "f", "value": value, "cost": True}, encoder.tensors))
+    torch = loaded_torch()
+    argument = torch.ones(3) if torch else numpy.ones(3)
+    answer = "torch.softmax(x * 2, -1)" if torch else "np.exp(x * 2).sum(-1)"
+    cells = [["warm", f"import {'torch' if torch else 'numpy as np'}\ndef f(x):\n    return {answer}\n"]]
+    forbidden = ["torch.nn.functional.gelu"] if torch else []
+    call = {"op": "call", "name": "f", "value": encoder.encode([[argument], {}]), "cost": torch is not None}
+    send_frame(here, Frame({"id": 1, "op": "load", "cells": cells, "forbid": forbidden}, {}))
+    send_frame(here, Frame({"id": 2, **call}, encoder.tensors))
     here.shutdown(socket.SHUT_WR)
     Loop(there).serve()
     receive_frame(here, 1 << 20)
-    answer = receive_frame(here, 1 << 20).header
-    if not answer["ok"]:
-        raise RuntimeError(f"the host's own trial call failed: {answer}")
+    header = receive_frame(here, 1 << 20).header
+    if not header["ok"]:
+        raise RuntimeError(f"the host's own trial call failed: {header}")
     here.close()
     there.close()
     for name in ("student", "google", "google.colab"):

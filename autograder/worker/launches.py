@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from autograder.worker import strict_triton
+from autograder.worker.calls_of_torch import CallsOfTorch
 from autograder.worker.launch_ledger import LaunchLedger
 
 _EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
@@ -41,6 +41,11 @@ class _Watch(TorchDispatchMode):
         self.names, self._ledger = names, ledger
         self.computed: list[str] = []
         self._kept: list[Any] = []
+
+    def meet(self, name: str) -> None:
+        """Note a call that lets elements leave torch: arithmetic on them would not be seen."""
+        if name in _READS_OUT:
+            self.computed.append(name)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -68,20 +73,6 @@ class _Watch(TorchDispatchMode):
             for tensor in made if origins else ():
                 self.names.setdefault(_address(tensor), origins[-1] if name == "copy_" else origins[0])
         return out
-
-
-class _Numpy(TorchFunctionMode):
-    """Elements that leave torch: arithmetic on them would not be seen."""
-
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self._watch = watch
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if name in _READS_OUT:
-            self._watch.computed.append(name)
-        return func(*args, **(kwargs or {}))
 
 
 class LaunchRecord:
@@ -136,7 +127,7 @@ def watch_launches(
     watch = _Watch(names, ledger)
     strict.around_launch = ledger.launch
     try:
-        with strict.record(names) as recording, _Numpy(watch), watch:
+        with strict.record(names) as recording, CallsOfTorch(watch.meet), watch:
             yield LaunchRecord(recording, watch, ledger)
     finally:
         strict.around_launch = contextlib.nullcontext

@@ -6,14 +6,10 @@ import contextlib
 import os
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from autograder.wire.costs import CostCounter
-from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame, send_frame
-from autograder.wire.gradients import pull
+from autograder.wire.frames import Block, Frame, WireClosed, WireError, receive_frame, send_frame
+from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.signatures import signature_digest
 from autograder.wire.values import Decoder, Encoder, HandleReference
 from autograder.worker.arguments import changed_arguments, picture
@@ -37,6 +33,11 @@ from autograder.worker.stand_ins import (
     make_stand_in,
     make_stand_in_class,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from autograder.wire.costs import CostCounter
 
 _MAX_REQUEST = 1 << 30
 
@@ -112,7 +113,7 @@ class Loop:
 
     def _do_define(self, frame: Frame) -> None:
         """Define a function of the suite's own, apart from the submission's names. Its text is kept nowhere."""
-        names: dict[str, Any] = {"torch": torch, "__name__": "suite"}
+        names: dict[str, Any] = {"torch": loaded_torch(), "__name__": "suite"}
         try:
             exec(compile(frame.header["source"], "<suite>", "exec", dont_inherit=True), names)
         except BaseException as error:
@@ -127,13 +128,14 @@ class Loop:
         decoder = Decoder(frame.tensors, self._object, keep_strides=True, device=self._device)
         args, kwargs = decoder.decode(frame.header["value"])
         before = picture(args), picture(kwargs)
-        counter = self._counter = CostCounter() if frame.header.get("cost") else None
+        counter = self._counter = _cost_counter() if frame.header.get("cost") else None
         if self._ban is not None:
             self._ban.called = None
         try:
             names = frame.header.get("launch")
             watched = contextlib.nullcontext() if names is None else _watch(target, args, kwargs, names)
-            with self._ban or contextlib.nullcontext(), counter or contextlib.nullcontext(), watched as launch:
+            banned = self._ban.watching() if self._ban else contextlib.nullcontext()
+            with banned, counter or contextlib.nullcontext(), watched as launch:
                 self._launch = launch
                 result = target(*args, **kwargs)
             self._settle()
@@ -172,12 +174,14 @@ class Loop:
         except BaseException as error:
             self._reply({"ok": False, "error": describe_error(error)})
             return
-        if callable(value) and not isinstance(value, Tensor):
+        if callable(value) and not is_tensor(value):
             self._reply({"ok": True, "method": True})
         else:
             self._answer(value, [])
 
     def _do_backward(self, frame: Frame) -> None:
+        from autograder.wire.gradients import pull
+
         inputs, outputs = self._links[frame.header["call"]]
         given = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
         try:
@@ -199,13 +203,13 @@ class Loop:
         except WireError as error:
             self._reply({"ok": False, "error": describe_error(error), "uncrossable": True})
 
-    def _reply(self, header: dict[str, Any], tensors: dict[str, Tensor] | None = None) -> None:
+    def _reply(self, header: dict[str, Any], tensors: dict[str, Block] | None = None) -> None:
         send_frame(self._sock, Frame({"id": self._request, **header}, tensors or {}))
 
     def _settle(self) -> None:
         """Wait for the device, so that what went wrong there belongs to this request."""
         if self._device != "cpu":
-            torch.cuda.synchronize()
+            loaded_torch().cuda.synchronize()
 
     def _notes(self, counter: CostCounter | None) -> dict[str, Any]:
         notes: dict[str, Any] = {}
@@ -297,6 +301,13 @@ class Loop:
         if reference.number < 0:
             return make_function(reference.number, self._ask)
         return self._objects[reference.number]
+
+
+def _cost_counter() -> CostCounter:
+    """Counts what torch does; loaded by the host, with torch, before the walls."""
+    from autograder.wire.costs import CostCounter
+
+    return CostCounter()
 
 
 def _watch(target: Any, args: Any, kwargs: Any, names: list[str]) -> contextlib.AbstractContextManager[Any]:

@@ -94,12 +94,12 @@ def install_my_course(names: dict[str, Any]) -> None:
 
 def run_eagerly() -> None:
     """`torch.compile` gives back what it is given: it changes no number, and there is no compiler behind the walls."""
-    import torch
 
     def compile_(model: Any = None, **_: Any) -> Any:
         return model if model is not None else lambda function: function
 
-    torch.compile = compile_
+    if torch := sys.modules.get("torch"):
+        torch.compile = compile_  # type: ignore[attr-defined]
 
 
 def fresh_seeds() -> None:
@@ -107,8 +107,8 @@ def fresh_seeds() -> None:
     import random
 
     import numpy as np
-    import torch
 
     random.seed(0)
     np.random.seed(0)
-    torch.default_generator.manual_seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.default_generator.manual_seed(0)

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from torch import Tensor
-from torch.autograd import Function
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
-
+from autograder.wire.libraries import is_tensor
+from autograder.wire.trees import leaves, mapped
 from autograder.wire.values import HandleReference
 
 
@@ -48,35 +46,15 @@ class StandInObject:
     _stand_in: int
 
 
-class _Crossing(Function):
-    """Links what came back to the arguments that it was made from."""
-
-    @staticmethod
-    def forward(ctx: Any, pull: Callable[[tuple[Any, ...]], list[Any]], outputs: list[Tensor], *inputs: Tensor) -> Any:
-        ctx.pull = pull
-        return tuple(output.detach() for output in outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return (None, None, *ctx.pull(gradients))
-
-
 def _called(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The answer to a call, a function of its arguments where they want gradients."""
-    inputs = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor) and leaf.requires_grad]
+    inputs = [leaf for leaf in leaves([args, kwargs]) if is_tensor(leaf) and leaf.requires_grad]
     answer = ask(question, [list(args), kwargs])
-    leaves, structure = tree_flatten(answer.value)
-    linked = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
-    if not inputs or not linked:
+    if not inputs:
         return answer.value
+    from autograder.wire.gradients import linked
 
-    def pull(gradients: tuple[Any, ...]) -> list[Any]:
-        return list(ask({"backward": answer.number}, list(gradients)).value)
-
-    outputs = _Crossing.apply(pull, [leaves[i] for i in linked], *inputs)  # type: ignore[no-untyped-call]
-    for i, output in zip(linked, outputs, strict=True):
-        leaves[i] = output
-    return tree_unflatten(leaves, structure)
+    return linked(answer.value, inputs, lambda gradients: ask({"backward": answer.number}, list(gradients)).value)
 
 
 def make_stand_in(name: str, ask: Ask, own: Any = None) -> Callable[..., Any]:
@@ -137,7 +115,7 @@ def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask, own: Any = 
 
 def crossing(value: Any) -> Any:
     """Arguments as they can cross: objects of the notebook that only hold data (a configuration) by what they hold."""
-    return tree_map(_plain, value)
+    return mapped(_plain, value)
 
 
 def _plain(leaf: Any) -> Any:

@@ -293,12 +293,13 @@ def test_values_stand_for_every_row_by_itself() -> None:
 
 def test_records_are_kept_with_what_a_call_cost_and_brought_back() -> None:
     from autograder.grading.known_runs import _call_from, _call_to, _StoredCall
+    from autograder.wire.frames import pack, unpack
     from autograder.wire.values import Decoder, Encoder
 
     call = Call("f", (), {}, result=RIGHT, cost=Cost(1, 2, 3, 4, 5), gradients=[[INVERTED, None]])
     encoder = Encoder(lambda _: None)
     stored = decode_stored(encode_line(_call_to(call, encoder)).decode(), _StoredCall)
-    back = _call_from(stored, Decoder(encoder.tensors))
+    back = _call_from(stored, Decoder(unpack(pack(encoder.tensors))))
     assert back.cost == call.cost
     assert back.gradients[0][0].tolist() == [2.0, 1.0]
     assert back.gradients[0][1] is None

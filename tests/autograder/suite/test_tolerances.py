@@ -11,8 +11,8 @@ import torch
 from autograder.intake.release import Release, ReleaseCell
 from autograder.proof.tolerances import question_text, untold_tolerances
 from autograder.proof.trials import Checked, Trial, Tried
+from autograder.suite import assert_close, assert_same_gradients
 from autograder.suite.calls import current_log, start_log
-from autograder.suite.compare import assert_close, assert_same_gradients
 
 TEXT = "## Half\n\nTake the half."
 CELL = 'def half(x):\n    """Half of x."""\n    raise NotImplementedError'

@@ -1,0 +1,23 @@
+"""torch where this process has loaded it: an assignment in numpy is graded without it, and where it is not installed.
+
+Whoever asks here imports nothing. Where nothing has imported torch, no value is a tensor.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def loaded_torch() -> Any:
+    """The library torch; None where nothing in this process has imported it."""
+    return sys.modules.get("torch")
+
+
+def is_tensor(value: Any) -> TypeGuard[Tensor]:
+    """Whether the value is a tensor of torch's."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
