@@ -21,34 +21,18 @@ from autograder.wire.trees import leaves
 if TYPE_CHECKING:
     from torch import Tensor
 
+# it runs in a worker, which has the kit's wire loaded
 _WRAPPERS = '''
 
 import copy as _copy
 import functools as _functools
 import inspect as _inspect
-import sys as _sys
 
 import numpy as _np
+from autograder.wire.libraries import is_tensor as _is_tensor, loaded_torch as _loaded_torch
+from autograder.wire.trees import leaves as _leaves, mapped as _mapped
 
-_torch = _sys.modules.get("torch")  # None where no value can be a tensor
-
-
-def _is_tensor(value):
-    return _torch is not None and isinstance(value, _torch.Tensor)
-
-
-def _leaves(value):
-    if isinstance(value, (list, tuple)):
-        return [leaf for part in value for leaf in _leaves(part)]
-    return [leaf for part in value.values() for leaf in _leaves(part)] if isinstance(value, dict) else [value]
-
-
-def _mapped(new, value):
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_mapped(new, part) for part in value))
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(new, part) for part in value)
-    return {key: _mapped(new, part) for key, part in value.items()} if isinstance(value, dict) else new(value)
+_torch = _loaded_torch()
 
 
 def _tensors(value):

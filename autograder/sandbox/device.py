@@ -198,23 +198,15 @@ def _run_a_kernel(opened: DeviceHost) -> None:
     Raises:
         DeviceUnavailable: it does not run, or gives a wrong answer.
     """
-    from autograder.sandbox.student import OneWorker, Student
-    from autograder.sandbox.worker import Worker
+    from autograder.sandbox.student import running
 
-    worker = Worker(opened.client, opened.limits)
     try:
-        cell = ("device-probe", _PROBE.read_text(encoding="utf-8"))
-        loaded = next(worker.load([cell], opened.limits.cell_seconds, "the probe")).header
-        if loaded.get("ok") is not True:
-            raise DeviceUnavailable(f"the probe of the GPU does not load: {loaded.get('error')}")
-        student = Student(OneWorker(worker), opened.limits.call_seconds, {})
-        total = student.twice_the_sum(opened.device.name)
-        if total != 2 * sum(range(100)):
-            raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900")
+        with running(_PROBE, opened.client, opened.limits, opened.limits.call_seconds) as kit:
+            total = kit.twice_the_sum(opened.device.name)
     except StudentFault as fault:
         raise DeviceUnavailable(f"{opened.device.what} does not work behind the walls: {fault}") from fault
-    finally:
-        worker.kill()
+    if total != 2 * sum(range(100)):
+        raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900")
 
 
 def about_gpu() -> str:

@@ -3,13 +3,17 @@ stays there, or as a StudentFault."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import isclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.sandbox.host import HostClient
 from autograder.sandbox.worker import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.suite.objects import NotData, is_data_name
@@ -190,6 +194,27 @@ class Student:
 
             value = linked(value, inputs, _Pull(self, worker, header["id"], call, inputs))
         return value, cost
+
+
+@contextlib.contextmanager
+def running(program: Path, client: HostClient, limits: Limits, seconds: float) -> Iterator[Student]:
+    """A program of the kit's own in a worker, before any student's; its functions are called as a student's are.
+
+    Args:
+        seconds: the limit of loading it and of each call.
+
+    Raises:
+        StudentFault: it does not run, or does not answer.
+    """
+    worker = Worker(client, limits)
+    try:
+        cell = (program.stem, program.read_text(encoding="utf-8"))
+        header = next(worker.load([cell], seconds, program.stem)).header
+        if header.get("ok") is not True:
+            raise _error(header, program.stem)
+        yield Student(OneWorker(worker), seconds, {})
+    finally:
+        worker.kill()
 
 
 @lru_cache(maxsize=256)

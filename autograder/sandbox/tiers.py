@@ -158,26 +158,15 @@ def _targets(course: Course) -> dict[str, Any]:
 
 
 def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tuple[str, bool, str]]:
-    # torch comes in with these: not before a host has been launched, which loads it at the same time
-    from autograder.sandbox.worker import Worker
-    from autograder.wire.frames import WireError
-    from autograder.wire.values import Decoder, Encoder
+    # numpy comes in with this: not before a host has been launched, which loads it at the same time
+    from autograder.sandbox.student import running
 
-    worker = Worker(host.clients[0], course.limits)
     try:
-        source = _PROBE.read_text(encoding="utf-8")
-        loaded = next(worker.load([("probe", source)], _PROBE_SECONDS, "the probe"))
-        if loaded.header.get("ok") is not True:
-            return [("the probe runs", True, str(loaded.header.get("error")))]
-        encoder = Encoder(lambda _: None)
-        value = encoder.encode([[json.dumps(targets)], {}])
-        frame = worker.request({"op": "call", "name": "attempts", "value": value}, {}, _PROBE_SECONDS, "the probe")
-        rows = Decoder(frame.tensors).decode(frame.header.get("value"))
+        with running(_PROBE, host.clients[0], course.limits, _PROBE_SECONDS) as kit:
+            rows = kit.attempts(json.dumps(targets))
         return [(str(name), bool(got), str(detail)) for name, got, detail in rows]
-    except (StudentFault, WireError, TypeError, ValueError) as error:
+    except (StudentFault, AssertionError, TypeError, ValueError) as error:
         return [("the probe answers", True, repr(error))]
-    finally:
-        worker.kill()
 
 
 def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], str]]:

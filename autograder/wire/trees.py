@@ -16,11 +16,12 @@ def leaves(value: Any) -> list[Any]:
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """The same lists, tuples and dicts around what the function makes of each leaf."""
+    """The same lists, tuples (named ones too) and dicts around what the function makes of each leaf."""
     if isinstance(value, list):
         return [mapped(function, part) for part in value]
     if isinstance(value, tuple):
-        return tuple(mapped(function, part) for part in value)
+        parts = (mapped(function, part) for part in value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, dict):
         return {key: mapped(function, part) for key, part in value.items()}
     return function(value)

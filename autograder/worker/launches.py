@@ -33,12 +33,17 @@ _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
 
 
-class _Watch(TorchDispatchMode):
-    """Every torch operation of the wrapper: which compute, and whose elements a copy holds."""
+class LaunchRecord(TorchDispatchMode):
+    """What one call launches, and every torch operation around it: which compute, and whose elements a copy holds.
 
-    def __init__(self, names: dict[int, str], ledger: LaunchLedger) -> None:
+    Args:
+        names: what the arguments' memory is called, by address.
+    """
+
+    def __init__(self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.names, self._ledger = names, ledger
+        self._recording, self.names, self._ledger = recording, names, ledger
+        self.settled, self.take = ledger.settled, ledger.take
         self.computed: list[str] = []
         self._kept: list[Any] = []
 
@@ -74,25 +79,6 @@ class _Watch(TorchDispatchMode):
                 self.names.setdefault(_address(tensor), origins[-1] if name == "copy_" else origins[0])
         return out
 
-
-class LaunchRecord:
-    """What one call launched and computed; filled while `watch_launches` lasts."""
-
-    def __init__(self, recording: strict_triton.Recording, watch: _Watch, ledger: LaunchLedger) -> None:
-        self._recording, self._watch, self._ledger = recording, watch, ledger
-
-    def settled(self, result: Any) -> Any:
-        """The call's answer, once it is sure that torch and the kernels have made it.
-
-        Raises:
-            KernelFault: something else has written into its memory.
-        """
-        return self._ledger.settled(result)
-
-    def take(self, value: Any) -> None:
-        """Note what a function of the test's, or a stand-in, has answered meanwhile."""
-        self._ledger.take(value)
-
     def figures(self) -> dict[str, Any]:
         """As the trusted side's `Launch` has it."""
         seen = self._recording
@@ -104,7 +90,7 @@ class LaunchRecord:
             "loads": _first(seen.loads),
             "stores": _first(seen.stores),
             "unfilled": seen.unfilled[:_MAX_NAMES],
-            "computed": list(dict.fromkeys(self._watch.computed))[:_MAX_NAMES],
+            "computed": list(dict.fromkeys(self.computed))[:_MAX_NAMES],
         }
 
 
@@ -124,11 +110,12 @@ def watch_launches(
     strict = strict_triton.install()
     ledger = LaunchLedger(strict, tensors)
     ledger.take((args, kwargs))
-    watch = _Watch(names, ledger)
     strict.around_launch = ledger.launch
     try:
-        with strict.record(names) as recording, CallsOfTorch(watch.meet), watch:
-            yield LaunchRecord(recording, watch, ledger)
+        with strict.record(names) as recording:
+            record = LaunchRecord(recording, names, ledger)
+            with CallsOfTorch(record.meet), record:
+                yield record
     finally:
         strict.around_launch = contextlib.nullcontext
 

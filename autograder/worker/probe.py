@@ -1,97 +1,69 @@
 """Runs as the cell of a worker, before any student's: tries what a hostile submission would try, reports what it got.
 
-It is sent as text and runs inside the walls, so it imports what it needs in its functions.
+It is sent as text and runs inside the walls.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import socket
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 
 def attempts(targets: str) -> list[tuple[str, bool, str]]:
     """One row an attempt: (what, whether it worked, what happened)."""
-    import functools
-    import json
-
     wanted = json.loads(targets)
-    rows: list[tuple[str, bool, str]] = []
-
-    def attempt(name: str, action: Callable[[], object]) -> None:
-        try:
-            rows.append((name, True, f"got {action()!r}"[:200]))
-        except BaseException as error:
-            rows.append((name, False, f"{type(error).__name__}: {error}"[:200]))
-
-    for folder in wanted["folders"]:
-        attempt(f"list {folder}", functools.partial(_list, folder))
-    for file in wanted["files"]:
-        attempt(f"read {file}", functools.partial(_read, file))
-    attempt("signal the grader", lambda: _signal(wanted["grader"]))
-    attempt("lower the grader's limits", lambda: _limit(wanted["grader"]))
-    attempt("open an internet socket", _internet)
-    attempt("open a Unix socket", _local)
-    attempt("start a process", _start)
-    attempt("read another process's memory", lambda: _memory(wanted["grader"]))
-    attempt("become root", _root)
-    return rows
+    grader = wanted["grader"]
+    actions: list[tuple[str, Callable[[], object]]] = [
+        *((f"list {path}", partial(_entries, path)) for path in wanted["folders"]),
+        *((f"read {path}", partial(_length, path)) for path in wanted["files"]),
+        ("signal the grader", lambda: os.kill(grader, 0)),
+        ("lower the grader's limits", lambda: _limit(grader)),
+        ("open an internet socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()),
+        ("open a Unix socket", lambda: socket.socket(socket.AF_UNIX).close()),
+        ("start a process", _start),
+        ("read another process's memory", lambda: _memory(grader)),
+        ("become root", _root),
+    ]
+    return [(name, *_outcome(action)) for name, action in actions]
 
 
-def _list(folder: str) -> int:
-    from pathlib import Path
+def _outcome(action: Callable[[], object]) -> tuple[bool, str]:
+    try:
+        return True, f"got {action()!r}"[:200]
+    except BaseException as error:
+        return False, f"{type(error).__name__}: {error}"[:200]
 
+
+def _entries(folder: str) -> int:
     return len(list(Path(folder).iterdir()))
 
 
-def _read(file: str) -> int:
-    from pathlib import Path
-
-    return len(Path(file).read_text())
-
-
-def _signal(process: int) -> None:
-    import os
-
-    os.kill(process, 0)
+def _length(file: str) -> int:
+    return len(Path(file).read_bytes())
 
 
 def _limit(process: int) -> None:
-    import os
-    import resource
-
     if process in (0, os.getpid()):
         raise ProcessLookupError("it has the number of this process here")
     resource.prlimit(process, resource.RLIMIT_CPU)
 
 
-def _internet() -> None:
-    import socket
-
-    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
-
-
-def _local() -> None:
-    import socket
-
-    socket.socket(socket.AF_UNIX).close()
-
-
-def _start() -> None:
-    import os
-
-    if os.fork() == 0:
-        os._exit(0)
-
-
 def _memory(process: int) -> bytes:
-    from pathlib import Path
-
     with Path(f"/proc/{process}/mem").open("rb") as memory:
         return memory.read(0)
 
 
-def _root() -> None:
-    import os
+def _start() -> None:
+    if os.fork() == 0:
+        os._exit(0)
 
+
+def _root() -> None:
     os.setresuid(0, 0, 0)
     if os.getuid() != 0:
         raise PermissionError("still not root")

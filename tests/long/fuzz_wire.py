@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 from autograder.errors import StudentCrashed, StudentFault
 from autograder.grading.outcomes import judge
@@ -30,7 +29,7 @@ from autograder.sandbox.student import OneWorker, Student
 from autograder.suite.calls import current_log, start_log
 from autograder.suite.collect import SuiteTest
 from autograder.suite.compare import assert_close, assert_equal, same
-from autograder.wire.frames import Frame, WireClosed, WireError, receive_frame
+from autograder.wire.frames import Block, Frame, WireClosed, WireError, pack, receive_frame
 from autograder.wire.values import Encoder, HandleReference
 
 MAX_BODY = 1 << 20
@@ -113,8 +112,8 @@ def seeds() -> list[bytes]:
     return made
 
 
-def frame(header: dict[str, Any], tensors: dict[str, torch.Tensor] | None = None) -> bytes:
-    text, body = json.dumps(header).encode(), save(tensors) if tensors else b""
+def frame(header: dict[str, Any], tensors: dict[str, Block] | None = None) -> bytes:
+    text, body = json.dumps(header).encode(), pack(tensors) if tensors else b""
     return _PREFIX.pack(len(text), len(body)) + text + body
 
 

@@ -107,7 +107,9 @@ from autograder.suite import mistake
 def mean_of_all(): ...
 
 
-@mistake("spread", hint="Is that the root?", replace=("np.sqrt((centered(x) ** 2).mean(0))", "(centered(x) ** 2).mean(0)"))
+@mistake(
+    "spread", hint="Is that the root?", replace=("np.sqrt((centered(x) ** 2).mean(0))", "(centered(x) ** 2).mean(0)")
+)
 def variance(): ...
 
 

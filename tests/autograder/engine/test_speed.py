@@ -12,7 +12,8 @@ from safetensors.torch import save
 
 from autograder.grading.extras import EXTRAS
 from autograder.sandbox.stopwatch import Stopwatch
-from autograder.wire.frames import _pack
+from autograder.wire.frames import pack
+from autograder.wire.values import Encoder
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -33,6 +34,13 @@ def test_counting_costs_loads_no_compiler() -> None:
     assert said.stdout.split() == ["False", "False"]
 
 
+def packed(tensors: dict[str, torch.Tensor]) -> bytes:
+    """The tensors as the wire sends them, under these names."""
+    encoder = Encoder(lambda _: None)
+    encoder.encode(list(tensors.values()))
+    return pack(dict(zip(tensors, encoder.tensors.values(), strict=True)))
+
+
 @pytest.mark.parametrize(
     "tensors",
     [
@@ -47,7 +55,7 @@ def test_counting_costs_loads_no_compiler() -> None:
 def test_a_block_of_tensors_reads_back_as_safetensors(tensors: dict[str, torch.Tensor]) -> None:
     from safetensors.torch import load
 
-    back = load(_pack(tensors))
+    back = load(packed(tensors))
     assert back.keys() == tensors.keys()
     for key, value in tensors.items():
         assert back[key].dtype == value.dtype
@@ -57,14 +65,14 @@ def test_a_block_of_tensors_reads_back_as_safetensors(tensors: dict[str, torch.T
 
 def test_a_block_of_one_kind_is_what_safetensors_writes() -> None:
     tensors = {str(i): torch.full((2, i), float(i), dtype=torch.float64) for i in (1, 2, 3)}
-    assert _pack(tensors) == save(tensors)
+    assert packed(tensors) == save(tensors)
 
 
 def test_layout_and_memory_shared_with_others_do_not_matter() -> None:
     whole = torch.arange(12, dtype=torch.float64).reshape(3, 4)
     from safetensors.torch import load
 
-    back = load(_pack({"turned": whole.t(), "column": whole[:, 1], "same": whole}))
+    back = load(packed({"turned": whole.t(), "column": whole[:, 1], "same": whole}))
     assert back["turned"].tolist() == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
     assert back["column"].tolist() == [1, 5, 9]
     assert back["same"].tolist() == whole.tolist()
