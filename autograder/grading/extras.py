@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from autograder.course import Assignment, Limits
@@ -16,52 +16,48 @@ from autograder.intake.release import load_release
 from autograder.model import FoundSubmission
 
 EXTRAS = {
+    "torch": re.compile(r"\btorch\b"),
     "matplotlib": re.compile(r"matplotlib"),
     "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.func\b|flex_attention"),
     "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
     "triton": re.compile(r"triton"),
 }
-"""What the host can load besides torch, and how a notebook looks that makes torch load it: a second or two each."""
-_PARTS_OF_TORCH = frozenset({"dynamo", "sympy", "triton"})
-_IMPORTS_TORCH = re.compile(r"^\s*(import|from)\s[^#\n]*\b(torch|triton)\b", re.MULTILINE)
-_SUBMISSION_IMPORTS_TORCH = re.compile(r"\b(import|from)\s[^#\n]*\btorch\b")
-"""As it stands in a notebook's JSON."""
-_FROM_SUITE = re.compile(r"^\s*from\s+autograder\.suite\s+import\s+(\([^)]*\)|.*)", re.MULTILINE)
-_ASKS_FOR_TORCH = re.compile(r"""["']torch\.|\bstudent\.(cost|counted|launch)\b""")
-"""In a suite: a function of torch's that is forbidden, and what counts operations of torch's."""
+"""What the host can load, and how a notebook looks that does or makes torch do: a second or two each."""
+WITHOUT_TORCH = frozenset({"matplotlib"})
 HELPERS_WITH_TORCH = frozenset({
     "arange", "assert_same_gradients", "eye", "full", "moved", "ones", "rand", "randint", "randn", "randperm", "tensor",
     "zeros",
 })  # fmt: skip
 """Names of `autograder.suite` that make tensors of torch's, or differentiate them."""
+_IMPORTS_TORCH = re.compile(r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", re.MULTILINE)
+_COUNTS_OR_FORBIDS = re.compile(r"""["']torch\.|\bstudent\.(cost|counted|launch)\b""")
+"""In a suite: a function of torch's that is forbidden, and what counts operations of torch's."""
+_FROM_SUITE = re.compile(r"\bautograder\.suite\s+import\s+(\([^)]*\)|.*)")
 
 
 def needs_torch(assignment: Assignment) -> bool:
-    """Whether the assignment's notebooks or its suite use torch.
+    """Whether the answer key or the suite uses torch.
 
     Raises:
-        BadSuite: they do, and torch is not installed.
+        BadSuite: it does, and torch is not installed.
     """
-    place = next(_places_with_torch(assignment), None)
+    place = next(filter(_uses_torch, [assignment.solution, *sorted(assignment.suite.glob("**/*.py"))]), None)
     if place is not None and not _is_installed("torch"):
         raise BadSuite(f"{place} uses torch, and torch is not installed here: install it to grade {assignment.name}")
     return place is not None
 
 
-def _places_with_torch(assignment: Assignment) -> Iterator[Path]:
-    """Files of the assignment that use torch."""
-    for notebook in (assignment.release, assignment.solution):
-        try:
-            cells = [cell for cell in load_built(notebook).cells if cell.cell_type == "code"]
-        except (OSError, ValueError):
-            continue  # whoever needs the notebook says so
-        if any(_IMPORTS_TORCH.search("".join(cell.source)) for cell in cells):
-            yield notebook
-    for file in sorted(assignment.suite.glob("**/*.py")):
-        text = file.read_text(encoding="utf-8")
-        taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(text))))
-        if _IMPORTS_TORCH.search(text) or _ASKS_FOR_TORCH.search(text) or taken & HELPERS_WITH_TORCH:
-            yield file
+def _uses_torch(file: Path) -> bool:
+    """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever needs it will say."""
+    try:
+        if file.suffix == ".py":
+            code = file.read_text(encoding="utf-8")
+        else:
+            code = "\n".join("".join(cell.source) for cell in load_built(file).cells if cell.cell_type == "code")
+    except (OSError, ValueError):
+        return False
+    taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))
+    return bool(_IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code) or taken & HELPERS_WITH_TORCH)
 
 
 def _is_installed(library: str) -> bool:
@@ -74,9 +70,9 @@ def _is_installed(library: str) -> bool:
 def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:
     """Libraries that the host loads, because a worker would pay for them again and again.
 
-    Torch, where the assignment or some submission uses it. And those that the assignment's own running cells or its
-    known answers use, or that the answer key or some submission names more often than the release does (whose demo
-    cells, which do not run, name them too).
+    Those that the assignment's own running cells or its known answers use, and those that the answer key or some
+    submission names more often than the release does (whose demo cells, which do not run, name them too). All but one
+    are parts of torch, or need it.
 
     Raises:
         BadSuite: the assignment needs torch, and torch is not installed.
@@ -93,12 +89,10 @@ def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], l
         (_text_of(found.path, limits) for found in submissions),
     )
     for text in notebooks:
-        if len(wanted) == len(EXTRAS) + 1:
+        if len(wanted) == len(EXTRAS):
             break
         wanted |= {n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))}
-        if _SUBMISSION_IMPORTS_TORCH.search(text):
-            wanted.add("torch")
-    return tuple(sorted(wanted if "torch" in wanted else wanted - _PARTS_OF_TORCH))
+    return tuple(sorted(wanted if "torch" in wanted else wanted & WITHOUT_TORCH))
 
 
 def _text_of(path: Path, limits: Limits) -> str:

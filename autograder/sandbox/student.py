@@ -235,9 +235,6 @@ class StudentFunction(NotData):
     def described(self) -> str:
         return "a function"
 
-    def as_data(self, *_: Any) -> NoReturn:
-        raise AssertionError(f"`{self.name}` is a function, where data is expected.")
-
 
 class Method(NotData):
     """A method of an object that stays in the worker."""
@@ -251,9 +248,6 @@ class Method(NotData):
 
     def described(self) -> str:
         return "a method (is a `@property` missing?)"
-
-    def as_data(self, *_: Any) -> NoReturn:
-        raise AssertionError(f"`{self.name}` is {self.described()}, where data is expected.")
 
 
 class Handle(NotData):

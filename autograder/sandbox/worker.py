@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -109,16 +109,6 @@ class Worker:
         question = self._question(header, tensors, what)
         return self._exchange(question, self._requests, seconds, what)
 
-    def stream(
-        self, header: dict[str, Any], tensors: dict[str, Block], limits: Iterable[float], what: str
-    ) -> Iterator[Frame]:
-        """Ask once and yield answers, as long as they are wanted: each has a limit of its own, in seconds."""
-        question: Frame | None = self._question(header, tensors, what)
-        number = self._requests
-        for seconds in limits:
-            yield self._exchange(question, number, seconds, what)
-            question = None
-
     def _question(self, header: dict[str, Any], tensors: dict[str, Block], what: str) -> Frame:
         """A question with the next number.
 
@@ -164,7 +154,7 @@ class Worker:
         forbidden: Sequence[str] = (),
         functions: Sequence[str] = (),
     ) -> Iterator[Frame]:
-        """Run cells, (id, source) each, in the worker's namespace; yields one answer a cell, as `stream` does.
+        """Run cells, (id, source) each, in the worker's namespace; yields an answer a cell, as long as they are wanted.
 
         Args:
             seconds: the limit of each cell, or of every one.
@@ -173,8 +163,11 @@ class Worker:
         """
         texts = [list(cell) for cell in cells]
         header = {"op": "load", "cells": texts, "forbid": list(forbidden), "functions": list(functions)}
-        limits = [seconds] * len(cells) if isinstance(seconds, (int, float)) else seconds
-        return self.stream(header, {}, limits, what)
+        question: Frame | None = self._question(header, {}, what)
+        number = self._requests
+        for limit in [seconds] * len(cells) if isinstance(seconds, (int, float)) else seconds:
+            yield self._exchange(question, number, limit, what)
+            question = None
 
     def turn_to(self, forbidden: Sequence[str]) -> bool:
         """Go on with another question of the same submission. False where the worker is dead, or does not answer."""

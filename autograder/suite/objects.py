@@ -35,6 +35,8 @@ _OPERATIONS = (
 class NotData:
     """Base of what is no data. Comparing, counting, adding, indexing or asking for its truth is an AssertionError."""
 
+    name: str
+
     def described(self) -> str:
         """What it is, after "is": "an object of class Duck"."""
         raise NotImplementedError
@@ -45,7 +47,7 @@ class NotData:
         Raises:
             AssertionError: always, with a message for the student.
         """
-        raise NotImplementedError
+        raise AssertionError(f"`{self.name}` is {self.described()}, where data is expected.")
 
     def __repr__(self) -> str:
         return self.described()

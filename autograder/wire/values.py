@@ -24,7 +24,6 @@ from autograder.wire.frames import MAX_TENSORS, Block, WireError
 from autograder.wire.libraries import is_tensor, loaded_torch
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 MAX_DEPTH = 24
@@ -177,10 +176,35 @@ class Decoder:
             return raw
         if type(raw) is not dict or not raw:
             raise WireError("a value that cannot be read")
-        tag = next(iter(raw))
-        return _DECODERS[tag](self, raw, raw[tag], depth + 1)
+        (tag, content), depth = next(iter(raw.items())), depth + 1
+        match tag:
+            case "f":
+                return float.fromhex(content)
+            case "l":
+                return [self._decode(part, depth) for part in _listed(content)]
+            case "u":
+                return tuple(self._decode(part, depth) for part in _listed(content))
+            case "t":
+                return self._tensor(raw, content)
+            case "n":
+                return self._array(content)
+            case "d":
+                return {self._key(key, depth): self._decode(part, depth) for key, part in _listed(content)}
+            case "e":
+                return {self._key(part, depth) for part in _listed(content)}
+            case "o":
+                return SimpleNamespace(**{str(name): self._decode(part, depth) for name, part in _listed(content)})
+            case "i" if len(content) <= MAX_DIGITS:
+                return int(content)
+            case "c":
+                return complex(float.fromhex(content[0]), float.fromhex(content[1]))
+            case "y" if content in CODES or content in _COMPLEX:
+                return getattr(loaded_torch(), content)
+            case "h" if self.resolve is not None and type(content) is int:
+                return self.resolve(HandleReference(content, str(raw.get("k", ""))[:200]))
+        raise WireError("a value that cannot be read")
 
-    def _tensor(self, raw: dict[str, Any], key: Any, depth: int) -> Tensor:
+    def _tensor(self, raw: dict[str, Any], key: Any) -> Tensor:
         torch = loaded_torch()
         if torch is None:
             raise WireError("a tensor, and this assignment does not use torch")
@@ -199,7 +223,7 @@ class Decoder:
             self.grad_tensors.append(value)
         return value  # type: ignore[no-any-return]
 
-    def _array(self, raw: dict[str, Any], key: Any, depth: int) -> Any:
+    def _array(self, key: Any) -> Any:
         block = self._taken(key)
         if _NAMES[block.dtype] == "bool":  # as of a tensor
             return (np.frombuffer(block.data, "uint8") != 0).reshape(block.shape)
@@ -213,64 +237,12 @@ class Decoder:
             raise WireError("an empty tensor of a shape too large")
         return block
 
-    def _large(self, raw: dict[str, Any], digits: Any, depth: int) -> int:
-        if len(digits) > MAX_DIGITS:
-            raise WireError("an integer of too many digits")
-        return int(digits)
-
-    def _float(self, raw: dict[str, Any], text: Any, depth: int) -> float:
-        return float.fromhex(text)
-
-    def _complex(self, raw: dict[str, Any], parts: Any, depth: int) -> complex:
-        return complex(float.fromhex(parts[0]), float.fromhex(parts[1]))
-
-    def _dtype(self, raw: dict[str, Any], name: Any, depth: int) -> torch.dtype:
-        if name not in CODES and name not in _COMPLEX:
-            raise WireError("a dtype that may not cross")
-        return getattr(loaded_torch(), name)  # type: ignore[no-any-return]
-
-    def _list(self, raw: dict[str, Any], values: Any, depth: int) -> list[Any]:
-        return [self._decode(value, depth) for value in _listed(values)]
-
-    def _tuple(self, raw: dict[str, Any], values: Any, depth: int) -> tuple[Any, ...]:
-        return tuple(self._decode(value, depth) for value in _listed(values))
-
-    def _set(self, raw: dict[str, Any], values: Any, depth: int) -> set[Any]:
-        return {self._key(value, depth) for value in _listed(values)}
-
     def _key(self, raw: Any, depth: int) -> Any:
         key = self._decode(raw, depth)
         self._keys += type(key) is not str
         if self._keys > MAX_KEYS:
             raise WireError(f"more than {MAX_KEYS} keys that are not text")
         return key
-
-    def _dict(self, raw: dict[str, Any], pairs: Any, depth: int) -> dict[Any, Any]:
-        return {self._key(key, depth): self._decode(value, depth) for key, value in _listed(pairs)}
-
-    def _object(self, raw: dict[str, Any], pairs: Any, depth: int) -> SimpleNamespace:
-        return SimpleNamespace(**{str(name): self._decode(value, depth) for name, value in _listed(pairs)})
-
-    def _handle(self, raw: dict[str, Any], number: Any, depth: int) -> Any:
-        if self.resolve is None or type(number) is not int:
-            raise WireError("a handle where none may come")
-        return self.resolve(HandleReference(number, str(raw.get("k", ""))[:200]))
-
-
-_DECODERS: dict[str, Callable[[Decoder, dict[str, Any], Any, int], Any]] = {
-    "t": Decoder._tensor,
-    "n": Decoder._array,
-    "i": Decoder._large,
-    "f": Decoder._float,
-    "c": Decoder._complex,
-    "y": Decoder._dtype,
-    "l": Decoder._list,
-    "u": Decoder._tuple,
-    "e": Decoder._set,
-    "d": Decoder._dict,
-    "o": Decoder._object,
-    "h": Decoder._handle,
-}
 
 
 def with_strides(value: Tensor, strides: list[int]) -> Tensor:

@@ -10,23 +10,20 @@ from typing import Any
 import numpy as np
 
 from autograder.wire.libraries import is_tensor
+from autograder.wire.trees import mapped
 
 
 def picture(value: Any) -> Any:
     """A copy of data through and through; objects that stay here are not looked into."""
+    return mapped(_copied, value)
+
+
+def _copied(value: Any) -> Any:
     if is_tensor(value):
         return value.detach().clone()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) or type(value) is set:
         return value.copy()
-    if type(value) in (list, tuple):
-        return type(value)(picture(part) for part in value)
-    if type(value) is dict:
-        return {key: picture(part) for key, part in value.items()}
-    if type(value) is set:
-        return set(value)
-    if type(value) is SimpleNamespace:
-        return SimpleNamespace(**{name: picture(part) for name, part in vars(value).items()})
-    return value
+    return SimpleNamespace(**picture(vars(value))) if type(value) is SimpleNamespace else value
 
 
 def changed_arguments(

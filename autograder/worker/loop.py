@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from autograder.wire.frames import Block, Frame, WireClosed, WireError, receive_frame, send_frame
@@ -114,12 +115,9 @@ class Loop:
     def _do_define(self, frame: Frame) -> None:
         """Define a function of the suite's own, apart from the submission's names. Its text is kept nowhere."""
         names: dict[str, Any] = {"torch": loaded_torch(), "__name__": "suite"}
-        try:
+        with self._errors_told():
             exec(compile(frame.header["source"], "<suite>", "exec", dont_inherit=True), names)
-        except BaseException as error:
-            self._reply({"ok": False, "error": describe_error(error)})
-            return
-        self._answer(names[frame.header["name"]], [])
+            self._answer(names[frame.header["name"]], [])
 
     def _do_call(self, frame: Frame) -> None:
         target = self._target(frame.header)
@@ -158,38 +156,28 @@ class Loop:
             decoder = Decoder(frame.tensors, keep_strides=True, device=self._device)
             self._repeated = decoder.decode(frame.header["value"])
         args, kwargs = self._repeated
-        try:
+        with self._errors_told():
             for _ in range(frame.header["times"]):
                 self._last = target(*args, **kwargs)
             self._settle()
-        except BaseException as error:
-            self._reply({"ok": False, "error": describe_error(error)})
-            return
-        self._answer(self._last if frame.header.get("give") else None, [])
+            self._answer(self._last if frame.header.get("give") else None, [])
 
     def _do_get(self, frame: Frame) -> None:
         """An attribute of an object here: its value, or the word that it is a method."""
-        try:
+        with self._errors_told():
             value = getattr(self._objects[frame.header["handle"]], frame.header["attribute"])
-        except BaseException as error:
-            self._reply({"ok": False, "error": describe_error(error)})
-            return
-        if callable(value) and not is_tensor(value):
-            self._reply({"ok": True, "method": True})
-        else:
-            self._answer(value, [])
+            if callable(value) and not is_tensor(value):
+                self._reply({"ok": True, "method": True})
+            else:
+                self._answer(value, [])
 
     def _do_backward(self, frame: Frame) -> None:
         from autograder.wire.gradients import pull
 
         inputs, outputs = self._links[frame.header["call"]]
         given = Decoder(frame.tensors, device=self._device).decode(frame.header["value"])
-        try:
-            gradients = pull(outputs, inputs, given)
-        except BaseException as error:
-            self._reply({"ok": False, "error": describe_error(error)})
-            return
-        self._answer(gradients, [])
+        with self._errors_told():
+            self._answer(pull(outputs, inputs, given), [])
 
     # answers
 
@@ -202,6 +190,14 @@ class Loop:
             self._reply({"ok": True, "value": encoded, **notes}, encoder.tensors)
         except WireError as error:
             self._reply({"ok": False, "error": describe_error(error), "uncrossable": True})
+
+    @contextlib.contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        """What the student's code raises inside is the reply."""
+        try:
+            yield
+        except BaseException as error:
+            self._reply({"ok": False, "error": describe_error(error)})
 
     def _reply(self, header: dict[str, Any], tensors: dict[str, Block] | None = None) -> None:
         send_frame(self._sock, Frame({"id": self._request, **header}, tensors or {}))
@@ -277,11 +273,9 @@ class Loop:
             attribute = header.get("attribute")
             if attribute is None:
                 return owner
-            try:
+            with self._errors_told():
                 return getattr(owner, attribute)
-            except BaseException as error:
-                self._reply({"ok": False, "error": describe_error(error)})
-                return None
+            return None
         target = self._names.get(header["name"])
         if target is None:
             self._reply({"ok": False, "missing": True})
