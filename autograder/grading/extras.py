@@ -16,7 +16,7 @@ from autograder.intake.release import load_release
 from autograder.model import FoundSubmission
 
 EXTRAS = {
-    "torch": re.compile(r"\btorch\b"),
+    "torch": re.compile(r"\b(import|from) +torch\b"),
     "matplotlib": re.compile(r"matplotlib"),
     "dynamo": re.compile(r"\boptim\.|checkpoint|torch\.func\b|flex_attention"),
     "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
@@ -30,7 +30,7 @@ HELPERS_WITH_TORCH = frozenset({
 })  # fmt: skip
 """Names of `autograder.suite` that make tensors of torch's, or differentiate them."""
 _IMPORTS_TORCH = re.compile(r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", re.MULTILINE)
-_COUNTS_OR_FORBIDS = re.compile(r"""["']torch\.|\bstudent\.(cost|counted|launch)\b""")
+_COUNTS_OR_FORBIDS = re.compile(r"""\bforbid\([^)]*["']torch\.|\bstudent\.(cost|counted|launch)\b""")
 """In a suite: a function of torch's that is forbidden, and what counts operations of torch's."""
 _FROM_SUITE = re.compile(r"\bautograder\.suite\s+import\s+(\([^)]*\)|.*)")
 
@@ -50,10 +50,10 @@ def needs_torch(assignment: Assignment) -> bool:
 def _uses_torch(file: Path) -> bool:
     """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever needs it will say."""
     try:
-        if file.suffix == ".py":
-            code = file.read_text(encoding="utf-8")
-        else:
-            code = "\n".join("".join(cell.source) for cell in load_built(file).cells if cell.cell_type == "code")
+        if file.suffix == ".ipynb":
+            cells = (cell for cell in load_built(file).cells if cell.cell_type == "code")
+            return any(_IMPORTS_TORCH.search("".join(cell.source)) for cell in cells)
+        code = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
     taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))

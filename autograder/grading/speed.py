@@ -13,6 +13,7 @@ from autograder.sandbox.device import DeviceHost
 from autograder.sandbox.student import OneWorker, Student
 from autograder.sandbox.worker import Worker
 from autograder.suite.speed import BASELINE, SpeedCase, SpeedTest
+from autograder.wire.libraries import is_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +57,7 @@ class SpeedMeter:
                 next(worker.load([(BASELINE, self.test.baseline)], self._device.limits.cell_seconds, "the baseline"))
                 student = self._student(worker)
                 baseline = [(case, *_timed(student, BASELINE, case)) for case in self.test.cases()]
-                if not all(isinstance(result, Tensor) and result.numel() for _, result, _ in baseline):
+                if not all(is_tensor(result) and result.numel() for _, result, _ in baseline):
                     raise ValueError("it must give one tensor")
                 self._baseline = baseline
             finally:
@@ -87,7 +88,7 @@ def _timed(student: Student, name: str, case: SpeedCase) -> tuple[Tensor, float]
 
 def _difference(answer: object, expected: Tensor, tolerance: float) -> str:
     """Why an answer is none, in words; "" where it is one."""
-    if not isinstance(answer, Tensor) or answer.shape != expected.shape:
+    if not is_tensor(answer) or answer.shape != expected.shape:
         return "it has no speed here: its result is not of the baseline's shape"
     off = float((answer.double() - expected.double()).abs().max())
     if not off <= tolerance:

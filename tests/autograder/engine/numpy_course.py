@@ -17,6 +17,9 @@ SOURCE = '''\
 # %% given="imports"
 import numpy as np
 
+# %% given="expect"
+from autograder.authoring.expect import expect
+
 # %% question="centered"
 def centered(x):
     """x: [n, d]; gives [n, d], the columns of which have mean 0."""
