@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import isclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -192,8 +192,26 @@ class Student:
         if inputs and decoder.grad_tensors:
             from autograder.wire.gradients import linked
 
-            value = linked(value, inputs, _Pull(self, worker, header["id"], call, inputs))
+            forms = [(tensor.shape, tensor.dtype) for tensor in inputs]
+            value = linked(value, inputs, partial(self._gradients, worker, header["id"], call, forms))
         return value, cost
+
+    def _gradients(
+        self, worker: Worker, number: int, call: Call, forms: list[tuple[Any, Any]], given: Sequence[Tensor | None]
+    ) -> list[Tensor | None]:
+        """The gradients of a call's tensors, which have these shapes and dtypes, from the worker that answered it."""
+        encoder, shown = Encoder(lambda _: None), f"the backward pass of {call.name}"
+        header = {"op": "backward", "call": number, "value": encoder.encode(list(given))}
+        frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
+        answer = self._value(frame, Call(shown, (), {}), worker, [])[0]
+        if not isinstance(answer, list) or len(answer) != len(forms):
+            raise StudentCrashed(f"{shown} gave an answer that cannot be taken.")
+        for gradient, (shape, _) in zip(answer, forms, strict=True):
+            if gradient is not None and (not is_tensor(gradient) or gradient.shape != shape):
+                raise StudentCrashed(f"{shown} gave a gradient of another shape than its input.")
+        crossed = [None if g is None else g.to(dtype) for g, (_, dtype) in zip(answer, forms, strict=True)]
+        call.gradients.append(crossed)
+        return crossed
 
 
 @contextlib.contextmanager
@@ -310,30 +328,6 @@ class Handle(NotData):
     def _still_there(self) -> None:
         if not self._at.alive:
             raise StudentCrashed(f"{self.name} is gone with the process that it lived in")
-
-
-class _Pull:
-    """Fetches the gradients of a call's tensors from the worker that answered it, and notes them in the call."""
-
-    def __init__(self, student: Student, worker: Worker, number: int, call: Call, inputs: Sequence[Tensor]) -> None:
-        self._student, self._worker, self._number, self._call = student, worker, number, call
-        self._forms = [(tensor.shape, tensor.dtype) for tensor in inputs]
-
-    def __call__(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        encoder = Encoder(lambda _: None)
-        value = encoder.encode(list(gradients))
-        shown = f"the backward pass of {self._call.name}"
-        header = {"op": "backward", "call": self._number, "value": value}
-        frame = self._worker.request(header, encoder.tensors, self._student._call_seconds, shown)
-        answer = self._student._value(frame, Call(shown, (), {}), self._worker, [])[0]
-        if not isinstance(answer, list) or len(answer) != len(self._forms):
-            raise StudentCrashed(f"{shown} gave an answer that cannot be taken.")
-        for gradient, (shape, _) in zip(answer, self._forms, strict=True):
-            if gradient is not None and (not is_tensor(gradient) or gradient.shape != shape):
-                raise StudentCrashed(f"{shown} gave a gradient of another shape than its input.")
-        crossed = [None if g is None else g.to(dtype) for g, (_, dtype) in zip(answer, self._forms, strict=True)]
-        self._call.gradients.append(crossed)
-        return crossed
 
 
 def _naming(worker: Worker) -> Callable[[Any], HandleReference | None]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from autograder.errors import StudentError
 from autograder.suite.calls import current_log, describe_last, may_be_none
-from autograder.suite.kinds import is_array, kind_of, numbers_in
+from autograder.suite.kinds import is_array, kind_of, numbers_in, other_form
 from autograder.wire.libraries import is_tensor
 from autograder.wire.values import dtype_name
 
@@ -78,11 +78,8 @@ def assert_close(
         expected, same_dtype = np.array(float(expected)), False
     if not is_array(actual):
         raise AssertionError(f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}.")
-    if actual.shape != expected.shape:
-        raise AssertionError(f"{subject()} has shape {list(actual.shape)}; it should be {list(expected.shape)}.")
-    dtypes = dtype_name(actual.dtype), dtype_name(expected.dtype)
-    if same_dtype and dtypes[0] != dtypes[1]:
-        raise AssertionError(f"{subject()} has dtype {dtypes[0]}; it should be {dtypes[1]}.")
+    if problem := other_form(actual, expected, same_dtype=same_dtype):
+        raise AssertionError(f"{subject()} {problem}")
     mine, theirs = _wide(actual), _wide(expected)
     if atol > 0 and np.array_equal(mine, theirs):  # as many right answers are: the rest would find nothing
         current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
@@ -92,7 +89,8 @@ def assert_close(
     current_log().distances += _distance(mine, theirs, atol, rtol)
     current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
     if not close.all():
-        difference = _opposite if dtypes == ("bool", "bool") else _difference
+        both_bool = dtype_name(actual.dtype) == "bool" == dtype_name(expected.dtype)
+        difference = _opposite if both_bool else _difference
         raise WrongValue(f"{subject()} {difference(mine, theirs, close)}")
 
 
@@ -230,9 +228,7 @@ def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
 
 def _same_numbers(left: Any, right: Any, tolerance: float) -> bool:
     """Whether two tensors or arrays have equal shapes and dtypes, and numbers within `tolerance`."""
-    if left.shape != right.shape or dtype_name(left.dtype) != dtype_name(right.dtype):
-        return False
-    return bool(_close(_wide(left), _wide(right), tolerance, tolerance).all())
+    return not other_form(left, right) and bool(_close(_wide(left), _wide(right), tolerance, tolerance).all())
 
 
 def _wide(values: Any) -> _Numbers:

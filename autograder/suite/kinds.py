@@ -57,7 +57,10 @@ def unlike(mine: Any, theirs: Any, place: str = "") -> str:
     """
     at = f"{place}: it " if place else ""
     if is_array(theirs) and type(mine) is type(theirs):
-        return _unlike_array(mine, theirs, at)
+        if problem := other_form(mine, theirs):
+            return f"{at}{problem}"
+        cut_off = is_tensor(theirs) and theirs.requires_grad and not mine.requires_grad
+        return f"{at}{CUT_OFF}" if cut_off else ""
     if isinstance(theirs, (list, tuple)) and isinstance(mine, (list, tuple)):
         if len(mine) != len(theirs):
             return f"{at}has {_entries(len(mine))}; it should have {len(theirs)}."
@@ -72,14 +75,12 @@ def unlike(mine: Any, theirs: Any, place: str = "") -> str:
     return f"{at}should be {kind_of(theirs)}, and is {kind_of(mine)}."
 
 
-def _unlike_array(mine: Any, theirs: Any, at: str) -> str:
+def other_form(mine: Any, theirs: Any, *, same_dtype: bool = True) -> str:
+    """In which way a tensor or an array has another shape or dtype than a right one, as the rest of a sentence."""
     if mine.shape != theirs.shape:
-        return f"{at}has shape {list(mine.shape)}; it should be {list(theirs.shape)}."
-    if mine.dtype != theirs.dtype:
-        return f"{at}has dtype {dtype_name(mine.dtype)}; it should be {dtype_name(theirs.dtype)}."
-    if is_tensor(theirs) and theirs.requires_grad and not mine.requires_grad:
-        return f"{at}{CUT_OFF}"
-    return ""
+        return f"has shape {list(mine.shape)}; it should be {list(theirs.shape)}."
+    dtypes = dtype_name(mine.dtype), dtype_name(theirs.dtype)
+    return f"has dtype {dtypes[0]}; it should be {dtypes[1]}." if same_dtype and dtypes[0] != dtypes[1] else ""
 
 
 def _entries(count: int) -> str:

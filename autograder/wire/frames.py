@@ -13,7 +13,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from safetensors import SafetensorError, deserialize
 
@@ -48,8 +48,7 @@ class Patience(Protocol):
         """Look whether the other side may go on: it sends, or reads, without being waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The numbers of one tensor or array.
 
     Attributes:

@@ -141,9 +141,9 @@ def _block_of_tensor(value: Tensor) -> Block:
     if value.layout != torch.strided or value.device.type == "meta" or name not in CODES:
         raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
     # a subclass of Tensor becomes a plain one: nothing but numbers crosses
-    numbers = value.detach().as_subclass(torch.Tensor)
+    numbers = value if type(value) is torch.Tensor else value.detach().as_subclass(torch.Tensor)
     if name == "bfloat16":
-        numbers = numbers.resolve_neg().view(torch.int16)
+        numbers = numbers.detach().resolve_neg().view(torch.int16)
     return Block(CODES[name], tuple(value.shape), numbers.numpy(force=True).tobytes())
 
 

@@ -80,16 +80,14 @@ class _Asking(ast.NodeTransformer):
         node.body.insert(at, asks)
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        target = node.targets[0]
-        if len(node.targets) == 1 and isinstance(target, ast.Name) and target.id in self.names:
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> ast.AST:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        named = [target.id for target in targets if isinstance(target, ast.Name)]
+        if len(targets) == 1 and set(named) & set(self.names) and node.value is not None:
             node.value = self._asking_lambda(node.value)
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if isinstance(node.target, ast.Name) and node.target.id in self.names and node.value is not None:
-            node.value = self._asking_lambda(node.value)
-        return node
+    visit_AnnAssign = visit_Assign  # noqa: N815
 
     def _asking_lambda(self, value: ast.expr) -> ast.expr:
         if not isinstance(value, ast.Lambda) or _yields([value.body]):
