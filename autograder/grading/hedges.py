@@ -108,6 +108,7 @@ def _value(value: Any, other: Any) -> str:
     if not numbers.ndim or not is_tensor(other) or other.shape != value.shape or numbers.dtype.kind == "c":
         shown = ", ".join(f"{number:.6g}" for number in numbers.flatten()[:6].tolist())
         return f"{kind}: {shown}{', …' if numbers.size > 6 else ''}"
-    far = np.nan_to_num(abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.nan_to_num(abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf)
     index = tuple(int(i) for i in np.unravel_index(far.argmax(), far.shape))
     return f"{kind}, at {list(index)}: {numbers[index].item():.6g}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from inspect import isclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from autograder.course import Limits
 from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
@@ -25,19 +25,11 @@ from autograder.wire.values import Decoder, Encoder, HandleReference
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-class Place(Protocol):
-    """Where the submission's code runs (`Workplace`)."""
-
-    def worker(self) -> Worker:
-        """The worker, made when it is first needed, and anew after a kill."""
-
-    def why_missing(self, name: str) -> str:
-        """What to tell a student whose function is not there."""
+    from autograder.sandbox.workplace import Workplace
 
 
 class OneWorker:
-    """A place with a worker that is there already."""
+    """As a `Workplace`: a worker that is there already."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -60,7 +52,7 @@ class Student:
         sources: text of the cell that answers each question.
     """
 
-    def __init__(self, place: Place, call_seconds: float, sources: Mapping[str, str]) -> None:
+    def __init__(self, place: Workplace | OneWorker, call_seconds: float, sources: Mapping[str, str]) -> None:
         self._place, self._call_seconds, self._sources = place, call_seconds, sources
         self._defined: dict[tuple[str, str], Handle] = {}
 

@@ -13,7 +13,7 @@ from courses import handed_in
 from numpy_course import RIGHT, SUITE, write_course
 
 from autograder.course import load_course
-from autograder.grading.extras import HELPERS_WITH_TORCH, needs_torch
+from autograder.grading.extras import HELPERS_WITH_TORCH, extras_for, needs_torch
 
 PYTHON_WITHOUT_TORCH = """\
 #!/bin/sh
@@ -79,6 +79,7 @@ def graded(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     hand_in(course, "counter", {**RIGHT, "counts": by_counter})
     hand_in(course, "torch", {**RIGHT, "counts": in_torch})
     for command in (
+        ["--help"],
         ["build"],
         ["verify", "columns"],
         ["grade", "columns"],
@@ -116,6 +117,12 @@ def test_what_students_read(graded: Path) -> None:
     assert first["message"].startswith("`counts` calls collections.Counter, which this question is about")
     first = result(graded, "torch")["questions"][2]["tests"][0]
     assert "ModuleNotFoundError: No module named 'torch'" in first["message"]
+
+
+def test_its_hosts_load_nothing_more(graded: Path) -> None:
+    """Where torch is installed, as here: the check in every notebook names it in a text, and imports nothing."""
+    course = load_course(graded)
+    assert extras_for(course.assignment("columns"), (), course.limits) == ()
 
 
 def test_a_suite_that_needs_torch_says_so(python: Path, tmp_path: Path) -> None:
