@@ -152,6 +152,20 @@ def test_arrays_objects_and_handles_come_back() -> None:
     assert Decoder({}, lambda reference: reference).decode(encoded) == HandleReference(7, "Cache")
 
 
+@pytest.mark.parametrize("dtype", [name for name in CODES if name != "bfloat16"])
+def test_arrays_of_any_dtype_and_layout_come_back(dtype: str) -> None:
+    turned = np.array([[0, 1, 0], [1, 0, 1]]).astype(dtype).T
+    for sent in (turned, turned[:0], turned[0, 0:1].reshape(())):
+        came = there_and_back(sent)
+        assert (came.dtype, came.shape, came.tolist()) == (sent.dtype, sent.shape, sent.tolist())
+
+
+@pytest.mark.parametrize("numbers", [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])])
+def test_other_arrays_cannot_cross(numbers: np.ndarray[Any, Any]) -> None:
+    with pytest.raises(WireError, match=f"an array of dtype {numbers.dtype} cannot cross"):
+        Encoder(lambda _: None).encode(numbers)
+
+
 @few
 @given(some.binary(max_size=200))
 def test_any_bytes_are_a_wire_error_or_a_frame(data: bytes) -> None:
