@@ -206,29 +206,26 @@ def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -
     return first
 
 
-def same(left: Any, right: Any, tolerance: float = 0.0) -> bool:
-    """Whether two values are equal through and through, tensors within `tolerance` (relative to their size)."""
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are equal through and through, NaN to itself; a tensor is no array."""
     if is_tensor(left) and is_tensor(right):
-        return _same_numbers(left, right, tolerance)
+        return _same_numbers(left, right)
     if type(left) is not type(right):
         return False
     if isinstance(left, SimpleNamespace):
-        return same(vars(left), vars(right), tolerance)
+        return same(vars(left), vars(right))
     if isinstance(left, np.ndarray):
-        return _same_numbers(left, right, tolerance)
+        return _same_numbers(left, right)
     if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(same(a, b, tolerance) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key], tolerance) for key in left)
-    if isinstance(left, float):
-        close = abs(left - right) <= tolerance * max(1, abs(left))
-        return bool(left == right or (left != left and right != right) or close)
-    return bool(left == right)
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    return bool(left == right or (left != left and right != right))
 
 
-def _same_numbers(left: Any, right: Any, tolerance: float) -> bool:
-    """Whether two tensors or arrays have equal shapes and dtypes, and numbers within `tolerance`."""
-    return not other_form(left, right) and bool(_close(_wide(left), _wide(right), tolerance, tolerance).all())
+def _same_numbers(left: Any, right: Any) -> bool:
+    """Whether two tensors or arrays have equal shapes, dtypes and numbers."""
+    return not other_form(left, right) and bool(_close(_wide(left), _wide(right), 0.0, 0.0).all())
 
 
 def _wide(values: Any) -> _Numbers:
@@ -328,7 +325,7 @@ def _unequal(actual: Any, expected: Any, path: str) -> str:
         expected = expected.item()
     if is_array(expected) and is_array(actual):
         noun = "tensor" if is_tensor(expected) else "numpy array"
-        return "" if _same_numbers(actual, expected, 0.0) else f"yours is another {noun}{where}."
+        return "" if _same_numbers(actual, expected) else f"yours is another {noun}{where}."
     if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
         mine = "None" if actual is None and may_be_none() else kind_of(actual)
         wanted = "None" if expected is None else kind_of(expected)

@@ -78,7 +78,7 @@ def take(data: bytes) -> str:
     try:
         x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
         answer = student.f(x)
-        same(answer, answer, 1e-6)
+        same(answer, answer)
         if isinstance(answer, torch.Tensor) and answer.requires_grad and answer.is_floating_point():
             answer.sum().backward()
         try:
