@@ -62,7 +62,7 @@ class Order:
     Attributes:
         root: the course's folder on that machine.
         graders: how many submissions are graded there at once.
-        extras: what its hosts load besides torch.
+        extras: what its hosts load (grading/extras.py).
     """
 
     root: Path

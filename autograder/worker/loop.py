@@ -114,7 +114,9 @@ class Loop:
 
     def _do_define(self, frame: Frame) -> None:
         """Define a function of the suite's own, apart from the submission's names. Its text is kept nowhere."""
-        names: dict[str, Any] = {"torch": loaded_torch(), "__name__": "suite"}
+        names: dict[str, Any] = {"__name__": "suite"}
+        if torch := loaded_torch():
+            names["torch"] = torch
         with self._errors_told():
             exec(compile(frame.header["source"], "<suite>", "exec", dont_inherit=True), names)
             self._answer(names[frame.header["name"]], [])
