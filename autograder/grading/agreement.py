@@ -71,7 +71,7 @@ def _arrays_apart(left: Any, right: Any) -> float:
         return 0.0 if dtypes[0] == dtypes[1] and np.array_equal(mine, theirs) else math.inf
     if not rounding:
         return 0.0 if np.array_equal(mine.astype(np.int64), theirs.astype(np.int64)) else math.inf
-    mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
+    mine, theirs = (numbers.astype(np.float64, copy=False) for numbers in (mine, theirs))
     finite = np.isfinite(mine)
     if not np.array_equal(finite, np.isfinite(theirs)):
         return math.inf

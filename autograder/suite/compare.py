@@ -231,7 +231,7 @@ def _same_numbers(left: Any, right: Any) -> bool:
 def _wide(values: Any) -> _Numbers:
     """The numbers of a tensor or an array in double precision."""
     numbers = numbers_in(values)
-    return numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64)
+    return numbers if numbers.dtype.kind == "c" else numbers.astype(np.float64, copy=False)
 
 
 @_inf_and_nan_are_numbers
