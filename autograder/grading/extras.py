@@ -11,7 +11,7 @@ from pathlib import Path
 from autograder.course import Assignment, Limits
 from autograder.errors import BadSuite, UnreadableSubmission
 from autograder.handed_in import read_handed_in
-from autograder.intake.built import load_built
+from autograder.intake.reading import parse_notebook
 from autograder.intake.release import load_release
 from autograder.model import FoundSubmission
 
@@ -51,10 +51,10 @@ def _uses_torch(file: Path) -> bool:
     """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever needs it will say."""
     try:
         if file.suffix == ".ipynb":
-            cells = (cell for cell in load_built(file).cells if cell.cell_type == "code")
-            return any(_IMPORTS_TORCH.search("".join(cell.source)) for cell in cells)
+            cells, _ = parse_notebook(file.read_bytes(), file.name)
+            return any(cell.kind == "code" and _IMPORTS_TORCH.search(cell.source) for cell in cells)
         code = file.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+    except (OSError, ValueError, UnreadableSubmission):
         return False
     taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))
     return bool(_IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code) or taken & HELPERS_WITH_TORCH)
