@@ -4,9 +4,9 @@ Dask carries tasks and results, begins a task anew whose machine was lost or at 
 times. Of each submission one answer counts.
 
 Which machine gets a task is not left to Dask: it would begin a machine's next task after one has ended, and a grader
-would wait for it. Two machines did 60 and 85 % of what the pool does by Dask's own queue, and 93 % so (the mean of four
-pairs, on a crowded computer): each machine holds one submission more than it has graders. The machine is a wish
-(`allow_other_workers`), so that Dask moves the tasks of one that is lost.
+would wait for it. At rest 89 % of the pool's throughput were measured with that wait, and 106 % without. So each
+machine holds one submission more than it has graders. The machine is a wish (`allow_other_workers`): Dask moves the
+tasks of one that is lost.
 """
 
 from __future__ import annotations
