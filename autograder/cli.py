@@ -209,15 +209,29 @@ def demo(assignment: str, to: Path | None, if_empty: bool) -> Iterable[str]:
     metavar="ADDRESS|local:N",
     help="Grade on the machines of a Dask scheduler (tls://HOST:PORT), or of a cluster of N on this machine.",
 )
+@click.option(
+    "--share", metavar="K/N", help="Grade each N-th submission, from the K-th on: for N machines, K is 1 to N."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON array and nothing else.")
 def grade(
-    assignment: str, paths: tuple[Path, ...], out: Path | None, cluster: str | None, as_json: bool, **asked: Any
+    assignment: str,
+    paths: tuple[Path, ...],
+    out: Path | None,
+    cluster: str | None,
+    share: str | None,
+    as_json: bool,
+    **asked: Any,
 ) -> None:
     """Grade notebooks or folders of them (default: submitted/), one result a submission."""
     from autograder.grading.request import GradeRequest, Progress, Watcher
     from autograder.grading.run import grade_command
+    from autograder.grading.share import parse_share
     from autograder.results import as_json_array
 
+    if share is not None:
+        asked["share"] = parse_share(share)
+        if cluster is not None:
+            raise KitError("--share does not go with --cluster: a cluster grades the whole class")
     course = find_course()
     folder = out or course.results
     elsewhere = _on_cluster(cluster, asked["workers"], asked["device"]) if cluster is not None else None

@@ -15,13 +15,14 @@ from autograder.text import one_line
 
 
 @contextlib.contextmanager
-def only_one(lock: Path, what: str, otherwise: str = "") -> Iterator[bool]:
+def only_one(lock: Path, what: str, otherwise: str = "", *, shared: bool = False) -> Iterator[bool]:
     """Inside, no other process holds the lock. False where nothing can be locked: a course that can only be read, or a
     file system without locks.
 
     Args:
         what: what the other one does, for the message: "collects into submitted/".
         otherwise: what to do but wait.
+        shared: others may hold the lock too, if they ask for it as `shared`.
 
     Raises:
         ResultsInUse: another process holds it; says which.
@@ -30,7 +31,7 @@ def only_one(lock: Path, what: str, otherwise: str = "") -> Iterator[bool]:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(lock.open("a+", encoding="utf-8"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
             file.flush()

@@ -2,6 +2,7 @@
 
 <folder>/<assignment>/<student>.json      the result
 <folder>/<assignment>.timing.json         how long each submission took, and which could not be graded
+<folder>/<assignment>.timing/3-of-16.json the same, of a run that graded one share of the class (`--share 3/16`)
 <folder>/history/<assignment>/<day>/      results that were replaced, by date; below feedback/ the pages
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,21 +106,28 @@ def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name:
 
 
 @contextlib.contextmanager
-def only_writer(locks: Path, folder: Path, assignment: str) -> Iterator[None]:
-    """Inside, no other run of this course writes results of the assignment into the folder.
+def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> Iterator[None]:
+    """Inside, no other run of this course writes results of the assignment into the folder, but for other shares of the
+    class where this run grades a share.
 
-    The lock ends with the process, however that ends. What a run that was killed left half written is removed.
+    The lock ends with the process, however that ends. What a run that was killed left half written is removed by the
+    next run of the whole class: beside a share another one may be writing it.
 
     Args:
         locks: the course's folder for locks.
+        share: the name of the share, "" for the whole class.
 
     Raises:
         ResultsInUse: another run holds it; says which.
     """
     place = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     what, otherwise = f"writes results of {assignment} into {folder}", ", or name another folder with --out"
-    with only_one(locks / f"{assignment}-{place}", what, otherwise) as locked:
-        if locked:
+    lock = f"{assignment}-{place}"
+    with contextlib.ExitStack() as held:
+        locked = held.enter_context(only_one(locks / lock, what, otherwise, shared=bool(share)))
+        if share:
+            held.enter_context(only_one(locks / f"{lock}-{share}", f"{what}, the share {share}", otherwise))
+        elif locked:
             clear_parts(folder / assignment)
             clear_parts(folder, timing_path(folder, assignment).name)
         yield
@@ -173,9 +183,14 @@ def course_sha256(course: Course, assignment: Assignment) -> str:
     return digest.hexdigest()
 
 
-def timing_path(folder: Path, assignment: str) -> Path:
-    """Where times lie: not in the assignment's folder, since a student may be called "timing"."""
-    return folder / f"{assignment}.timing.json"
+def timing_path(folder: Path, assignment: str, share: str = "") -> Path:
+    """Where times lie: not in the assignment's folder, since a student may be called "timing". Each share of a class
+    has a file of its own: of two runs that rewrite one file at once, one would lose the other's entries."""
+    return _folder_of_shares(folder, assignment) / f"{share}.json" if share else folder / f"{assignment}.timing.json"
+
+
+def _folder_of_shares(folder: Path, assignment: str) -> Path:
+    return folder / f"{assignment}.timing"
 
 
 class TimingFile:
@@ -183,16 +198,22 @@ class TimingFile:
     class after a hundredth of it. A run that is killed in between loses those times; older results that it replaced
     meanwhile stay marked as such, and are graded once more.
 
-    Submissions that are not part of the run keep theirs.
+    Submissions that are not part of the run keep theirs. The file of a whole class takes in those of shares.
+
+    Args:
+        share: the name of the share of the class that is graded, "" for the whole class.
+        students: who is in that share; its file has no others.
     """
 
-    def __init__(self, folder: Path, assignment: str) -> None:
+    def __init__(self, folder: Path, assignment: str, share: str = "", students: Collection[str] = ()) -> None:
         self._folder, self._assignment = folder, assignment
+        self._path = timing_path(folder, assignment, share)
         self._entries: dict[str, Graded] = {}
         self._texts: dict[str, str] = {}
         self._unwritten = 0
         for entry in read_timing(folder, assignment):
-            self._put(entry)
+            if not share or entry.student in students:
+                self._put(entry)
 
     def expect(self, students: Iterable[str]) -> None:
         """Say of older results that they are to be replaced: where the run ends before, the next one knows."""
@@ -224,7 +245,9 @@ class TimingFile:
 
     def _write(self, *, to_disk: bool) -> None:
         self._unwritten = 0
-        write_whole(timing_path(self._folder, self._assignment), self.text(), to_disk=to_disk)
+        write_whole(self._path, self.text(), to_disk=to_disk)
+        if self._path == timing_path(self._folder, self._assignment):
+            shutil.rmtree(_folder_of_shares(self._folder, self._assignment), ignore_errors=True)
 
     def text(self) -> str:
         """The file's content."""
@@ -268,15 +291,30 @@ def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list
 
 
 def load_timing(folder: Path, assignment: str) -> list[Graded]:
-    """The entries of a timing file; none where there is no such file.
+    """The entries of the timing file and of those of shares, by student: each from the file that was written last. None
+    where there are no such files.
+
+    Raises:
+        ValueError: a file is broken; names it.
+    """
+    paths = [timing_path(folder, assignment), *_folder_of_shares(folder, assignment).glob("*.json")]
+    entries: dict[str, Graded] = {}
+    for path in sorted((path for path in paths if path.is_file()), key=lambda path: path.stat().st_mtime_ns):
+        entries |= {entry.student: entry for entry in _entries_of(path)}
+    return [entries[student] for student in sorted(entries)]
+
+
+def _entries_of(path: Path, *, once_more: bool = True) -> tuple[Graded, ...]:
+    """The entries of one timing file.
 
     Raises:
         ValueError: it is broken; names it.
     """
-    path = timing_path(folder, assignment)
     try:
-        return list(read_stored(path, _StoredTimes).submissions)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except (OSError, ValueError) as error:
+        return read_stored(path, _StoredTimes).submissions
+    except OSError as error:
+        if error.errno == errno.ESTALE and once_more:  # another machine has just replaced the file
+            return _entries_of(path, once_more=False)
+        raise ValueError(f"{path}: left out, {one_line(str(error))}") from error
+    except ValueError as error:
         raise ValueError(f"{path}: left out, {one_line(str(error))}") from error

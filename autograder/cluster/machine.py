@@ -1,4 +1,4 @@
-"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that grades a share.
+"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that grades a submission.
 
 The course comes with the plugin, once for each Dask worker, whether it is there already or joins later. No student's
 code and no suite is ever in the Dask worker itself: it starts a station, a program of its own, and hands submissions
@@ -7,22 +7,22 @@ on.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import queue
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from concurrent.futures import Future
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker, secede
 
-from autograder.cluster.course_copy import unpack_course
-from autograder.cluster.messages import Answer, HandedIn, Order, Reply
+from autograder.cluster.messages import HandedIn, unpack_course
 from autograder.errors import KitError
 from autograder.fingerprint import software
 from autograder.sandbox.leftovers import ScratchFolder
@@ -32,21 +32,36 @@ _PATIENCE = 10.0
 """Seconds that a killed process may take to go."""
 
 
+class MachineFault(Exception):
+    """The machine, or the suite, is to blame that a submission has no result."""
+
+
+class MachineRefuses(Exception):
+    """This machine can grade nothing: its name, the address of its Dask worker, and why."""
+
+
+class CourseGone(Exception):
+    """This machine does not hold the course: another run of the same course has removed it at its end."""
+
+
 class Station:
     """The program that grades on this machine, and the way to it from any thread.
 
+    Args:
+        order: the course's folder, the assignment's name, the walls, the number of graders, and what hosts load.
+
     Raises:
-        KitError: it says that this machine cannot grade, or did not even start.
+        KitError: this machine cannot grade, or the program did not start.
     """
 
-    def __init__(self, order: Order) -> None:
-        self._line, theirs = Pipe()
-        program = [sys.executable, "-P", "-m", "autograder.cluster.station", str(theirs.fileno())]
+    def __init__(self, *order: Path | str | int | tuple[str, ...]) -> None:
+        self._line, station_end = Pipe()
+        program = [sys.executable, "-P", "-m", "autograder.cluster.station", str(station_end.fileno())]
         # in a session of its own: what a terminal sends to a Dask worker is not for it
         self._process = subprocess.Popen(
-            program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            program, pass_fds=[station_end.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
         )
-        theirs.close()
+        station_end.close()
         try:
             self._line.send(order)
             refusal = self._line.recv()
@@ -54,43 +69,44 @@ class Station:
             refusal = f"its graders did not start (status {self._process.wait()}); the log of the Dask worker says why"
         if refusal:
             self.close()
-            self._line.close()
             raise KitError(refusal)
         self._sending = threading.Lock()
         self._numbers = itertools.count()
-        self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
+        self._answers: dict[int, Future[bytes]] = {}
         self.ended = False
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def grade(self, share: Sequence[HandedIn]) -> tuple[Answer, ...]:
-        """Have submissions graded, and wait for all of them; several threads may."""
-        with self._sending:
-            asked = [self._ask(handed_in) for handed_in in share]
-        return tuple(answer.get() for answer in asked)
+    def grade(self, handed_in: HandedIn) -> bytes:
+        """Have a submission graded, and wait for it; several threads may.
 
-    def _ask(self, handed_in: HandedIn) -> queue.SimpleQueue[Answer]:
-        number = next(self._numbers)
-        answer = self._asked[number] = queue.SimpleQueue()
-        try:
-            self._line.send((number, handed_in))
-        except OSError:
-            answer.put(Answer(None, _DIED))
-        if self.ended:  # nobody may be listening any more
-            answer.put(Answer(None, _DIED))
-        return answer
+        Raises:
+            MachineFault: there is no answer.
+        """
+        answer: Future[bytes] = Future()
+        with self._sending:
+            number = next(self._numbers)
+            self._answers[number] = answer
+            try:
+                self._line.send((number, handed_in))
+            except OSError:
+                raise MachineFault(_DIED) from None
+        return answer.result()
 
     def _listen(self) -> None:
         try:
             while True:
-                number, answer, fault = self._line.recv()
-                self._asked.pop(number).put(Answer(answer, fault))
+                number, content, fault = self._line.recv()
+                if content is None:
+                    self._answers.pop(number).set_exception(MachineFault(fault))
+                else:
+                    self._answers.pop(number).set_result(content)
         except (EOFError, OSError):
             pass
         with self._sending:
             self.ended = True
-            for answer in self._asked.values():
-                answer.put(Answer(None, _DIED))
             self._line.close()
+            for answer in self._answers.values():
+                answer.set_exception(MachineFault(_DIED))
 
     def close(self) -> None:
         """End it with everything that it started; its graders and hosts end with it."""
@@ -98,28 +114,28 @@ class Station:
         self._process.wait(_PATIENCE)
 
 
-class CourseThere(WorkerPlugin):  # type: ignore[misc]
+class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
     """One assignment of a course on a machine of the cluster.
 
-    Args:
-        name: says by its hash what is in it: two that have one name are equal.
-        software: the kit and the libraries of the driver; a machine with others could give other results.
+    Dask's own plugin for folders, `UploadDirectory`, needs a nanny, leaves out folders that are called `tests`, and
+    leaves the copy behind where others may read it.
     """
 
     idempotent = True
 
-    def __init__(
-        self, name: str, packed: bytes, assignment: str, isolation: str, extras: tuple[str, ...], wanted: dict[str, str]
-    ) -> None:
-        self.name = name
-        self._packed, self._assignment, self._isolation = packed, assignment, isolation
-        self._extras, self._software = extras, wanted
+    def __init__(self, packed_course: bytes, assignment: str, isolation: str, extras: tuple[str, ...]) -> None:
+        self._packed_course, self._assignment = packed_course, assignment
+        self._isolation, self._extras = isolation, extras
+        self._drivers_software = deciding_software()
+        digest = hashlib.sha256(packed_course)
+        digest.update(json.dumps([assignment, isolation, extras, self._drivers_software]).encode())
+        self.name = f"attention-kit-{digest.hexdigest()}"  # two of one name are equal
 
     def setup(self, worker: Worker) -> None:
         """Nothing is unpacked or started before the first submission comes: this runs in Dask's own thread."""
         if worker.nanny and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for its nanny, or the driver, which end it
-        self._graders = worker.state.nthreads
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the nanny or the driver ends the worker
+        self._graders, self._address = worker.state.nthreads, worker.address
         own_name = "" if worker.name == worker.address else f"/{worker.name}"
         self._machine = f"{socket.gethostname()}{own_name}"
         self._opening = threading.Lock()
@@ -130,7 +146,7 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Worker) -> None:
         """End the graders and remove the course from this machine."""
-        self._over = True  # whoever is opening sees to it
+        self._over = True  # a thread that is in `_open` now clears up when it is done
         self._clear()
 
     def _clear(self) -> None:
@@ -139,39 +155,62 @@ class CourseThere(WorkerPlugin):  # type: ignore[misc]
         if self._folder is not None:
             self._folder.remove()
 
-    def grade(self, share: Sequence[HandedIn]) -> Reply:
-        """A share; called from a thread for each that is under way."""
+    def grade(self, handed_in: HandedIn) -> tuple[str, bytes]:
+        """Grade a submission: the machine's name, and the packed answer. Dask calls it in a thread for each task.
+
+        Raises:
+            MachineRefuses, MachineFault: there is no answer.
+        """
         with self._opening:
             if not self._refusal and (self._station is None or self._station.ended):
                 self._open()
         if self._refusal or self._station is None:
-            return Reply(self._machine, refusal=self._refusal)
-        return Reply(self._machine, self._station.grade(share))
+            raise MachineRefuses(self._machine, self._address, self._refusal)
+        try:
+            return self._machine, self._station.grade(handed_in)
+        except MachineFault as fault:
+            raise MachineFault(f"{self._machine}: {fault}") from None
 
     def _open(self) -> None:
-        """The course unpacked, hosts started, walls proven; or a refusal."""
+        """Unpack the course, start hosts, prove walls; or refuse."""
         try:
-            if other := [f"{name} {software().get(name)}, not {its}" for name, its in self._software.items()
-                         if software().get(name) != its]:  # fmt: skip
-                raise KitError(f"it has another software than where the class is graded from: {', '.join(other)}")
+            refuse_other_software(self._drivers_software)
             if self._folder is None:
                 self._folder = ScratchFolder()
-                unpack_course(self._packed, self._course)
-            order = Order(self._course, self._assignment, self._isolation, self._graders, self._extras)
-            self._station = Station(order)
+                unpack_course(self._packed_course, self._folder.path / "course")
+            root = self._folder.path / "course"
+            self._station = Station(root, self._assignment, self._isolation, self._graders, self._extras)
         except (KitError, OSError) as error:
             self._refusal = str(error)
         if self._over:
             self._clear()
 
-    @property
-    def _course(self) -> Path:
-        assert self._folder is not None
-        return self._folder.path / "course"
+
+def deciding_software() -> dict[str, str]:
+    """Versions of what can change a result on this machine: not the build of torch (`+cpu`, `+cu126`), nor the last
+    number of numpy, safetensors and Python, which mends faults alone."""
+    versions = {name: version.partition("+")[0] for name, version in software().items()}
+    return versions | {name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")}
 
 
-def grade_there(course: str, share: Sequence[HandedIn]) -> Reply:
-    """The task: grade a share on whichever machine this runs, with the course of that name."""
-    secede()  # it takes no thread of the Dask worker's, so that the station has the next share before it ends this one
-    there: Any = get_worker().plugins.get(course)
-    return Reply(socket.gethostname()) if there is None else there.grade(share)
+def refuse_other_software(drivers_software: dict[str, str]) -> None:
+    """Compare this machine's software with the driver's.
+
+    Raises:
+        KitError: they differ; names each difference.
+    """
+    present = deciding_software()
+    differing = [name for name, version in drivers_software.items() if present[name] != version]
+    if differing:
+        differences = ", ".join(f"{name} {present[name]}, not {drivers_software[name]}" for name in differing)
+        raise KitError(f"it has another software than where the class is graded from: {differences}")
+
+
+def grade_there(course: str, handed_in: HandedIn) -> tuple[str, bytes]:
+    """The task: grade a submission on whichever machine this runs, with the course of that name."""
+    secede()  # takes no thread of the Dask worker's, so that the station has the next submission before this one ends
+    plugin: Any = get_worker().plugins.get(course)
+    if plugin is None:
+        raise CourseGone
+    answer: tuple[str, bytes] = plugin.grade(handed_in)
+    return answer

@@ -1,15 +1,18 @@
-"""What travels between the driver and the machines, a share at a time: submissions' bytes there, results' back."""
+"""What travels from the driver to a machine: the course, once, and submissions, as bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
 from autograder.handed_in import read_handed_in
 from autograder.intake.find import SUFFIX
 from autograder.intake.notebook import in_layout, refuse_what_is_no_file
 from autograder.model import FoundSubmission
+from autograder.outputs.bundle import archive_entry, course_files, files_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class HandedIn:
     beside: str = ""
 
     def write_below(self, folder: Path) -> FoundSubmission:
-        """Put it on disk so that it reads as where it came from."""
+        """Write the notebook to disk, at a path that a result describes as it would the original one."""
         path = folder.joinpath(*self.place)
         path.parent.mkdir(parents=True)
         path.write_bytes(self.data)
@@ -36,65 +39,48 @@ class HandedIn:
         return FoundSubmission(self.student, path)
 
 
-def taken_in(found: FoundSubmission, assignment: str, limit: int) -> HandedIn:
+def taken_in(submission: FoundSubmission, assignment: str, limit: int) -> HandedIn:
     """Read a submission for the journey: at most `limit` bytes.
 
     Raises:
         UnreadableSubmission: with the words that a grader on this machine would have.
     """
-    path = found.path
-    refuse_what_is_no_file(found, assignment)
+    path = submission.path
+    refuse_what_is_no_file(submission, assignment)
     data = read_handed_in(path, limit)
-    if not in_layout(path, found.student, assignment):
-        return HandedIn(found.student, (path.name,), data)
-    beside = min(_others(path), default="")
-    return HandedIn(found.student, (found.student, assignment, path.name), data, beside)
+    if not in_layout(path, submission.student, assignment):
+        return HandedIn(submission.student, (path.name,), data)
+    notebooks = {entry.name for entry in path.parent.iterdir() if entry.name.endswith(SUFFIX)}
+    beside = min(notebooks - {path.name}, default="")
+    return HandedIn(submission.student, (submission.student, assignment, path.name), data, beside)
 
 
-def _others(path: Path) -> Iterator[str]:
-    return (other.name for other in path.parent.iterdir() if other.name.endswith(SUFFIX) and other.name != path.name)
+def pack_course(course: Course, assignment: Assignment) -> bytes:
+    """What a machine needs to grade one assignment, as a zip archive; equal courses give equal bytes.
 
+    It holds the release, the answer key, the suite, the settings without the people in them, and what known mistakes
+    answered.
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a machine is to grade with.
-
-    Attributes:
-        root: the course's folder on that machine.
-        graders: how many submissions are graded there at once.
-        extras: what its hosts load (grading/extras.py).
+    Raises:
+        KitError: something that grading needs is not there.
     """
+    answers = course.kept / "known" / assignment.name
+    archived = io.BytesIO()
+    with zipfile.ZipFile(archived, "w") as archive:
+        for path in sorted([*course_files(course, assignment), *files_below(answers)]):
+            archive.writestr(archive_entry(path.relative_to(course.root).as_posix(), 0o600), path.read_bytes())
+        archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_of_nobody(course))
+    return archived.getvalue()
 
-    root: Path
-    assignment: str
-    isolation: str
-    graders: int
-    extras: tuple[str, ...]
 
+def unpack_course(archived: bytes, to: Path) -> None:
+    """Unpack into the new folder `to`. Where that fails, `to` does not exist afterwards.
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a machine says of one submission.
-
-    Attributes:
-        content: what a grader answered, as it crosses between the processes of a laptop.
-        fault: why there is none, where the machine or the suite is to blame.
+    Raises:
+        OSError: the disk is full, or the like.
     """
-
-    content: bytes | None
-    fault: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a machine says to a share. With neither answers nor a refusal it has not got the course (any more).
-
-    Attributes:
-        machine: its name, for people.
-        answers: one for each submission of the share, in its order.
-        refusal: why this machine can grade nothing.
-    """
-
-    machine: str
-    answers: tuple[Answer, ...] = ()
-    refusal: str = ""
+    part = to.with_name(f"{to.name}.part")
+    with zipfile.ZipFile(io.BytesIO(archived)) as archive:
+        archive.extractall(part)
+    part.chmod(0o700)
+    part.rename(to)

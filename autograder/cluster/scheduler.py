@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -13,13 +14,12 @@ from autograder.sandbox.leftovers import ScratchFolder
 try:
     import dask.config
     from distributed import Client, LocalCluster
+    from distributed.comm.core import FatalCommClosedError
     from distributed.security import Security
 except ImportError as error:
     raise ClusterUnavailable(f"`--cluster` needs Dask ({error}): pip install 'attention-kit[cluster]'") from error
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
-_SECONDS = 10.0
-"""How long one try to reach a scheduler may take."""
 
 _SETTINGS = {
     # what Dask's processes do beside their work, many times a second: here they share the cores with graders
@@ -37,11 +37,11 @@ _SETTINGS = {
 }
 """Dask's settings, for this process and those that it starts; a scheduler elsewhere has its own."""
 
-Connect = Callable[[], Client]
-"""Makes a client.
+Connect = Callable[[float], Client]
+"""Makes a client, within so many seconds.
 
 Raises:
-    OSError: there is no scheduler.
+    ClusterUnavailable: there is no scheduler, or the certificates do not fit.
 """
 
 
@@ -59,11 +59,7 @@ def reaching(address: str) -> Iterator[Connect]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(_SETTINGS))
         if local is None:
-            if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
-                raise ClusterUnavailable(
-                    f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
-                )
-            yield lambda: Client(address, timeout=_SECONDS, set_as_default=False)
+            yield functools.partial(_connected, address)
             return
         scratch = ScratchFolder()
         stack.callback(scratch.remove)
@@ -81,4 +77,34 @@ def reaching(address: str) -> Iterator[Connect]:
                 silence_logs=logging.CRITICAL,
             )
         )
-        yield lambda: Client(cluster, timeout=_SECONDS, set_as_default=False)
+        yield functools.partial(_connected, cluster)
+
+
+def _connected(scheduler: str | LocalCluster, seconds: float) -> Client:
+    if str(scheduler).startswith("tls://"):
+        _require_certificate(str(scheduler))
+    try:
+        return Client(scheduler, timeout=seconds, set_as_default=False)
+    except (OSError, ValueError) as error:  # ValueError: no address
+        # a scheduler that refuses our certificate is seen to end the connection in one of several ways
+        if isinstance(error, FatalCommClosedError) or re.search(r"SSL\w*Error", f"{error} {error.__cause__!r}"):
+            raise ClusterUnavailable(
+                f"{scheduler}: the certificate there and the one here are not of one authority: {error}"
+            ) from error
+        raise ClusterUnavailable(f"no scheduler answers: {error}; what was graded is safe") from error
+
+
+def _require_certificate(address: str) -> None:
+    """Load the certificate that Dask's settings name.
+
+    Raises:
+        ClusterUnavailable: they name none, or its files cannot be used.
+    """
+    try:
+        loaded = Security().get_connection_args("client").get("ssl_context")
+    except OSError as error:  # of which ssl's own errors are some
+        raise ClusterUnavailable(f"the certificate files of Dask's settings cannot be used: {error}") from error
+    if loaded is None:
+        raise ClusterUnavailable(
+            f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
+        )

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Protocol, TextIO
 
 from autograder.course import Assignment, Course
+from autograder.grading.share import Share
 from autograder.model import FoundSubmission, Graded, Result
 
 
@@ -43,6 +44,7 @@ class GradeRequest:
     force: bool = False
     device: str = "cpu"
     elsewhere: Elsewhere | None = None
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,18 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     """
     started = time.monotonic()
     course, assignment, folder = request.course, request.assignment, request.results
-    found = find_submissions(course, assignment, request.paths)
+    everybody = find_submissions(course, assignment, request.paths)
+    found = request.share.of(everybody) if request.share else everybody
+    share = request.share.name if request.share else ""
     for notebook in (assignment.release, assignment.solution):
         if not notebook.exists():
             raise KitError(f"{notebook} is not built; run `autograder build {assignment.name}`")
     if request.device != "cpu":
         _fit_for_a_device(request, watcher)
-    with only_writer(course.kept / "locks", folder, assignment.name):
+    with only_writer(course.kept / "locks", folder, assignment.name, share):
         todo, current = to_grade(request, found, watcher)
-        done = _grade(request, todo, watcher) if todo else []
+        timing = TimingFile(folder, assignment.name, share, {submission.student for submission in found})
+        done = _grade(request, todo, timing, watcher) if todo else []
         results, lost = _on_disk(request, current, done)
     problems = sorted((*(graded for graded in done if graded.result is None), *lost), key=lambda graded: graded.student)
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
@@ -51,7 +54,9 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
         graded=sum(result.student in graded_now for result in results),
         seconds=time.monotonic() - started,
         speeds=tuple(entry for entry in timed if entry.student in students and entry.speeds),
-        overlooked=tuple(overlooked(course, assignment, request.paths, found)),
+        overlooked=()
+        if request.share and request.share.number > 1  # the first share tells for all
+        else tuple(overlooked(course, assignment, request.paths, everybody)),
         refused=tuple(f"{machine}: {why}" for machine, why in request.elsewhere.refused.items())
         if request.elsewhere
         else (),
@@ -96,11 +101,12 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
         watcher.warn("on a GPU one submission is graded at a time; --workers has no effect")
 
 
-def _grade(request: GradeRequest, todo: Sequence[FoundSubmission], watcher: Watcher) -> list[Graded]:
+def _grade(
+    request: GradeRequest, todo: Sequence[FoundSubmission], timing: TimingFile, watcher: Watcher
+) -> list[Graded]:
     """Grade, and write what comes as it comes."""
     folder, name = request.results, request.assignment.name
     done: list[Graded] = []
-    timing = TimingFile(folder, name)
     timing.expect(one.student for one in todo)
     watcher.begin(name, len(todo))
     batch = _batch(request, todo, watcher)

@@ -1,4 +1,4 @@
-"""A small course, and a Dask scheduler with machines that are processes here: what the benchmarks of clusters have."""
+"""A small course, and a Dask scheduler with machines that are processes here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
 from scratch_course import ScratchCourse
 
@@ -83,16 +81,16 @@ class Cluster:
 
     def mend(self) -> None:
         if self.scheduler is None or self.scheduler.poll() is not None:
-            self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+            self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
         self.machines = [machine for machine in self.machines if machine.poll() is None]
         while len(self.machines) < MACHINES:
-            self.machines.append(
-                self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
-                            "--memory-limit", "0", "--death-timeout", "60", "--local-directory", self.course.temporary)
-            )  # fmt: skip
+            options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "60")
+            folder = ("--local-directory", self.course.temporary)
+            self.machines.append(self._start("worker", self.address, *options, *folder))
 
     def _start(self, program: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *map(str, arguments)]
+        command += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]  # else a page at port 8787 all the same
         settings = QUIET | {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{GIVEN_UP}s"}
         log = (self.course.root / f"{program}.log").open("ab")
         with log:

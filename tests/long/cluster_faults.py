@@ -1,6 +1,6 @@
 """Faults of a cluster, done for real: a Dask scheduler and two machines, each a process with graders of its own.
 
-    python benchmarks/cluster_faults.py [--faults N] [--seed S] [--to FILE]
+    python tests/long/cluster_faults.py [--faults N] [--seed S]
 
 A class of 36 is graded on this machine, undisturbed. Then it is graded on the cluster again and again, and while it is,
 one thing after the other goes wrong, at moments that the seed decides: a process of a machine gets SIGKILL, a machine
@@ -10,7 +10,6 @@ the next one, and all of it when the class is done: every result must equal the 
 have been replaced by another, and what was killed may leave no process. A cell that sleeps is put into each notebook,
 so that a class lasts for several faults and takes little CPU.
 
-With `--to` each class is noted in a file when it is done, and a later call with the same file goes on from there.
 Printed last, on standard output, is a table for docs/security.md; the exit status is 1 where anything was wrong.
 """
 
@@ -18,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
-import json
 import os
 import random
 import shutil
@@ -28,11 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "long"))
 
 from local_machines import CLASS, COPIES, GIVEN_UP, Cluster, SleepyCourse, free_port
 from process_tree import alive, family
@@ -287,64 +281,42 @@ def still_alive(pids: dict[int, int]) -> list[int]:
     return left
 
 
-@dataclass
-class Record:
-    """What was done so far: a line for each class that is over, in a file if there is one."""
-
-    path: Path | None
-    seed: int
-    classes: list[list[Row]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.path is not None and self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                noted = json.loads(line)
-                if noted["seed"] == self.seed:
-                    self.classes.append([Row(**row) for row in noted["faults"]])
-
-    def rows(self) -> Iterator[Row]:
-        return (row for rows in self.classes for row in rows)
-
-    def note(self, rows: list[Row]) -> None:
-        self.classes.append(rows)
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                print(json.dumps({"seed": self.seed, "faults": [dataclasses.asdict(row) for row in rows]}), file=file)
-
-    def totals(self) -> list[Row]:
-        totals = {fault: Row(fault) for fault in FAULTS}
-        for row in self.rows():
-            total = totals[row.fault]
-            total.done, total.compared = total.done + row.done, total.compared + row.compared
-            total.wrong += row.wrong
-        return list(totals.values())
+def totals(rows: Sequence[Row]) -> list[Row]:
+    """A row for each kind of fault, in the order of `FAULTS`."""
+    summed = {fault: Row(fault) for fault in FAULTS}
+    for row in rows:
+        total = summed[row.fault]
+        total.done, total.compared = total.done + row.done, total.compared + row.compared
+        total.wrong += row.wrong
+    return list(summed.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--to", type=Path)
     options = parser.parse_args()
-    record = Record(options.to, options.seed)
+    rows: list[Row] = []
+    classes = 0
     with tempfile.TemporaryDirectory(prefix="cluster-faults-") as folder:
         course = SleepyCourse(Path(folder) / "course", "small")
         right = course.undisturbed(COPIES * CLASS)
         cluster = Cluster(course, free_port())
         try:
-            while (done := sum(1 for _ in record.rows())) < options.faults:
+            while len(rows) < options.faults:
                 started, out = time.monotonic(), course.root / "out"
-                rows = one_class(cluster, range(done, options.faults), options.seed, out, right)
-                if not rows:
+                more = one_class(cluster, range(len(rows), options.faults), options.seed, out, right)
+                if not more:
                     raise SystemExit("the class was over before anything could go wrong, or stood still")
-                record.note(rows)
-                print(f"{done + len(rows)} faults, {time.monotonic() - started:.0f} s", file=sys.stderr)
+                rows += more
+                classes += 1
+                print(f"{len(rows)} faults, {time.monotonic() - started:.0f} s", file=sys.stderr)
                 shutil.rmtree(out, ignore_errors=True)
         finally:
             cluster.end()
-            print(table(record.totals()))
-            print(f"{len(record.classes)} classes of {len(right)}")
-    raise SystemExit(any(row.wrong for row in record.rows()))
+            print(table(totals(rows)))
+            print(f"{classes} classes of {len(right)}")
+    raise SystemExit(any(row.wrong for row in rows))
 
 
 if __name__ == "__main__":
