@@ -1,5 +1,5 @@
 """`python -m autograder`: the same as the command `autograder`."""
 
-from autograder.cli import main
+from autograder.cli.commands import main
 
 main()

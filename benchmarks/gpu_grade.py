@@ -44,7 +44,7 @@ def submissions(folder: Path) -> None:
 def graded(device: str, folder: Path) -> dict[str, Any]:
     """What each student got: points, lost by question, walls, the first message, speeds."""
     out = folder / "results"
-    call = [sys.executable, "-c", "from autograder.cli import main; main()", "grade", NAME, str(folder / "submitted"),
+    call = [sys.executable, "-c", "from autograder.cli.commands import main; main()", "grade", NAME, str(folder / "submitted"),
             "--device", device, "--out", str(out), "--workers", "1"]  # fmt: skip
     finished = subprocess.run(call, cwd=ROOT, check=False)
     if finished.returncode not in (0, 1):

@@ -24,7 +24,7 @@ from process_tree import cpu_of
 from autograder.course import Assignment, Course, load_course
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.model import FoundSubmission
+from autograder.records.model import FoundSubmission
 
 
 def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> None:

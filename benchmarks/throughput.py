@@ -124,7 +124,7 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
     from autograder.grading.bench import Bench
     from autograder.grading.pool import Pool
     from autograder.intake.find import find_submissions
-    from autograder.sandbox.host import HostClient
+    from autograder.sandbox.host_process import HostClient
 
     course = load_course(root)
     assignment = course.assignment("questions")

@@ -6,12 +6,12 @@ import ast
 import textwrap
 from collections.abc import Sequence
 
-from autograder.authoring.source import SourceCell, included_text
-from autograder.errors import BadSource
+from autograder.authoring.source_notebook import SourceCell, included_text
+from autograder.basics.errors import BadSource
 
 TELLS = "Not allowed here:"
 _WIDTH = 120
-_FILE = "authoring/refusing.py"
+_FILE = "student_tools/refusing.py"
 _REFUSED_BY_PATH = ("torch.optim.", "torch.nn.utils.")
 """What stands there asks no TorchFunctionMode, so `refusing` wants all of its name."""
 

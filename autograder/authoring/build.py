@@ -13,10 +13,10 @@ from typing import Any
 from autograder.authoring import regions
 from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
 from autograder.authoring.check_names import names_of_checks_needed
-from autograder.authoring.source import SourceCell, SourceNotebook, expect_text, read_source
+from autograder.authoring.source_notebook import SourceCell, SourceNotebook, expect_text, read_source
+from autograder.basics.errors import BadSource, BadSuite
+from autograder.basics.together import Together
 from autograder.course import COURSE_FILE, Assignment, Course
-from autograder.errors import BadSource, BadSuite
-from autograder.together import Together
 
 SHIPPED_FOLDERS = ("figures", "data")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from autograder.basics.stored_json import encode_line, read_stored
+from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.fingerprint import files_sha256
-from autograder.stored_json import encode_line, read_stored
-from autograder.whole_files import write_whole
+from autograder.course.fingerprint import files_sha256
 
 _KIT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("jupytext", "nbformat", "pytest")

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 
 from autograder.authoring import regions
-from autograder.authoring.source import SourceCell, SourceNotebook
-from autograder.definitions import globals_used, names_bound, names_defined
+from autograder.authoring.source_notebook import SourceCell, SourceNotebook
+from autograder.basics.definitions import globals_used, names_bound, names_defined
 from autograder.intake.magics import harmless
-from autograder.intake.release import Release, ReleaseCell
+from autograder.intake.released_notebook import Release, ReleaseCell
 
 _NOT_GRADED = ("check", "demo")
 _WHAT_TO_DO = "grading runs no checks and no demos: define it in a given cell, or give it another name"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from autograder.errors import KitError
+from autograder.basics.errors import KitError
 
 CELL_SECONDS = 120.0
 

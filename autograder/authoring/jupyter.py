@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.authoring import regions
 from autograder.authoring.raw_cells import CODE_TAGS, Place, RawCell
-from autograder.errors import BadSource
+from autograder.basics.errors import BadSource
 from autograder.intake.magics import harmless
 
 _NBGRADER_MARKER = re.compile(r"(?m)^([ \t]*)#+ *(BEGIN|END) SOLUTION[ \t]*$")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.source import SourceNotebook
-from autograder.intake.text import squeezed
+from autograder.authoring.source_notebook import SourceNotebook
+from autograder.intake.cell_definitions import squeezed
 
 _SHORTEST_CODE = 20  # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
 _SHORTEST_PROSE = 40

@@ -19,12 +19,12 @@ _RUNNER = "autograder.worker.at_home"
 
 def check_program() -> bytes:
     """The text of `check.py`."""
-    return _program("autograder.authoring.self_check", _RUNNER)
+    return _program("autograder.student_tools.self_check", _RUNNER)
 
 
 def my_course_program() -> bytes:
     """The text of `make_my_course.py`."""
-    return _program("autograder.authoring.make_my_course")
+    return _program("autograder.student_tools.make_my_course")
 
 
 def _program(entry: str, *started: str) -> bytes:

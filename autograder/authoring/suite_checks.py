@@ -7,8 +7,8 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autograder.definitions import names_defined
-from autograder.suite.collect import SuiteQuestion
+from autograder.basics.definitions import names_defined
+from autograder.suite.collection import SuiteQuestion
 
 _BY_NAME = frozenset({"cost", "counted", "launch"})
 """Names of `student` that call a function of the submission whose name is given to them."""

@@ -23,15 +23,15 @@ from dataclasses import dataclass, field
 from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError
 
+from autograder.basics.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
 from autograder.cluster.machine import CourseGone, CourseOnMachine, MachineFault, MachineRefuses, grade_there
 from autograder.cluster.messages import HandedIn, pack_course, taken_in
 from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
-from autograder.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
 from autograder.grading.batch import pack, unpack
 from autograder.grading.extras import extras_for
 from autograder.grading.pool import Ended
-from autograder.model import FoundSubmission, Graded
+from autograder.records.model import FoundSubmission, Graded
 
 RETRIES = 3
 """So often Dask begins a submission again after a fault of its machine; after the loss of one, as often by default."""

@@ -22,9 +22,9 @@ from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker, secede
 
+from autograder.basics.errors import KitError
 from autograder.cluster.messages import HandedIn, unpack_course
-from autograder.errors import KitError
-from autograder.fingerprint import software
+from autograder.course.fingerprint import software
 from autograder.sandbox.leftovers import ScratchFolder
 
 _DIED = "the graders of this machine ended while they graded this submission"

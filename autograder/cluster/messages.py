@@ -7,12 +7,12 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.basics.handed_in import read_handed_in
 from autograder.course import COURSE_FILE, Assignment, Course, settings_of_nobody
-from autograder.handed_in import read_handed_in
 from autograder.intake.find import SUFFIX
 from autograder.intake.notebook import in_layout, refuse_what_is_no_file
-from autograder.model import FoundSubmission
 from autograder.outputs.bundle import archive_entry, course_files, files_below
+from autograder.records.model import FoundSubmission
 
 
 @dataclass(frozen=True, slots=True)

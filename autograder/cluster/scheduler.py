@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 
-from autograder.errors import ClusterUnavailable
+from autograder.basics.errors import ClusterUnavailable
 from autograder.sandbox.leftovers import ScratchFolder
 
 try:

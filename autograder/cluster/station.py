@@ -14,13 +14,13 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from autograder.basics.errors import KitError
 from autograder.course import load_course
-from autograder.errors import KitError
 from autograder.grading.batch import graded_bytes
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
-from autograder.model import FoundSubmission
-from autograder.sandbox.host import HostClient
+from autograder.records.model import FoundSubmission
+from autograder.sandbox.host_process import HostClient
 
 Numbered = tuple[int, FoundSubmission]
 """A submission that has come, under the number by which it is answered."""

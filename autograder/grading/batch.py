@@ -12,15 +12,15 @@ import os
 import time
 from collections.abc import Generator, Sequence
 
+from autograder.basics.errors import SuiteFault
+from autograder.basics.stored_json import decode_line, encode_line
 from autograder.course import Assignment, Course, Limits
-from autograder.errors import SuiteFault
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
 from autograder.grading.pool import Ended, Pool
-from autograder.model import FoundSubmission, Graded
-from autograder.results import result_bytes
-from autograder.sandbox.host import Device, HostClient
-from autograder.stored_json import decode_line, encode_line
+from autograder.records.model import FoundSubmission, Graded
+from autograder.records.results import result_bytes
+from autograder.sandbox.host_process import Device, HostClient
 
 
 def grade_batch(

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from autograder.basics.errors import HostFailed
 from autograder.course import Assignment, Course
-from autograder.errors import HostFailed
 from autograder.grading.extras import extras_for, needs_torch
 from autograder.grading.pool import interrupts_put_off
-from autograder.intake.release import load_release
-from autograder.model import FoundSubmission, Graded
+from autograder.intake.released_notebook import load_release
+from autograder.records.model import FoundSubmission, Graded
 from autograder.sandbox.device import DeviceHost, open_device
-from autograder.sandbox.host import Device, HostClient, HostProcess
+from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
 
 GRADERS_A_HOST = 8

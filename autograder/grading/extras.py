@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from autograder.basics.errors import BadSuite, UnreadableSubmission
+from autograder.basics.handed_in import read_handed_in
 from autograder.course import Assignment, Limits
-from autograder.errors import BadSuite, UnreadableSubmission
-from autograder.handed_in import read_handed_in
 from autograder.intake.reading import parse_notebook
-from autograder.intake.release import load_release
-from autograder.model import FoundSubmission
+from autograder.intake.released_notebook import load_release
+from autograder.records.model import FoundSubmission
 
 EXTRAS = {
     "torch": re.compile(r"\b(import|from) +torch\b"),

@@ -10,24 +10,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograder.authoring.check_names import names_of_checks
+from autograder.basics.errors import BadSuite, OutOfReach, UnreadableSubmission
+from autograder.basics.points import total
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, OutOfReach, UnreadableSubmission
-from autograder.grading.answer_key import AnswerKey
-from autograder.grading.charges import charged, loss
-from autograder.grading.diagnosis import Diagnostician, Named
-from autograder.grading.gpu import GpuSitting
-from autograder.grading.known_runs import KnownRuns
-from autograder.grading.known_sitting import KnownSitting
-from autograder.grading.loaded_suite import LoadedSuite
-from autograder.grading.outcomes import explain_name, unfit
-from autograder.grading.reference import load_reference
-from autograder.grading.replay import replayed
-from autograder.grading.sitting import Sitting, TestRun
-from autograder.grading.speed import SpeedMeter
-from autograder.intake.matching import cell_of
+from autograder.diagnosis.answer_key import AnswerKey
+from autograder.diagnosis.diagnosis import Diagnostician, Named
+from autograder.diagnosis.known_runs import KnownRuns
+from autograder.diagnosis.known_sitting import KnownSitting
+from autograder.grading.gpu_grader import GpuSitting
+from autograder.grading.timing import SpeedMeter
+from autograder.intake.cell_matching import cell_of
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import Release, load_release
-from autograder.model import (
+from autograder.intake.released_notebook import Release, load_release
+from autograder.records.model import (
     Diagnosis,
     FoundSubmission,
     Graded,
@@ -38,15 +33,20 @@ from autograder.model import (
     TestOutcome,
     TwoAnswers,
 )
-from autograder.points import total
-from autograder.prerequisites import prerequisites
-from autograder.results import course_sha256
+from autograder.records.results import course_sha256
 from autograder.sandbox.device import DeviceHost
-from autograder.sandbox.host import HostClient
+from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.tiers import isolation_name
+from autograder.sitting.charges import charged, loss
+from autograder.sitting.loaded_suite import LoadedSuite
+from autograder.sitting.outcomes import explain_name, unfit
+from autograder.sitting.reference import load_reference
+from autograder.sitting.replay import replayed
+from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog
-from autograder.suite.collect import SuiteQuestion
-from autograder.suite.speed import load_speed_test
+from autograder.suite.collection import SuiteQuestion
+from autograder.suite.prerequisites import prerequisites
+from autograder.suite.timed_functions import load_speed_test
 
 _WORD = re.compile(r"\w+")
 

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Generic, Protocol, TypeVar
 
-from autograder.errors import HostFailed, KitError, WorkerKilled
+from autograder.basics.errors import HostFailed, KitError, WorkerKilled
 
 Job = TypeVar("Job")
 Arriving = TypeVar("Arriving", covariant=True)

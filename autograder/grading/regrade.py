@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.errors import KitError
+from autograder.basics.errors import KitError
+from autograder.basics.points import shown
+from autograder.basics.together import Together
 from autograder.grading.request import GradeRequest, Watcher
 from autograder.grading.run import grade_command
-from autograder.model import Graded, QuestionResult, Result
-from autograder.points import shown
-from autograder.results import (
+from autograder.records.model import Graded, QuestionResult, Result
+from autograder.records.results import (
     TimingFile,
     load_timing,
     only_writer,
@@ -25,7 +26,6 @@ from autograder.results import (
     result_path,
     timing_path,
 )
-from autograder.together import Together
 
 SIDE_FOLDER = "regrade"
 _CLOSE = 1e-9

@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from autograder.course import Assignment, Course
 from autograder.grading.share import Share
-from autograder.model import FoundSubmission, Graded, Result
+from autograder.records.model import FoundSubmission, Graded, Result
 
 
 class Elsewhere(Protocol):

@@ -6,20 +6,13 @@ import contextlib
 import time
 from collections.abc import Generator, Sequence
 
-from autograder.errors import DeviceUnavailable, KitError
+from autograder.basics.errors import DeviceUnavailable, KitError
 from autograder.grading.request import GradeRequest, GradeSummary, Watcher
 from autograder.grading.staleness import to_grade
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import overlooked
-from autograder.model import FoundSubmission, Graded, Result
-from autograder.results import (
-    TimingFile,
-    only_writer,
-    read_result,
-    read_timing,
-    result_path,
-    store_result,
-)
+from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.records.results import TimingFile, only_writer, read_result, read_timing, result_path, store_result
 from autograder.sandbox.device import device_tier, find_device
 
 

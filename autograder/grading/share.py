@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.errors import KitError
-from autograder.model import FoundSubmission
+from autograder.basics.errors import KitError
+from autograder.records.model import FoundSubmission
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Sequence
 
+from autograder.basics.errors import KitError, UnreadableSubmission
+from autograder.basics.handed_in import read_handed_in
 from autograder.course import Assignment, Course, Limits
-from autograder.errors import KitError, UnreadableSubmission
 from autograder.grading.request import GradeRequest, Watcher
-from autograder.handed_in import read_handed_in
 from autograder.intake.find import find_submissions
-from autograder.intake.release import points_of_questions
-from autograder.model import FoundSubmission, Result
-from autograder.results import course_sha256, load_timing, read_result
+from autograder.intake.released_notebook import points_of_questions
+from autograder.records.model import FoundSubmission, Result
+from autograder.records.results import course_sha256, load_timing, read_result
+from autograder.records.sums import misvaluation
 from autograder.sandbox.tiers import STRICT, TIERS
-from autograder.sums import misvaluation
 
 HANDED_IN = "another notebook has been handed in since"
 OTHER_SUITE = "the suite, the answer key or the limits have changed since"

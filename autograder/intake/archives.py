@@ -16,9 +16,9 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from autograder.errors import KitError
-from autograder.explain import explained
-from autograder.handed_in import shown
+from autograder.basics.errors import KitError
+from autograder.basics.explain import explained
+from autograder.basics.handed_in import shown
 from autograder.intake.archive_entries import (
     CHUNK,
     DAMAGED,

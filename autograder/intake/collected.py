@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.errors import KitError
-from autograder.ledger.records import COLLECTED
-from autograder.platform_names import ANONYMOUS
-from autograder.stored_json import encode_stored, read_stored
-from autograder.text import one_line
+from autograder.basics.errors import KitError
+from autograder.basics.safe_text import one_line
+from autograder.basics.stored_json import encode_stored, read_stored
+from autograder.course.platform_names import ANONYMOUS
+from autograder.ledger.ledger_file import COLLECTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.errors import UnreadableSubmission
-from autograder.handed_in import read_handed_in
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import read_handed_in
 
 _HASH = re.compile(r"[0-9a-f]{40}")
 _BRANCH = re.compile(r"ref: (refs/heads/[\w.+/@-]{1,200})")

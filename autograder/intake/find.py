@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from autograder.basics.errors import KitError, NothingToGrade
+from autograder.basics.handed_in import shown
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade
-from autograder.handed_in import shown
 from autograder.intake.overlooked import PREVIOUS, overlooked
 from autograder.ledger import Ledger, read_ledger
-from autograder.model import FoundSubmission
+from autograder.records.model import FoundSubmission
 
 SUFFIX = ".ipynb"
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.errors import UnreadableSubmission
-from autograder.handed_in import link_on_the_way, shown
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import link_on_the_way, shown
+from autograder.intake.cell_matching import LOST, Matched, match_cells
 from autograder.intake.magics import harmless
-from autograder.intake.matching import LOST, Matched, match_cells
 from autograder.intake.reading import Notebook, read_notebook
-from autograder.intake.release import Release
-from autograder.submission import Cell, CellOutcome, FoundSubmission, Submission
+from autograder.intake.released_notebook import Release
+from autograder.records.submission import Cell, CellOutcome, FoundSubmission, Submission
 
 if TYPE_CHECKING:  # `check.py` carries this module, and not the course's settings
     from autograder.course import Limits

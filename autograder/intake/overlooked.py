@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from autograder.basics.handed_in import shown
 from autograder.course import Assignment, Course
-from autograder.handed_in import shown
-from autograder.ledger.records import COLLECTED
-from autograder.model import FoundSubmission
+from autograder.ledger.ledger_file import COLLECTED
+from autograder.records.model import FoundSubmission
 
 DEEPEST = 8
 MOST_ENTRIES = 50_000

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from autograder.intake.cell_definitions import squeezed
 from autograder.intake.reading import NotebookCell
-from autograder.intake.release import Release
-from autograder.intake.text import squeezed
+from autograder.intake.released_notebook import Release
 
 LONG = 30
 """Characters of a text that stands in the release by no chance."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from autograder.errors import UnreadableSubmission
-from autograder.handed_in import MAX_TIMESTAMP, read_handed_in
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import MAX_TIMESTAMP, read_handed_in
+from autograder.basics.times import read_time
 from autograder.intake.archives import Incoming, notebook_stem
-from autograder.ledger.matching import Identity
-from autograder.times import read_time
+from autograder.ledger.identity_matching import Identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.errors import UnreadableSubmission
-from autograder.handed_in import read_handed_in, shown
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import read_handed_in, shown
 from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, shown_in_a_page
 
 MAX_CELLS = 2_000

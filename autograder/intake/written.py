@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from autograder.definitions import defined_names
+from autograder.basics.definitions import defined_names
+from autograder.intake.cell_definitions import Looked, squeezed
 from autograder.intake.own_text import LONG, OwnText, has_words_in_a_row, own_files, own_text, staff_text
 from autograder.intake.reading import NotebookCell
-from autograder.intake.release import Release, ReleaseCell
-from autograder.intake.text import Looked, squeezed
-from autograder.submission import Answer, CellOutcome
+from autograder.intake.released_notebook import Release, ReleaseCell
+from autograder.records.submission import Answer, CellOutcome
 
 ALIKE = 0.5
 """The released cell holds the prompt and a line to replace: half of its lines may be gone."""

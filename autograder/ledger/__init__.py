@@ -13,7 +13,7 @@ accounts out of the same rows, so that a group's members have marks of their own
 """
 
 from autograder.ledger.book import Ledger, read_ledger
-from autograder.ledger.known import assert_certain
-from autograder.ledger.matching import Conflict, Identity, Match
+from autograder.ledger.identity_matching import Conflict, Identity, Match
+from autograder.ledger.person import assert_certain
 
 __all__ = ["Conflict", "Identity", "Ledger", "Match", "assert_certain", "read_ledger"]

@@ -9,10 +9,34 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from autograder.basics.errors import KitError
+from autograder.basics.together import Together
 from autograder.course import Course
-from autograder.errors import KitError
-from autograder.ledger.folders import can_be_shown, earlier_safe_name, is_one_component, safe_folder
-from autograder.ledger.known import (
+from autograder.course.platform_names import PER_ASSIGNMENT
+from autograder.course.roster import Person, Roster, read_roster, same
+from autograder.ledger.folder_names import can_be_shown, earlier_safe_name, is_one_component, safe_folder
+from autograder.ledger.identity_matching import (
+    Conflict,
+    Evidence,
+    Id,
+    Identity,
+    Match,
+    id_key,
+    match_identities,
+    name_key,
+    name_keys,
+)
+from autograder.ledger.ledger_file import (
+    NO_STUDENTS,
+    Event,
+    Link,
+    Record,
+    Records,
+    link_key,
+    read_records,
+    write_records,
+)
+from autograder.ledger.person import (
     ambiguous,
     has_other_id,
     identity_of,
@@ -24,31 +48,7 @@ from autograder.ledger.known import (
     shared_names,
     without_contradicted,
 )
-from autograder.ledger.matching import (
-    Conflict,
-    Evidence,
-    Id,
-    Identity,
-    Match,
-    id_key,
-    match_identities,
-    name_key,
-    name_keys,
-)
-from autograder.ledger.records import (
-    NO_STUDENTS,
-    Event,
-    Link,
-    Record,
-    Records,
-    link_key,
-    read_records,
-    write_records,
-)
-from autograder.platform_names import PER_ASSIGNMENT
-from autograder.results import path_name
-from autograder.roster import Person, Roster, read_roster, same
-from autograder.together import Together
+from autograder.records.results import path_name
 
 
 def read_ledger(course: Course) -> Ledger:

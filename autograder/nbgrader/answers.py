@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlalchemy import Column, MetaData, String, Table, bindparam, delete, insert, select
 from sqlalchemy.orm import Session
 
+from autograder.basics.errors import BadSource, StaleBuild
 from autograder.course import Assignment, Course
-from autograder.errors import BadSource, StaleBuild
-from autograder.model import ManualGrades, ManualScore, Result, Submission
+from autograder.records.model import ManualGrades, ManualScore, Result, Submission
 
 Key = tuple[str, str]
 """(submitted notebook, cell), as the database names them."""

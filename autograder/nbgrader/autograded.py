@@ -14,11 +14,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from autograder.model import HandedInCell, Result, Submission
-from autograder.nbgrader.release import grade_id, read_built, tested_question
-from autograder.nbgrader.texts import as_literal, cell_report, question_report
+from autograder.marks.rubric import GUIDE, numbered
+from autograder.nbgrader.released_cells import grade_id, read_built, tested_question
+from autograder.nbgrader.student_texts import as_literal, cell_report, question_report
 from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED
-from autograder.outputs.rubric import GUIDE, numbered
+from autograder.records.model import HandedInCell, Result, Submission
 
 _Json = dict[str, Any]
 

@@ -16,11 +16,11 @@ from sqlalchemy import Column, Float, MetaData, String, Table, delete, insert, i
 from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
-from autograder.due import as_span
+from autograder.course.due import as_span
+from autograder.course.roster import Person
+from autograder.marks.late_policy import InGradebook, listed_extension
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.nbgrader.late import refresh_penalties
-from autograder.outputs.late import InGradebook, listed_extension
-from autograder.roster import Person
+from autograder.nbgrader.late_penalty import refresh_penalties
 
 
 def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, Person], db_url: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeReleaseFeedback
 
-from autograder.outputs.late import TIMESTAMP_FILE
+from autograder.marks.late_policy import TIMESTAMP_FILE
 
 RECEIPTS = (TIMESTAMP_FILE, "submission_secret.txt")
 """What `nbgrader submit` writes beside a notebook. A student's nbgrader finds the page by the secret."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from autograder.basics.errors import NothingToGrade, UnreadableSubmission
+from autograder.basics.together import Together
 from autograder.course import Assignment, Course
-from autograder.errors import NothingToGrade, UnreadableSubmission
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import load_release
+from autograder.intake.released_notebook import load_release
 from autograder.ledger import read_ledger
-from autograder.model import Result, Submission
 from autograder.nbgrader.autograded import NotebooksForGraders
 from autograder.nbgrader.feedback_return import RECEIPTS
-from autograder.together import Together
+from autograder.records.model import Result, Submission
 
 _SHIPPED = ("figures",)
 """What a notebook's text shows from beside it."""

@@ -22,13 +22,13 @@ from sqlalchemy.orm import Session
 
 from autograder.course import Assignment, Course
 from autograder.ledger import read_ledger
-from autograder.model import Result, Submission
 from autograder.nbgrader.answers import answers_of, remember_answers
-from autograder.nbgrader.late import refresh_penalties
-from autograder.nbgrader.names import course_id, put_alembic_on_path, shown_gradebook
-from autograder.nbgrader.registry import COMMENTED, GRADED, cell_ids, register_release
-from autograder.nbgrader.release import Release, read_release
-from autograder.nbgrader.texts import problem_comment, question_comment
+from autograder.nbgrader.assignment_rows import COMMENTED, GRADED, cell_ids, register_release
+from autograder.nbgrader.course_name import course_id, put_alembic_on_path, shown_gradebook
+from autograder.nbgrader.late_penalty import refresh_penalties
+from autograder.nbgrader.released_cells import Release, read_release
+from autograder.nbgrader.student_texts import problem_comment, question_comment
+from autograder.records.model import Result, Submission
 
 BATCH = 500
 """How many submissions are written at once: their rows are in memory then, and databases limit a query's parameters."""

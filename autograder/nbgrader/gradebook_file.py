@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from autograder.errors import KitError
-from autograder.together import Together
-from autograder.whole_files import naming
+from autograder.basics.errors import KitError
+from autograder.basics.together import Together
+from autograder.basics.whole_files import naming
 
 _MAGIC = b"SQLite format 3\0"
 

@@ -12,12 +12,12 @@ from nbgrader.api import MissingEntry
 from traitlets.config import Application
 from traitlets.log import get_logger
 
+from autograder.basics.errors import KitError
+from autograder.basics.handed_in import what_else
 from autograder.course import Assignment, Course, find_course
-from autograder.errors import KitError
-from autograder.handed_in import what_else
-from autograder.nbgrader import graders
+from autograder.nbgrader import warm_graders
 from autograder.nbgrader.gradebook import Entry, open_gradebook, write_gradebook
-from autograder.nbgrader.release import read_release, suite_assignment
+from autograder.nbgrader.released_cells import read_release, suite_assignment
 
 
 def before_autograde(assignment: str, student: str, notebooks: MutableSequence[str]) -> None:
@@ -33,7 +33,7 @@ def before_autograde(assignment: str, student: str, notebooks: MutableSequence[s
     folder = Path(notebooks[0]).parent
     _give_expected_name(folder, assignment, notebooks)
     try:
-        graders.warm_up(course, ours)
+        warm_graders.warm_up(course, ours)
         _prepare_gradebook(course, ours, folder)
     except KitError as problem:
         raise SystemExit(f"nbgrader autograde: {problem}") from problem

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
 from autograder.ledger import read_ledger
-from autograder.model import ManualGrades, ManualScore
-from autograder.nbgrader.names import shown_gradebook
-from autograder.nbgrader.release import read_release
+from autograder.nbgrader.course_name import shown_gradebook
+from autograder.nbgrader.released_cells import read_release
+from autograder.records.model import ManualGrades, ManualScore
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

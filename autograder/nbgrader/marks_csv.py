@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from autograder.basics.errors import KitError
+from autograder.basics.points import shown
+from autograder.basics.safe_text import one_line
+from autograder.basics.tables import read_table, write_table
+from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
+from autograder.marks.rubric import RubricItem, items_given, points_of, read_rubrics
 from autograder.nbgrader.manual_grades import HandMark, Key, read_hand_marks, write_hand_marks
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.outputs.rubric import RubricItem, items_given, points_of, read_rubrics
-from autograder.points import shown
-from autograder.tables import read_table, write_table
-from autograder.text import one_line
-from autograder.whole_files import write_whole
 
 COLUMNS = (
     "student", "question", "max", "tests", "points", "items", "extra_credit", "comment", "waits",

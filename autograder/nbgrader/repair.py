@@ -17,17 +17,17 @@ from typing import Any
 import nbformat
 from nbconvert.exporters import NotebookExporter
 
+from autograder.basics.errors import UnreadableSubmission
+from autograder.basics.handed_in import shown, what_else
 from autograder.course import Assignment, find_course
-from autograder.errors import UnreadableSubmission
-from autograder.handed_in import shown, what_else
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import read_release_cells
-from autograder.model import FoundSubmission, Submission
-from autograder.nbgrader import graders
+from autograder.intake.released_notebook import read_release_cells
+from autograder.marks.late_policy import TIMESTAMP_FILE
+from autograder.nbgrader import warm_graders
 from autograder.nbgrader.autograded import NotebooksForGraders, made_whole, release_with_problem
 from autograder.nbgrader.gradebook import Entry, entry_of, write_gradebook
-from autograder.nbgrader.release import read_built, read_release, suite_assignment
-from autograder.outputs.late import TIMESTAMP_FILE
+from autograder.nbgrader.released_cells import read_built, read_release, suite_assignment
+from autograder.records.model import FoundSubmission, Submission
 
 
 class HandedIn:
@@ -119,7 +119,7 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
     def _graded(self, submission: HandedIn, suite: Assignment) -> str:
         """Grade in the sandbox exactly as `autograder grade` does, and save the scores; the notebook for graders."""
         notebooks = NotebooksForGraders(submission.release, suite.solution)
-        graded = graders.grade(submission.course, suite, submission.found)
+        graded = warm_graders.grade(submission.course, suite, submission.found)
         problem = graded.problem
         if graded.result is not None:
             try:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course import Course, load_course
-from autograder.folders import Folder
-from autograder.intake.unknown_names import unknown_names
+from autograder.course.folders import Folder
+from autograder.ledger.unknown_names import unknown_names
+from autograder.nbgrader.course_name import course_id, put_alembic_on_path
 from autograder.nbgrader.formgrader import make_pages_safe
 from autograder.nbgrader.mirror import FOLDER, mirror
-from autograder.nbgrader.names import course_id, put_alembic_on_path
 
 _HTML_FILTERS = {
     "markdown2html": "autograder.nbgrader.student_html.markdown_to_html",
@@ -54,11 +54,11 @@ def _folders(c: Any, course: Course) -> None:
 
 def _steps(c: Any) -> None:
     # What students get: built by `autograder build`, or by nbgrader's own steps where there is no hidden suite.
-    c.GenerateAssignment.preprocessors = ["autograder.nbgrader.source.MakeRelease"]
-    c.GenerateAssignment.exporter_class = "autograder.nbgrader.source.BuiltExporter"
+    c.GenerateAssignment.preprocessors = ["autograder.nbgrader.assignment_exporter.MakeRelease"]
+    c.GenerateAssignment.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
     c.GenerateAssignment.force = True  # the release is committed, and so always there
-    c.GenerateSolution.preprocessors = ["autograder.nbgrader.source.MakeSolution"]
-    c.GenerateSolution.exporter_class = "autograder.nbgrader.source.BuiltExporter"
+    c.GenerateSolution.preprocessors = ["autograder.nbgrader.assignment_exporter.MakeSolution"]
+    c.GenerateSolution.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
     c.GenerateSolution.force = True
 
     # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its scores at once, with
@@ -72,22 +72,22 @@ def _steps(c: Any) -> None:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.Autograde.autograde_preprocessors = [
-        "autograder.nbgrader.grading.ExecuteWithoutSuite",
+        "autograder.nbgrader.grading_pass.ExecuteWithoutSuite",
         "nbgrader.preprocessors.IgnorePattern",
         "nbgrader.preprocessors.LimitOutput",
-        "autograder.nbgrader.grading.SaveScores",
+        "autograder.nbgrader.grading_pass.SaveScores",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
 
     # Feedback and export.
     c.GenerateFeedback.preprocessors = [
-        "autograder.nbgrader.feedback.HideFromStudents",
-        "autograder.nbgrader.feedback.UpToDatePenalty",
-        "autograder.nbgrader.feedback.GradesAtOnce",
+        "autograder.nbgrader.feedback_exporter.HideFromStudents",
+        "autograder.nbgrader.feedback_exporter.UpToDatePenalty",
+        "autograder.nbgrader.feedback_exporter.GradesAtOnce",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
-    c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback.FeedbackExporter"
+    c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback_exporter.FeedbackExporter"
     c.HTMLExporter.filters = _HTML_FILTERS
     c.HTMLExporter.sanitize_html = True  # outputs too: no script, no widget, HTML through `clean_html`
     c.ExchangeFactory.release_feedback = "autograder.nbgrader.feedback_return.ReturnFeedback"
-    c.ExportApp.plugin_class = "autograder.nbgrader.export.SafeCsvExport"
+    c.ExportApp.plugin_class = "autograder.nbgrader.csv_exporter.SafeCsvExport"

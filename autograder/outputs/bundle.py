@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
 
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes

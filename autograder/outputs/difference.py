@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from autograder.basics.safe_text import one_line
+from autograder.marks.marks import Mark
 from autograder.outputs.export import points_cell
-from autograder.outputs.marks import Mark
-from autograder.text import one_line
 
 Outcome = Literal["gets", "keeps", "skipped"]
 SAME = 0.005

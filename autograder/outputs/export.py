@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from autograder.outputs.marks import Mark
-from autograder.points import shown
-from autograder.tables import write_table
-from autograder.text import clean
+from autograder.basics.points import shown
+from autograder.basics.safe_text import clean
+from autograder.basics.tables import write_table
+from autograder.marks.marks import Mark
 
 _FORMULA = tuple("=+-@＝＋－＠")  # some spreadsheets take the wide forms for the narrow ones
 

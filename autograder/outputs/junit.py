@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from autograder.model import Graded, Result, TestOutcome
-from autograder.text import clean, one_line, shorten
+from autograder.basics.safe_text import clean, one_line, shorten
+from autograder.records.model import Graded, Result, TestOutcome
 
 LONGEST_MESSAGE = 4000
 _FAILURES = ("failed", "forbidden")  # a wrong answer; every other outcome but "passed" is an error

@@ -15,10 +15,10 @@ from importlib import metadata
 from pathlib import Path
 
 import autograder
+from autograder.basics.errors import KitError
+from autograder.basics.together import Together
 from autograder.course import Course
-from autograder.errors import KitError
 from autograder.outputs.bundle import archive_entry, files_below
-from autograder.together import Together
 
 DISTRIBUTION = "attention-kit"
 KIT_FOLDER = "kit"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.model import CellState, Diagnosis, Outcome, QuestionResult, Result, TestOutcome
-from autograder.points import is_full, shown
-from autograder.text import claim, clean, one_line, shorten
+from autograder.basics.points import is_full, shown
+from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.records.model import CellState, Diagnosis, Outcome, QuestionResult, Result, TestOutcome
 
 LONGEST_MESSAGE = 2000
 

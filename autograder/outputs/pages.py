@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.points import shown
-from autograder.text import claim, clean, one_line, shorten
+from autograder.basics.points import shown
+from autograder.basics.safe_text import claim, clean, one_line, shorten
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from autograder.outputs.feedback import feedback_path
-from autograder.outputs.marks import Mark
+from autograder.marks.marks import Mark
+from autograder.outputs.feedback_page import feedback_path
 
 _WRITTEN = (1980, 1, 1, 0, 0, 0)
 """Every entry has the same time, so that the same pages are the same bytes."""

@@ -11,19 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.basics.errors import KitError, UnreadableSubmission
+from autograder.basics.safe_text import one_line
+from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, UnreadableSubmission
 from autograder.intake.find import find_submissions
-from autograder.intake.fingerprints import Fingerprint, fingerprints
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import read_notebook
-from autograder.intake.release import load_release
-from autograder.intake.shingles import shingles
-from autograder.model import Cell, Submission
+from autograder.intake.released_notebook import load_release
+from autograder.outputs.code_fingerprints import Fingerprint, fingerprints
 from autograder.outputs.pages import render
-from autograder.suite.known import load_known_answers
-from autograder.text import one_line
-from autograder.whole_files import write_whole
+from autograder.outputs.shingles import shingles
+from autograder.records.model import Cell, Submission
+from autograder.suite.known_answers import load_known_answers
 
 LEAST_SHARED = 6
 """Fingerprints that a pair must share to be shown: some sixty tokens, which are about six lines."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.model import Graded, QuestionResult, Result
-from autograder.outputs.marks import Mark
-from autograder.points import is_full, total
-from autograder.results import HISTORY
-from autograder.text import claim
+from autograder.basics.points import is_full, total
+from autograder.basics.safe_text import claim
+from autograder.marks.marks import Mark
+from autograder.records.model import Graded, QuestionResult, Result
+from autograder.records.results import HISTORY
 
 BINS = 10
 COMMONEST = 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from autograder.model import QuestionResult, Result
-from autograder.points import is_full, shown
-from autograder.text import one_line
+from autograder.basics.points import is_full, shown
+from autograder.basics.safe_text import one_line
+from autograder.records.model import QuestionResult, Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

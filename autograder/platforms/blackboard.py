@@ -14,7 +14,7 @@ from datetime import datetime
 
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
-from autograder.ledger.matching import Identity
+from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
 _FILE = re.compile(

@@ -19,9 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from autograder.basics.points import shown
+from autograder.basics.tables import number_in, write_table
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, time_or_reason
 from autograder.ledger import Identity
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
     SAME,
     Difference,
@@ -32,10 +35,7 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.outputs.marks import Mark
 from autograder.platforms.platform import Download, Platform, Table
-from autograder.points import shown
-from autograder.tables import number_in, write_table
 
 _ATTEMPT = re.compile(
     r"(?P<user>\d+)-\d+ - (?P<who>.+) - (?P<day>\S+ \d{1,2}, \d{4}) (?P<hour>\d{1,2})(?P<minute>\d\d) (?P<half>[AP]M)"

@@ -19,9 +19,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 
+from autograder.basics.points import shown
+from autograder.basics.safe_text import one_line
+from autograder.basics.tables import number_in, write_table
+from autograder.course.platform_names import ANONYMOUS
 from autograder.intake.archives import Incoming, archive_stem, notebook_stem
 from autograder.intake.owners import FindOwner, KnowsId, Owner, own_stem
 from autograder.ledger import Identity
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
     SAME,
     Change,
@@ -34,12 +39,7 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.outputs.marks import Mark
-from autograder.platform_names import ANONYMOUS
 from autograder.platforms.platform import Download, Interface, Platform, Table
-from autograder.points import shown
-from autograder.tables import number_in, write_table
-from autograder.text import one_line
 
 _FILE = r"(?:(?P<upload>\d+)_(?P<name>.+)|(?:text|link)\.html)"
 _ANONYMOUS = re.compile(rf"(?P<late>LATE_)?anon_(?P<user>[^_]+)_(?P<late_too>LATE_)?{_FILE}", re.DOTALL)

@@ -17,12 +17,12 @@ from canvasapi import Canvas
 from canvasapi.exceptions import CanvasException
 from requests.adapters import HTTPAdapter
 
-from autograder.errors import PlatformUnavailable
+from autograder.basics.errors import PlatformUnavailable
+from autograder.basics.safe_text import one_line
+from autograder.basics.times import read_time
 from autograder.ledger import Identity
 from autograder.outputs.export import points_cell
 from autograder.platforms.platform import Standing, Standings
-from autograder.text import one_line
-from autograder.times import read_time
 
 _SECONDS = 30  # of one request
 _POLLS = 120  # one a second

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from autograder.errors import PlatformUnavailable
+from autograder.basics.errors import PlatformUnavailable
+from autograder.basics.safe_text import one_line
 from autograder.ledger import Identity
 from autograder.platforms.platform import Platform, Standing, Standings
-from autograder.text import one_line
 
 _SECONDS = 60  # of one request
 _MOST_PAGES = 1000

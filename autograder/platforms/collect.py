@@ -17,22 +17,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from autograder.basics.errors import KitError, NothingToGrade
+from autograder.basics.handed_in import shown
+from autograder.basics.locks import only_one
+from autograder.basics.tables import read_table, table_bytes
+from autograder.basics.together import Together
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade
-from autograder.handed_in import shown
+from autograder.course.platform_names import ANONYMOUS, NAMES
 from autograder.intake.archives import Incoming, LeftOut, Upload, notebook_stem, open_upload
 from autograder.intake.collected import Arrival, Collected, NotTaken, read_collected, record_path
 from autograder.intake.overlooked import PREVIOUS
 from autograder.intake.owners import FindOwner, FindTime, Owner, with_times
 from autograder.ledger import Identity, read_ledger
-from autograder.ledger.matching import name_key
-from autograder.locks import only_one
-from autograder.outputs.late import TIMESTAMP_FILE, submitted_at
-from autograder.platform_names import ANONYMOUS, NAMES
+from autograder.ledger.identity_matching import name_key
+from autograder.marks.late_policy import TIMESTAMP_FILE, submitted_at
 from autograder.platforms.platform import Download, Platform, Table
 from autograder.platforms.registry import platforms, with_downloads, with_own_file
-from autograder.tables import read_table, table_bytes
-from autograder.together import Together
 
 _SCRATCH = ".collecting-"
 

@@ -9,7 +9,7 @@ import re
 
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import Owner, own_stem, seconds
-from autograder.ledger.matching import Identity
+from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Platform
 
 _FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)

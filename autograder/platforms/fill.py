@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from autograder.basics.errors import KitError
+from autograder.basics.tables import read_table, table_bytes
 from autograder.course import Course
-from autograder.errors import KitError
+from autograder.course.platform_names import NAMES
 from autograder.ledger import Conflict, assert_certain, read_ledger
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import Difference, points_to_give
-from autograder.outputs.marks import Mark
-from autograder.platform_names import NAMES
 from autograder.platforms.platform import OwnFile
 from autograder.platforms.registry import platforms
-from autograder.results import Tell
-from autograder.tables import read_table, table_bytes
+from autograder.records.results import Tell
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import unicodedata
 
-from autograder.errors import KitError
-from autograder.handed_in import shown
+from autograder.basics.errors import KitError
+from autograder.basics.handed_in import shown
+from autograder.course.platform_names import NAMES
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, text_of_note, time_or_reason
-from autograder.ledger.matching import Identity
-from autograder.platform_names import NAMES
+from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
 _NOTE = "timestamp.txt"

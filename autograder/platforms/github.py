@@ -20,23 +20,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from autograder.basics.errors import KitError
+from autograder.basics.handed_in import shown as shown_name
+from autograder.basics.points import shown, total
+from autograder.basics.safe_text import claim, clean, one_line, shorten
+from autograder.basics.together import Together
+from autograder.basics.whole_files import write_whole
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
-from autograder.handed_in import shown as shown_name
 from autograder.intake.archives import Incoming, notebook_stem
 from autograder.intake.commits import CommitTimes
 from autograder.intake.owners import FindOwner, FindTime, Owner, file_stem, seconds, with_times
-from autograder.intake.release import tested_points
-from autograder.ledger.matching import Identity
-from autograder.model import Graded, QuestionResult, Result
+from autograder.intake.released_notebook import tested_points
+from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import files_below, script
 from autograder.outputs.outcome_words import WHAT_HAPPENED, WITHOUT_WALLS, carried_note, kept_note, slip_hints
 from autograder.platforms.platform import Bundle, Download, Platform
-from autograder.points import shown, total
-from autograder.results import read_results, read_timing
-from autograder.text import claim, clean, one_line, shorten
-from autograder.together import Together
-from autograder.whole_files import write_whole
+from autograder.records.model import Graded, QuestionResult, Result
+from autograder.records.results import read_results, read_timing
 
 _ACCEPTED_AGAIN = re.compile(r"(.+)-(\d{1,3})")
 

@@ -24,14 +24,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from autograder.basics.errors import IsolationUnavailable, KitError
+from autograder.basics.handed_in import shown as shown_name
+from autograder.basics.points import is_full, shown
+from autograder.basics.safe_text import clean, one_line, shorten
+from autograder.basics.together import Together
+from autograder.basics.whole_files import write_whole
 from autograder.course import COURSE_FILE, Assignment, Course, load_course, settings_of_nobody
-from autograder.errors import IsolationUnavailable, KitError
-from autograder.handed_in import shown as shown_name
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, time_or_reason
-from autograder.intake.release import written_points
-from autograder.ledger.matching import Identity
-from autograder.model import QuestionResult, Result
+from autograder.intake.released_notebook import written_points
+from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import archive_entry, course_files, script
 from autograder.outputs.kit_wheel import kit_wheel
 from autograder.outputs.outcome_words import (
@@ -42,11 +45,8 @@ from autograder.outputs.outcome_words import (
     question_text,
 )
 from autograder.platforms.platform import Bundle, Download, Platform
-from autograder.points import is_full, shown
-from autograder.results import Tell, read_results, read_timing
-from autograder.text import clean, one_line, shorten
-from autograder.together import Together
-from autograder.whole_files import write_whole
+from autograder.records.model import QuestionResult, Result
+from autograder.records.results import Tell, read_results, read_timing
 
 BASE = Path("/autograder")
 _TEMPLATES = Path(__file__).parent / "templates" / "gradescope"

@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import Owner, own_stem, seconds
-from autograder.ledger.matching import Identity
-from autograder.outputs.marks import Mark
+from autograder.ledger.identity_matching import Identity
+from autograder.marks.marks import Mark
 from autograder.platforms.platform import Platform
 
 _PERSON = re.compile(r"(?P<last>[^_]+)_(?P<first>[^_]*)_(?P<login>.+)_(?P<user>\d+)", re.DOTALL)

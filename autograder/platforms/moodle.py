@@ -27,10 +27,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from autograder.basics.points import shown
+from autograder.basics.tables import number_in, write_table
+from autograder.basics.times import read_time_in
+from autograder.course.roster import same
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, FindTime, Owner, own_stem, seconds, with_times
 from autograder.ledger import Identity
-from autograder.ledger.matching import name_key
+from autograder.ledger.identity_matching import name_key
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
     SAME,
     Change,
@@ -43,12 +48,7 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell, safe_cell
-from autograder.outputs.marks import Mark
 from autograder.platforms.platform import Download, Interface, Platform, Table
-from autograder.points import shown
-from autograder.roster import same
-from autograder.tables import number_in, write_table
-from autograder.times import read_time_in
 
 _FILE = re.compile(r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL)
 _NEVER = "-"

@@ -18,10 +18,10 @@ from typing import Any
 
 import httpx
 
-from autograder.errors import PlatformUnavailable
+from autograder.basics.errors import PlatformUnavailable
+from autograder.basics.safe_text import one_line
 from autograder.ledger import Identity
 from autograder.platforms.platform import Standing, Standings
-from autograder.text import one_line
 
 _SECONDS = 60  # of one request
 _AT_ONCE = 50  # marks in one request

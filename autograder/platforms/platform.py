@@ -16,8 +16,8 @@ from autograder.course import Assignment, Course
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, KnowsId
 from autograder.ledger import Identity
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import Difference
-from autograder.outputs.marks import Mark
 
 Table = list[list[str]]
 

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from autograder.basics.errors import KitError, PlatformUnavailable
+from autograder.basics.points import shown
 from autograder.course import Course
 from autograder.course import Platform as PlatformSettings
-from autograder.errors import KitError, PlatformUnavailable
+from autograder.course.platform_names import NAMES
 from autograder.ledger import assert_certain, read_ledger
+from autograder.marks.marks import Mark
 from autograder.outputs.difference import (
     SAME,
     Difference,
@@ -25,11 +28,8 @@ from autograder.outputs.difference import (
     points_to_give,
 )
 from autograder.outputs.export import points_cell
-from autograder.outputs.marks import Mark
-from autograder.platform_names import NAMES
 from autograder.platforms.platform import Interface, Standing, Standings
 from autograder.platforms.registry import platforms
-from autograder.points import shown
 
 _MOST_OF_A_TOKEN = 4096  # bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib import import_module
 
-from autograder.platform_names import PLATFORM_NAMES
+from autograder.course.platform_names import PLATFORM_NAMES
 from autograder.platforms.platform import Bundle, Platform
 
 

@@ -10,7 +10,7 @@ import re
 
 from autograder.intake.archives import Incoming
 from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, text_of_note, time_or_reason
-from autograder.ledger.matching import Identity
+from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
 _PERSON = re.compile(r"(?P<last>[^,]*), (?P<first>.*)\((?P<eid>[^()]+)\)", re.DOTALL)

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from autograder.diagnosis.diagnosis import Named
 from autograder.grading.bench import Bench
-from autograder.grading.charges import charged
-from autograder.grading.diagnosis import Named
-from autograder.grading.sitting import Sitting
-from autograder.prerequisites import prerequisites
 from autograder.proof.trials import examine_each
 from autograder.proof.unfinished import Unfinished
-from autograder.sandbox.host import HostClient
-from autograder.suite.known import KnownAnswer
+from autograder.sandbox.host_process import HostClient
+from autograder.sitting.charges import charged
+from autograder.sitting.sitting import Sitting
+from autograder.suite.known_answers import KnownAnswer
+from autograder.suite.prerequisites import prerequisites
 
 FILE = "samples.py"
 MOST_UNNAMED = 0.1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.errors import BadSuite
+from autograder.basics.errors import BadSuite
 from autograder.proof.code_mutants import Mutant
 
 FILE = "equivalent.toml"

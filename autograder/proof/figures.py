@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autograder.proof.costs import FILE, Said
+from autograder.proof.cost_exceptions import FILE, Said
 from autograder.proof.mutants import Judged
 from autograder.proof.trials import Tried
 from autograder.proof.wrapped import TRIVIAL
-from autograder.suite.collect import SuiteQuestion
+from autograder.suite.collection import SuiteQuestion
 
 MOST_FOR_A_SLIP = 1 / 2
 """The largest share of its question's points that a mistake may lose: a right idea with one slip."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from autograder.grading.bench import Bench
 from autograder.proof.trials import examine_each
-from autograder.sandbox.host import HostClient
-from autograder.suite.known import KnownAnswer, combined
+from autograder.sandbox.host_process import HostClient
+from autograder.suite.known_answers import KnownAnswer, combined
 
 _ROUNDING = 1e-6
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from autograder.intake.release import Release
+from autograder.intake.released_notebook import Release
 from autograder.proof.trials import Tried
 
 _TOLD = re.compile(r"\b(?:within|to)\s+\$?(?:(\d+(?:\.\d+)?e-\d+)|10\^\{-(\d+)\})")

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from autograder.errors import HostFailed, KitError, SuiteFault
+from autograder.basics.errors import HostFailed, KitError, SuiteFault
+from autograder.basics.stored_json import decode_line, encode_line
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Pool
-from autograder.grading.sitting import Sitting, TestRun
 from autograder.intake.notebook import read_submission
-from autograder.model import FoundSubmission, Submission
 from autograder.proof.wrapped import Observed, observe
-from autograder.sandbox.host import HostClient
-from autograder.stored_json import decode_line, encode_line
+from autograder.records.model import FoundSubmission, Submission
+from autograder.sandbox.host_process import HostClient
+from autograder.sitting.sitting import Sitting, TestRun
 from autograder.suite.calls import CallLog
-from autograder.suite.collect import SuiteQuestion, SuiteTest
-from autograder.suite.known import KnownAnswer
+from autograder.suite.collection import SuiteQuestion, SuiteTest
+from autograder.suite.known_answers import KnownAnswer
 
 Kind = Literal["key", "release", "mistake", "alternate", "mutant", "trivial"]
 HANG_SECONDS = 3.0

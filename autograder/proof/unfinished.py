@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from autograder.model import Submission
+from autograder.records.model import Submission
 
 Form = Literal["as released", "pass", "returns its argument", "returns text", "without its cell"]
 

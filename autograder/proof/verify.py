@@ -24,13 +24,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from autograder.authoring.suite_checks import suite_problems
+from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
-from autograder.errors import KitError
 from autograder.grading.bench import Bench
 from autograder.grading.extras import extras_for
-from autograder.prerequisites import prerequisites
 from autograder.proof.code_mutants import Mutant
-from autograder.proof.costs import load_costs
+from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.diagnosed import (
     Alone,
     Told,
@@ -58,7 +57,8 @@ from autograder.proof.tolerances import untold_tolerances
 from autograder.proof.trials import Proctor, Trial, Tried, known_trial, seconds_of
 from autograder.proof.unfinished import Unfinished, unfinished_forms
 from autograder.proof.wrapped import trivial_answers
-from autograder.suite.known import KnownAnswer
+from autograder.suite.known_answers import KnownAnswer
+from autograder.suite.prerequisites import prerequisites
 
 FEWEST_ALTERNATES = 2
 _Answer = TypeVar("_Answer", KnownAnswer, Unfinished)

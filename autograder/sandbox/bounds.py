@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from autograder.errors import StudentTimeout
+from autograder.basics.errors import StudentTimeout
 from autograder.wire.libraries import loaded_torch
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.basics.errors import DeviceUnavailable, HostFailed, IsolationUnavailable, StudentFault
 from autograder.course import Course, Limits
-from autograder.errors import DeviceUnavailable, HostFailed, IsolationUnavailable, StudentFault
-from autograder.sandbox.host import Device, HostClient, HostProcess
+from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import probe
 
 _COMPILED_MB = 256

@@ -11,13 +11,13 @@ from inspect import isclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from autograder.basics.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.basics.safe_text import clean
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
-from autograder.sandbox.host import HostClient
-from autograder.sandbox.worker import Worker
+from autograder.sandbox.host_process import HostClient
+from autograder.sandbox.worker_process import Worker
 from autograder.suite.calls import Call, Cost, Launch, current_log, last_call
 from autograder.suite.objects import NotData, is_data_name
-from autograder.text import clean
 from autograder.wire.frames import Frame, WireError
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import Decoder, Encoder, HandleReference

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from autograder.basics.errors import HostFailed, IsolationUnavailable, StudentFault
 from autograder.course import Course
-from autograder.errors import HostFailed, IsolationUnavailable, StudentFault
-from autograder.folders import GRADEBOOK, LEDGER_FILE
-from autograder.sandbox.host import HostProcess
+from autograder.course.folders import GRADEBOOK, LEDGER_FILE
+from autograder.sandbox.host_process import HostProcess
 from autograder.sandbox.leftovers import hold, remove_abandoned
 from autograder.sandbox.machine_limits import limit_problems, raise_open_files, temporary_problem
 from autograder.sandbox.reach import every_path

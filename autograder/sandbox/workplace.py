@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from autograder.basics.errors import StudentCrashed, StudentTimeout, SubmissionOver
+from autograder.basics.safe_text import clean
 from autograder.course import Limits
-from autograder.errors import StudentCrashed, StudentTimeout, SubmissionOver
-from autograder.model import Cell, CellOutcome, Submission
+from autograder.records.model import Cell, CellOutcome, Submission
 from autograder.sandbox.clocks import Account, WorkerTime, most_for
-from autograder.sandbox.host import HostClient
-from autograder.sandbox.stand_ins import StandIns
+from autograder.sandbox.host_process import HostClient
+from autograder.sandbox.stand_in_answers import StandIns
 from autograder.sandbox.stopwatch import Stopwatch
-from autograder.sandbox.worker import Worker
-from autograder.text import clean
+from autograder.sandbox.worker_process import Worker
 
 RUN_AGAIN_TIMES = 2
 """How many times the limit of a submission's processor time may be spent on what does not count for it: running its

@@ -18,24 +18,12 @@ from autograder.suite.compare import (
     assert_varies,
     call_twice,
 )
-from autograder.suite.marks import forbid, points, uses
+from autograder.suite.decorators import forbid, points, uses
 from autograder.suite.register import alternate, mistake, sample
 
 if TYPE_CHECKING:
-    from autograder.suite.gradients import assert_same_gradients
-    from autograder.suite.values import (
-        arange,
-        eye,
-        full,
-        moved,
-        ones,
-        rand,
-        randint,
-        randn,
-        randperm,
-        tensor,
-        zeros,
-    )
+    from autograder.suite.backward import assert_same_gradients
+    from autograder.suite.inputs import arange, eye, full, moved, ones, rand, randint, randn, randperm, tensor, zeros
 
 __all__ = [
     "alternate",

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import pytest
 
-from autograder.errors import StudentFault, SuiteFault
+from autograder.basics.errors import StudentFault, SuiteFault
 from autograder.suite.calls import CallLog
 
 _UNSOUND = (NameError, ImportError, SyntaxError)

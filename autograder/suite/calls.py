@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.errors import StudentFault
+from autograder.basics.errors import StudentFault
 from autograder.wire.libraries import is_tensor, loaded_torch
 from autograder.wire.values import dtype_name
 

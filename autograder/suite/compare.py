@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.errors import StudentError
+from autograder.basics.errors import StudentError
 from autograder.suite.calls import current_log, describe_last, may_be_none
 from autograder.suite.kinds import is_array, kind_of, numbers_in, other_form
 from autograder.wire.libraries import is_tensor

@@ -78,7 +78,7 @@ def warm_up(extras: list[str]) -> None:
     if torch := sys.modules.get("torch"):
         # torch's table of FLOPs imports triton where it is installed: seventy mappings more for every fork to copy
         with without("triton"):
-            importlib.import_module("autograder.wire.costs")
+            importlib.import_module("autograder.wire.cost_counter")
         importlib.import_module("autograder.wire.gradients")
         torch.manual_seed(0)
 
@@ -157,9 +157,9 @@ class Host:
     """The serving loop: one client a control socket, one worker a request."""
 
     def __init__(self, controls: list[socket.socket], config: dict[str, Any]) -> None:
-        from autograder.worker import kernel, walls
+        from autograder.worker import system_calls, walls
 
-        self._kernel, self._walls = kernel, walls
+        self._kernel, self._walls = system_calls, walls
         self._controls = controls
         self._tier: str = config["tier"]
         self._device: str = config["device"]  # "" on a host whose workers have none
@@ -185,7 +185,7 @@ class Host:
         Raises:
             OSError, WallRefused: the tier cannot stand here.
         """
-        kernel, walls = self._kernel, self._walls
+        system_calls, walls = self._kernel, self._walls
         if self._tier == "none":
             return
         walls.refuse_overlap(self._readable, self._hidden, self._tier)
@@ -195,32 +195,40 @@ class Host:
             # every worker is process 1 of its own namespace
             walls.filter_program(self._tier, 1, self._ground.for_device)
         else:
-            kernel.use_huge_pages()
+            system_calls.use_huge_pages()
         if self._tier == "landlock":
-            rules = kernel.landlock_rules([*self._readable, *walls.DEVICES], [])
+            rules = system_calls.landlock_rules([*self._readable, *walls.DEVICES], [])
             self._ground = dataclasses.replace(self._ground, landlock=rules)
-        kernel.set_dumpable(False)
+        system_calls.set_dumpable(False)
         self._hidden = []
 
     def _enter_namespaces(self) -> None:
-        kernel = self._kernel
+        system_calls = self._kernel
         uid, gid = os.getuid(), os.getgid()
-        flags = kernel.NEW_NS | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_PID
+        flags = (
+            system_calls.NEW_NS
+            | system_calls.NEW_NET
+            | system_calls.NEW_IPC
+            | system_calls.NEW_UTS
+            | system_calls.NEW_PID
+        )
         if self._ground.is_root:
-            kernel.unshare(flags)
+            system_calls.unshare(flags)
         else:
-            kernel.unshare(flags | kernel.NEW_USER)
-            kernel.map_own_user(uid, gid)
-            kernel.die_with_parent(signal.SIGKILL)  # which the new credentials have cleared
+            system_calls.unshare(flags | system_calls.NEW_USER)
+            system_calls.map_own_user(uid, gid)
+            system_calls.die_with_parent(signal.SIGKILL)  # which the new credentials have cleared
         first = os.fork()
         if first:
             self._wait_for(first)
         # from here on we are process 1 of the jail: if we end, every worker ends
-        kernel.die_with_parent(signal.SIGKILL)
-        kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-        kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+        system_calls.die_with_parent(signal.SIGKILL)
+        system_calls.mount(None, "/", None, system_calls.MS_REC | system_calls.MS_PRIVATE)
+        system_calls.mount(
+            "proc", "/proc", "proc", system_calls.MS_NOSUID | system_calls.MS_NODEV | system_calls.MS_NOEXEC
+        )
         self._processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        kernel.use_huge_pages()  # in the process that forks: what it shares with another falls apart when it writes
+        system_calls.use_huge_pages()  # in the process that forks: what it shares with another falls apart when it writes
         self._walls.build_root(self._readable, self._hidden, self._nodes if self._device else None)
 
     def _wait_for(self, child: int) -> NoReturn:
@@ -361,9 +369,9 @@ def _prepare_device(config: dict[str, Any]) -> list[str]:
     """
     if config["device"] in ("", "cpu"):
         return []
-    from autograder.worker import gpu
+    from autograder.worker import gpu_setup
 
-    return gpu.prepare(config["cuda"])
+    return gpu_setup.prepare(config["cuda"])
 
 
 def _refuse(controls: list[socket.socket], error: Exception) -> NoReturn:
@@ -382,11 +390,11 @@ def main() -> None:
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     # only a real folder can be importable: the kit's own stays on the path until its modules are loaded
     sys.path.insert(0, str(KIT))
-    from autograder.worker import kernel
+    from autograder.worker import system_calls
     from autograder.worker.walls import WallRefused
 
     with contextlib.suppress(OSError):
-        kernel.die_with_parent(signal.SIGKILL)
+        system_calls.die_with_parent(signal.SIGKILL)
     try:
         prepare_environment(config["warm_up"], config["device"] or "cpu")
         warm_up(config["extras"])

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from autograder.worker.kernel_memory import Elements, KernelFault
-from autograder.worker.strict_triton import Strict
+from autograder.kernels.memory import Elements, KernelFault
+from autograder.kernels.strict_triton import Strict
 
 MOST_FROM_OUTSIDE = 64
 """Numbers from Python or numpy that a tensor may hold: sizes, a scale, a slope a head, the padding of some rows."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from autograder.worker import strict_triton
+from autograder.kernels import strict_triton
 from autograder.worker.calls_of_torch import CallsOfTorch
 from autograder.worker.launch_ledger import LaunchLedger
 

@@ -38,7 +38,7 @@ from autograder.worker.stand_ins import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from autograder.wire.costs import CostCounter
+    from autograder.wire.cost_counter import CostCounter
 
 _MAX_REQUEST = 1 << 30
 
@@ -301,7 +301,7 @@ class Loop:
 
 def _cost_counter() -> CostCounter:
     """Counts what torch does; loaded by the host, with torch, before the walls."""
-    from autograder.wire.costs import CostCounter
+    from autograder.wire.cost_counter import CostCounter
 
     return CostCounter()
 

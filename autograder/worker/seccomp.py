@@ -14,7 +14,7 @@ import resource
 import signal
 import struct
 
-from autograder.worker.kernel import MACHINE, SYSCALLS, no_new_privileges, syscall
+from autograder.worker.system_calls import MACHINE, SYSCALLS, no_new_privileges, syscall
 
 Instruction = tuple[int, int, int, int]
 

@@ -21,8 +21,9 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.worker import kernel
-from autograder.worker.kernel import (
+from autograder.worker import system_calls
+from autograder.worker.seccomp import enforce, program_for
+from autograder.worker.system_calls import (
     MS_BIND,
     MS_NODEV,
     MS_NOEXEC,
@@ -32,7 +33,6 @@ from autograder.worker.kernel import (
     MS_REC,
     MS_REMOUNT,
 )
-from autograder.worker.seccomp import enforce, program_for
 
 FIRST_USER, USERS = 61184, 4096
 """Users that no account has (systemd keeps them for services made on the fly). Each worker of a root host is another
@@ -137,42 +137,42 @@ def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None =
 
     `nodes` are the device files of a GPU, which comes with what its driver reads; None where workers have none.
     """
-    kernel.mount(None, "/", None, MS_REC | MS_PRIVATE)
-    kernel.mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=4k,mode=755")
+    system_calls.mount(None, "/", None, MS_REC | MS_PRIVATE)
+    system_calls.mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=4k,mode=755")
     os.chdir("/tmp")
     Path("new").mkdir()
     Path("old").mkdir()
-    kernel.pivot_root(".", "old")
+    system_calls.pivot_root(".", "old")
     os.chdir("/")
-    kernel.mount("tmpfs", "/new", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=4k,mode=755")
+    system_calls.mount("tmpfs", "/new", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=4k,mode=755")
     for path in readable:
         old, new = Path("/old" + path), Path("/new" + path)
         if old.is_symlink():
             new.parent.mkdir(parents=True, exist_ok=True)
             new.symlink_to(old.readlink())
         else:
-            kernel.bind_read_only(str(old), str(new))
+            system_calls.bind_read_only(str(old), str(new))
     for secret in hidden:
         if Path("/new" + secret).is_dir():
-            kernel.mount("tmpfs", "/new" + secret, "tmpfs", MS_RDONLY, "size=4k,mode=000")
+            system_calls.mount("tmpfs", "/new" + secret, "tmpfs", MS_RDONLY, "size=4k,mode=000")
     for device in (*DEVICES, *(nodes or ())):
         new = Path("/new" + device)
         new.parent.mkdir(exist_ok=True)
         new.touch()
-        kernel.mount("/old" + device, str(new), None, MS_BIND)
+        system_calls.mount("/old" + device, str(new), None, MS_BIND)
     for folder in (SCRATCH, "/proc"):
         Path("/new" + folder).mkdir(exist_ok=True)
     if nodes is not None:
         for path in _OF_A_DRIVER:
             if Path("/old" + path).is_dir():
-                kernel.bind_read_only("/old" + path, "/new" + path)
+                system_calls.bind_read_only("/old" + path, "/new" + path)
         Path("/new/dev/shm").symlink_to(SCRATCH)  # where a driver would share memory
     if not os.path.lexists("/new/tmp"):
         Path("/new/tmp").symlink_to("scratch")
-    kernel.mount(None, "/new", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    system_calls.mount(None, "/new", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     os.chdir("/new")
-    kernel.pivot_root(".", ".")
-    kernel.detach(".")
+    system_calls.pivot_root(".", ".")
+    system_calls.detach(".")
     os.chdir("/")
 
 
@@ -244,17 +244,17 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
     if ground.is_root:
         os.setgroups([])
         os.setresgid(ground.user, ground.user, ground.user)
-        kernel.keep_capabilities(ground.sealed)
+        system_calls.keep_capabilities(ground.sealed)
         os.setresuid(ground.user, ground.user, ground.user)
     # Where Python lies in root's home, a worker keeps the right to read past file modes: without it no import would
     # work any more. The new root, or Landlock, decides alone then what can be read; uid is refused on such a machine.
     reads_past_modes = ground.is_root and ground.sealed and tier in ("namespaces", "landlock")
-    kernel.drop_capabilities((kernel.DAC_READ_SEARCH,) if reads_past_modes else ())
-    kernel.die_with_parent(signal.SIGKILL)
+    system_calls.drop_capabilities((system_calls.DAC_READ_SEARCH,) if reads_past_modes else ())
+    system_calls.die_with_parent(signal.SIGKILL)
     if ground.landlock is not None:
-        kernel.enter_landlock(ground.landlock)
+        system_calls.enter_landlock(ground.landlock)
         os.close(ground.landlock)
-    kernel.set_dumpable(False)
+    system_calls.set_dumpable(False)
     enforce(filter_program(tier, os.getpid(), ground.for_device))
 
 
@@ -265,9 +265,9 @@ def filter_program(tier: str, own_pid: int, for_device: bool = False) -> bytes:
 
 def _own_scratch(limits: WorkerLimits) -> None:
     """A private folder, bounded in bytes and in files. Stops filling the disk and leaving things behind."""
-    kernel.unshare(kernel.NEW_NS | kernel.NEW_IPC)
+    system_calls.unshare(system_calls.NEW_NS | system_calls.NEW_IPC)
     options = f"size={limits.scratch_mb}m,nr_inodes=2k,mode=1777"
-    kernel.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
+    system_calls.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(SCRATCH)
 
 

@@ -60,7 +60,7 @@ from itertools import pairwise
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## 1. One-hot vectors

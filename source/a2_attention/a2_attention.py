@@ -56,7 +56,7 @@ import math
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # The softmax of assignment 1 is yours to use here: it subtracts the largest entry first, so that large scores

@@ -65,7 +65,7 @@ import math
 
 import torch
 
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 
 def widen(x):

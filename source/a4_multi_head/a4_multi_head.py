@@ -54,7 +54,7 @@ import math
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## From the last assignment

@@ -59,7 +59,7 @@ import math
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # From the earlier assignments you have masked multi-head attention. `random_block` makes the weights of one block; look

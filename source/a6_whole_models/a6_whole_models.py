@@ -63,7 +63,7 @@ from dataclasses import dataclass
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## From the earlier assignments

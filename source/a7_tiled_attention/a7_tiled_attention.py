@@ -52,7 +52,7 @@
 # > $N_q$ queries, $N_k$ keys, $d$ head size, $d_v$ value size, $B_q$ and $B_k$ rows of a query tile and of a key tile.
 
 # %% given="no_triton"
-from autograder.authoring.no_triton import NoTriton, kernels_run
+from autograder.student_tools.no_triton import NoTriton, kernels_run
 
 # %% given="imports"
 import math
@@ -75,7 +75,7 @@ except ImportError:
     )
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## Why the score matrix is slow, not only large
@@ -562,7 +562,7 @@ def trace(function, *arguments, **keywords):
 
 if device == "cpu" and kernels_run(triton):
     try:
-        from autograder.worker.strict_triton import trace
+        from autograder.kernels.strict_triton import trace
     except ImportError as error:  # an old version of Triton
         triton = tl = NoTriton(str(error))
         kernels_run(triton)

@@ -60,7 +60,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## The model, without a cache

@@ -62,7 +62,7 @@ from pathlib import Path
 import torch
 
 # %% given="expect"
-from autograder.authoring.expect import expect
+from autograder.student_tools.expect import expect
 
 # %% [markdown]
 # ## From the earlier assignments

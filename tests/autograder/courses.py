@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.authoring.commands import build_command
+from autograder.authoring.build_commands import build_command
 from autograder.course import Course, load_course
 
 HIDDEN_INI = Path(__file__).resolve().parents[1] / "hidden" / "pytest.ini"

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from autograder.cli import main
+from autograder.cli.commands import main
 from autograder.course import load_course
 
 ROOT = Path(__file__).resolve().parents[2]

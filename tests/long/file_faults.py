@@ -183,7 +183,7 @@ def _only_parts(state: State) -> State:
 
 def check(command: Command, base: Path, old: State, new: State, fault: str, at: int, row: Row) -> None:
     """Cut the command off at one point of a fresh copy, and look at everything that follows."""
-    from autograder.together import finish_unfinished
+    from autograder.basics.together import finish_unfinished
 
     root = base.parent / "cut-off"
     shutil.rmtree(root, ignore_errors=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course import Course, load_course
-from autograder.model import QuestionResult, Result, TestOutcome
+from autograder.records.model import QuestionResult, Result, TestOutcome
 
 TOPIC = "my_topic"
 STUDENTS = ("ada", "bob", "cyd")
@@ -39,7 +39,7 @@ class Command:
         """The exit status of the command line."""
         if self.arguments[0] == "take over":
             return _take_over(root)
-        from autograder.cli import main
+        from autograder.cli.commands import main
 
         try:
             main(list(self.arguments), prog_name="autograder")
@@ -52,10 +52,10 @@ def _take_over(root: Path) -> int:
     """The last part of `regrade --apply`: the grading before it has fault runs of its own."""
     import click
 
-    from autograder.cli_base import Commands, beside
+    from autograder.basics.together import finish_unfinished
+    from autograder.cli.base import Commands, beside
     from autograder.grading.regrade import take_over
     from autograder.grading.request import GradeRequest
-    from autograder.together import finish_unfinished
 
     @click.group(cls=Commands)
     def group() -> None:
@@ -80,8 +80,8 @@ def make_course(root: Path) -> Path:
     import torch
 
     import autograder.nbgrader.gradebook  # noqa: F401
-    from autograder.authoring.commands import build_command
-    from autograder.authoring.new import new_assignment, new_course
+    from autograder.authoring.build_commands import build_command
+    from autograder.authoring.scaffold import new_assignment, new_course
 
     torch.set_num_threads(1)
     new_course(root)
@@ -103,9 +103,9 @@ def hand_in(root: Path, *students: str) -> None:
 
 def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = STUDENTS) -> None:
     """Results in which everybody has this share of the points."""
-    from autograder.intake.release import points_of_questions
-    from autograder.model import Graded
-    from autograder.results import TimingFile, course_sha256, write_result
+    from autograder.intake.released_notebook import points_of_questions
+    from autograder.records.model import Graded
+    from autograder.records.results import TimingFile, course_sha256, write_result
 
     course = load_course(root)
     assignment = course.assignment(TOPIC)

@@ -162,7 +162,7 @@ def run(command: tuple[str, ...], root: Path) -> tuple[int, str, str]:
     """Status, and what was said on standard output and error; a traceback is status 70."""
     from click.testing import CliRunner
 
-    from autograder.cli import main
+    from autograder.cli.commands import main
 
     done = CliRunner().invoke(main, list(command), prog_name="autograder")
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -204,7 +204,7 @@ def try_kind(kind: Kind, course: Path, root: Path, sample: int, rng: random.Rand
 def prepare(folder: Path) -> Path:
     """A course with a file of every kind."""
     import autograder.grading.run as grading
-    from autograder.model import Graded
+    from autograder.records.model import Graded
 
     course = make_course(folder / "course")
     download(course, {student: student for student in STUDENTS})

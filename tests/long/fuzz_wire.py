@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.errors import StudentCrashed, StudentFault
-from autograder.grading.outcomes import judge
+from autograder.basics.errors import StudentCrashed, StudentFault
 from autograder.sandbox.student import OneWorker, Student
+from autograder.sitting.outcomes import judge
 from autograder.suite.calls import current_log, start_log
-from autograder.suite.collect import SuiteTest
+from autograder.suite.collection import SuiteTest
 from autograder.suite.compare import assert_close, assert_equal, same
 from autograder.wire.frames import Block, Frame, WireClosed, WireError, pack, receive_frame
 from autograder.wire.values import Encoder, HandleReference

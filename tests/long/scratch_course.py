@@ -41,7 +41,7 @@ class ScratchCourse:
                 shutil.rmtree(student)
 
     def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        program = "import sys; from autograder.cli import main; sys.argv[0] = 'autograder'; main()"
+        program = "import sys; from autograder.cli.commands import main; sys.argv[0] = 'autograder'; main()"
         return subprocess.Popen(
             [sys.executable, "-c", program, *map(str, arguments)],
             cwd=self.root,

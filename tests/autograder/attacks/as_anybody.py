@@ -13,9 +13,9 @@ from pages import outputs
 from vault_course import CANARY, write_vault
 from yard import OF_WEAK_TIERS, Yard
 
-from autograder.authoring.commands import build_command
+from autograder.authoring.build_commands import build_command
+from autograder.basics.errors import IsolationUnavailable
 from autograder.course import load_course
-from autograder.errors import IsolationUnavailable
 
 
 def main(folder: Path, tiers: list[str]) -> None:

@@ -51,7 +51,7 @@ ATTACKS = [
         "patched_wire",
         "import sys\nsys.modules['autograder.wire.frames'].MAX_HEADER = 1 << 40\nsys.modules['autograder.wire.values'].MAX_DEPTH = 10**6",
     ),
-    in_a_cell("patched_counters", "import sys\nsys.modules['autograder.wire.costs'].CostCounter.figures = lambda self: [0] * 5"),
+    in_a_cell("patched_counters", "import sys\nsys.modules['autograder.wire.cost_counter'].CostCounter.figures = lambda self: [0] * 5"),
     in_softmax(
         "ban_taken_off",
         "import gc\ndef softmax(z, dim=-1):\n"

@@ -11,7 +11,7 @@ from courses import HIDDEN_INI, built_course
 from vault_course import write_vault
 from yard import OF_TIER, Batch, Yard, orphans, stay_behind
 
-from autograder.errors import IsolationUnavailable
+from autograder.basics.errors import IsolationUnavailable
 from autograder.worker.walls import open_to_all
 
 

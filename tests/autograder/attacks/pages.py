@@ -8,17 +8,17 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
+from autograder.cli.summaries import not_graded
 from autograder.grading.request import GradeSummary
-from autograder.model import Graded, Result
+from autograder.marks.marks import mark_of
+from autograder.outputs.class_report import report_page
 from autograder.outputs.export import csv_of_students, csv_of_tests
-from autograder.outputs.feedback import feedback_page
+from autograder.outputs.feedback_page import feedback_page
 from autograder.outputs.junit import junit_xml
-from autograder.outputs.marks import mark_of
-from autograder.outputs.report import report_page
 from autograder.outputs.terminal import terminal_table
 from autograder.platforms.github import job_summary
 from autograder.platforms.gradescope import results_json
-from autograder.summaries import not_graded
+from autograder.records.model import Graded, Result
 
 STEERING = ("\x1b", "\x07", "\x08", "\x9b", "\u202e", "\u2066", "\u200f", "\ud800")
 """Characters that drive a terminal or turn text around."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from autograder.basics.errors import IsolationUnavailable
 from autograder.course import Course, load_course
-from autograder.errors import IsolationUnavailable
 from autograder.sandbox import reach, tiers
-from autograder.sandbox.host import HostProcess
+from autograder.sandbox.host_process import HostProcess
 from autograder.sandbox.reach import every_path
 from autograder.worker import walls
 

@@ -26,9 +26,9 @@ from autograder.course import Course
 from autograder.grading.batch import graded_bytes, unpack
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended, Pool
-from autograder.ledger.folders import safe_folder
-from autograder.model import FoundSubmission, Graded, Result
-from autograder.sandbox.host import HostClient
+from autograder.ledger.folder_names import safe_folder
+from autograder.records.model import FoundSubmission, Graded, Result
+from autograder.sandbox.host_process import HostClient
 
 ALL = [*COMPARISON, *WITHOUT_AN_IDEA, *RUNNER, *READING, *DENIAL, *CELLS, *READER]
 OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]

@@ -11,9 +11,9 @@ from tiny_course import TINY
 
 from autograder.authoring.bans import names_told
 from autograder.authoring.build import Asked, build_assignment
-from autograder.authoring.refusing import refusing
+from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
-from autograder.errors import BadSource
+from autograder.student_tools.refusing import refusing
 
 FORBIDDEN = ("torch.softmax", "torch.Tensor.softmax", "torch.nn.Softmax", "torch._C._softmax", "numpy.exp")
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from tiny_course import TINY
 
-from autograder.authoring import check
+from autograder.authoring import build_check
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.check import check_assignment, file_problems, leak_problems, run_problems
+from autograder.authoring.build_check import check_assignment, file_problems, leak_problems, run_problems
 from autograder.authoring.execute import CellError
+from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
-from autograder.errors import StaleBuild
 
 
 def build(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str = TINY) -> BuiltNotebooks:
@@ -27,7 +27,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Say what the kernel reports, in place of running one (test_notebook_runs.py runs one)."""
 
     def report(*errors: CellError) -> None:
-        monkeypatch.setattr(check, "execute_notebook", lambda notebook, files, seconds: errors)
+        monkeypatch.setattr(build_check, "execute_notebook", lambda notebook, files, seconds: errors)
 
     return report
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tiny_course import HEADER, write_assignment
 
-from autograder.authoring import check, commands
+from autograder.authoring import build_check, build_commands
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment
-from autograder.authoring.commands import build_command, questions_asked, release_command
+from autograder.authoring.build_commands import build_command, questions_asked, release_command
+from autograder.basics.errors import BadSource, KitError, UnknownAssignment
 from autograder.course import Assignment, Course
-from autograder.errors import BadSource, KitError, UnknownAssignment
 
 SECOND = (
     HEADER + '# %% question="double"\ndef double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION\n'
@@ -42,7 +42,7 @@ def test_building_says_what_changed(course: Course) -> None:
 
 def test_where_nothing_changed_nothing_is_collected_or_built(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     build_command(course, ["tiny"], check=False)
-    monkeypatch.setattr(commands, "build_assignment", None)
+    monkeypatch.setattr(build_commands, "build_assignment", None)
     assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
 
 
@@ -59,7 +59,7 @@ def test_whatever_changed_since_the_last_build_it_is_made_again(
         built.append(assignment.name)
         return build_assignment(course, assignment, asked)
 
-    monkeypatch.setattr(commands, "build_assignment", counted)
+    monkeypatch.setattr(build_commands, "build_assignment", counted)
     (said,) = build_command(course, ["tiny"], check=False)
     assert built == ["tiny"]
     assert said.startswith("tiny: 1 file changed" if part in ("release", "solution") else "tiny: up to date")
@@ -73,7 +73,7 @@ def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(
 
 
 def test_checking_builds_nothing(two: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "execute_notebook", lambda notebook, files, seconds: ())
+    monkeypatch.setattr(build_check, "execute_notebook", lambda notebook, files, seconds: ())
     build_command(two, ["second"], check=False)
     assert build_command(two, ["second"], check=True) == ["second: sound (1 question, 4 points)"]
     assert not two.assignment("tiny").release.exists()
@@ -114,6 +114,8 @@ def test_releasing_says_where_it_went(course: Course, tmp_path: Path) -> None:
 
 def test_the_modules_load_without_jupyter_and_torch() -> None:
     heavy = ("torch", "nbgrader", "nbformat", "jupytext", "nbclient", "pytest")
-    code = f"import sys, autograder.authoring.commands; print([name for name in {heavy!r} if name in sys.modules])"
+    code = (
+        f"import sys, autograder.authoring.build_commands; print([name for name in {heavy!r} if name in sys.modules])"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from autograder.authoring.build import Asked, build_assignment, write_build
-from autograder.authoring.release import release
+from autograder.authoring.student_package import release
+from autograder.basics.definitions import defined_names
+from autograder.basics.errors import UnreadableSubmission
 from autograder.course import Assignment, Course
-from autograder.definitions import defined_names
-from autograder.errors import UnreadableSubmission
+from autograder.intake.cell_definitions import Looked
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import Release, load_release
-from autograder.intake.text import Looked
-from autograder.model import FoundSubmission, Submission
+from autograder.intake.released_notebook import Release, load_release
+from autograder.records.model import FoundSubmission, Submission
 
 Cells = list[dict[str, Any]]
 IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, CHECK_HALF, DEMO, WHY = 1, 2, 3, 4, 5, 6, 7, 8

@@ -7,10 +7,10 @@ from tiny_course import TINY
 
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.check_names import names_of_checks_needed
-from autograder.authoring.source import read_source
+from autograder.authoring.source_notebook import read_source
+from autograder.basics.definitions import globals_used, names_defined
+from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
-from autograder.definitions import globals_used, names_defined
-from autograder.errors import BadSource
 
 CHECK = "assert double(3) == 6"
 DEMO = "shown = half(double(5))"

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.authoring.source import SourceNotebook, read_source
+from autograder.authoring.source_notebook import SourceNotebook, read_source
+from autograder.basics.errors import BadSource
 from autograder.course import Assignment
-from autograder.errors import BadSource
 
 ANSWER = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
 Cell = dict[str, Any]

@@ -11,7 +11,7 @@ from tiny_course import TINY
 
 from autograder.authoring.build import Asked, build_assignment
 from autograder.authoring.leaks import leaks
-from autograder.authoring.source import read_source
+from autograder.authoring.source_notebook import read_source
 from autograder.course import Assignment, Course
 
 ANSWER = "doubled_by_addition = x + x"  # 23 characters without spaces

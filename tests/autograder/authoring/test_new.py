@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import new
+from autograder.authoring import scaffold
 from autograder.authoring.build import Asked, build_assignment
-from autograder.authoring.new import new_assignment, new_course
+from autograder.authoring.scaffold import new_assignment, new_course
+from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Course, load_course
-from autograder.errors import BadSuite, KitError
 
 ROOT = Path(__file__).resolve().parents[3]
-TEMPLATES = Path(new.__file__).with_name("templates")
+TEMPLATES = Path(scaffold.__file__).with_name("templates")
 
 
 @pytest.fixture

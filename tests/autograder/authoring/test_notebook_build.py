@@ -12,8 +12,8 @@ from nbgrader.utils import compute_checksum
 from tiny_course import TINY
 
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
+from autograder.basics.errors import BadSource, BadSuite
 from autograder.course import Assignment, Course
-from autograder.errors import BadSource, BadSuite
 
 
 @pytest.fixture

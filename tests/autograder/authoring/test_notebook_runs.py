@@ -8,7 +8,7 @@ import pytest
 from tiny_course import TINY
 
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.check import check_assignment, run_problems
+from autograder.authoring.build_check import check_assignment, run_problems
 from autograder.authoring.execute import execute_notebook
 from autograder.course import Assignment, Course
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from tiny_course import SUITE, TINY, write_assignment
 
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.release import release
-from autograder.cli import main
+from autograder.authoring.student_package import release
+from autograder.basics.errors import KitError, StaleBuild
+from autograder.cli.commands import main
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, StaleBuild
 
 Put = Callable[[Path], list[str]]
 
@@ -120,14 +120,14 @@ def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course: C
     put(target)
     text = (target / "make_my_course.py").read_text()
     assert re.findall("^#@ (.*)", text, re.MULTILINE) == [
-        "autograder.authoring.make_my_course",
-        "autograder.definitions",
-        "autograder.errors",
-        "autograder.handed_in",
+        "autograder.student_tools.make_my_course",
+        "autograder.basics.definitions",
+        "autograder.basics.errors",
+        "autograder.basics.handed_in",
         "autograder.intake.magics",
         "autograder.intake.pictures",
         "autograder.intake.reading",
-        "autograder.intake.text",
+        "autograder.intake.cell_definitions",
     ]
 
 

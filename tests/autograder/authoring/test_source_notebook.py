@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tiny_course import HEADER, TINY
 
-from autograder.authoring.source import SourceNotebook, expect_text, read_source
+from autograder.authoring.source_notebook import SourceNotebook, expect_text, read_source
+from autograder.basics.errors import BadSource
 from autograder.course import Assignment
-from autograder.errors import BadSource
 
 QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
 """Stands at line 8 of a source that begins with HEADER: HEADER is six lines and an empty one."""
@@ -48,7 +48,7 @@ def test_a_record_knows_its_line(tiny: Assignment) -> None:
 
 
 def test_the_import_of_expect_becomes_the_function_itself(tiny: Assignment) -> None:
-    given = '# %% given="expect"\nfrom autograder.authoring.expect import expect\n\n'
+    given = '# %% given="expect"\nfrom autograder.student_tools.expect import expect\n\n'
     cell = read(tiny, HEADER + given + QUESTION).cells[0]
     lines = cell.source.split("\n")
     assert lines[0] == 'def expect(actual, expected, atol=1e-6, hint=""):'
@@ -58,12 +58,12 @@ def test_the_import_of_expect_becomes_the_function_itself(tiny: Assignment) -> N
 
 
 def test_other_lines_of_that_cell_are_kept(tiny: Assignment) -> None:
-    given = '# %% given="expect"\nimport math\nfrom autograder.authoring.expect import expect  # ours\n\n'
+    given = '# %% given="expect"\nimport math\nfrom autograder.student_tools.expect import expect  # ours\n\n'
     assert read(tiny, HEADER + given + QUESTION).cells[0].source == f"import math\n\n\n{expect_text()}"
 
 
 def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny: Assignment) -> None:
-    given = '# %% given="strict"\nfrom autograder.worker.strict_triton import trace\n\n'
+    given = '# %% given="strict"\nfrom autograder.kernels.strict_triton import trace\n\n'
     source = read(tiny, HEADER + given + QUESTION).cells[0].source
     names = {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert {"Strict", "install", "trace"} <= names
@@ -191,9 +191,9 @@ REFUSED = {
         ":16: question 'g' is not valid Python: expected an indented block after function definition on line 1",
     ),
     "imports the kit": (
-        '# %% demo="d"\nfrom autograder.authoring.expect import expect\n',
+        '# %% demo="d"\nfrom autograder.student_tools.expect import expect\n',
         ":14: demo 'd' imports autograder, which students do not have; only a given cell may say "
-        "`from autograder.authoring.expect import expect`",
+        "`from autograder.student_tools.expect import expect`",
     ),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autograder.authoring.suite_checks import suite_problems
-from autograder.suite.collect import SuiteQuestion
+from autograder.suite.collection import SuiteQuestion
 
 CELLS = {"softmax": "def softmax(z):\n    pass\n"}
 TEST = "def test_x(student):\n    student.softmax(1)\n"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from autograder.authoring import check
+from autograder.authoring import build_check
 from autograder.authoring.execute import CellError
-from autograder.cli import main
+from autograder.cli.commands import main
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "authoring.md"
@@ -92,7 +92,7 @@ def executed_here(notebook: bytes, files: object, cell_seconds: float) -> Iterat
 
 def test_the_ten_steps_lead_to_a_proven_assignment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(check, "execute_notebook", executed_here)
+    monkeypatch.setattr(build_check, "execute_notebook", executed_here)
     assignment, question = steps_of("Add an assignment, in ten steps"), steps_of("Add a question, in ten steps")
     assert (len(assignment), len(question)) == (10, 10)
     said = "".join(line for step in [*assignment, *question] for line in follow(step))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from autograder.course import load_course
-from autograder.grading.reference import load_reference
+from autograder.sitting.reference import load_reference
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.source import read_source
+from autograder.authoring.source_notebook import read_source
 from autograder.course import load_course
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Assignment, load_course
-from autograder.proof.costs import load_costs
+from autograder.proof.cost_exceptions import load_costs
 from autograder.proof.equivalent import load_equivalent
-from autograder.proof.report import HEADINGS, NOT_TRIED, TABLES, rows_of
-from autograder.suite.collect import collect_suite
-from autograder.suite.known import load_known_answers
+from autograder.proof.proof_report import HEADINGS, NOT_TRIED, TABLES, rows_of
+from autograder.suite.collection import collect_suite
+from autograder.suite.known_answers import load_known_answers
 
 ROOT = Path(__file__).resolve().parents[3]
 ASSIGNMENTS = load_course(ROOT).assignments()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autograder.course import Assignment, load_course
-from autograder.suite.known import load_known_answers
+from autograder.suite.known_answers import load_known_answers
 
 QUICK = ("a1_word_vectors", "a3_masking", "a4_multi_head", "a5_transformer_block", "a9_language_model")
 """The others' right answers take seconds each: loops over thousands of samples, kernels, models."""

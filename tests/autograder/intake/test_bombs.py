@@ -21,14 +21,14 @@ from typing import IO, Any
 import pytest
 from multiples import notebook, sheet
 
+from autograder.basics.errors import KitError, UnreadableSubmission
+from autograder.basics.tables import MAX_TABLE
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, UnreadableSubmission
+from autograder.course.roster import read_roster
 from autograder.intake import archives
 from autograder.intake.pictures import GRAY_PIXEL, pixels, shown_in_a_page
 from autograder.intake.reading import parse_notebook
 from autograder.platforms.collect import collect
-from autograder.roster import read_roster
-from autograder.tables import MAX_TABLE
 
 TOO_MUCH = "an archive that holds too much: ask for the notebook itself"
 CANNOT = "an archive that cannot be unpacked: ask for the notebook itself"

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from multiples import ANSWERS, notebook, sheet
 
+from autograder.basics.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.course import Assignment, Course
-from autograder.errors import KitError, NothingToGrade, UnreadableSubmission
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
 from autograder.intake.overlooked import overlooked
-from autograder.intake.release import Release
-from autograder.ledger.folders import safe_folder
+from autograder.intake.released_notebook import Release
+from autograder.ledger.folder_names import safe_folder
 
 
 def put(path: Path, written: int = 0) -> Path:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from multiples import ANSWERS
 
+from autograder.authoring.demo_class import write_demo_class
+from autograder.basics.errors import BadSuite, KitError
 from autograder.course import Assignment, Course
-from autograder.errors import BadSuite, KitError
-from autograder.intake.demo import write_demo_class
 from autograder.intake.find import find_submissions
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import Release
-from autograder.suite.known import load_known_answers
+from autograder.intake.released_notebook import Release
+from autograder.suite.known_answers import load_known_answers
 
 MISTAKES = '''"""Mistakes of m1."""
 

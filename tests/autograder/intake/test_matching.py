@@ -23,9 +23,9 @@ from multiples import (
     text,
 )
 
-from autograder.errors import UnreadableSubmission
-from autograder.intake.matching import cell_of
-from autograder.model import Answer, Submission
+from autograder.basics.errors import UnreadableSubmission
+from autograder.intake.cell_matching import cell_of
+from autograder.records.model import Answer, Submission
 
 Read = Callable[..., Submission]
 

@@ -16,12 +16,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from multiples import ANSWERS, AT, notebook, sheet
 
+from autograder.basics.errors import UnreadableSubmission
 from autograder.course import Course
-from autograder.errors import UnreadableSubmission
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import MAX_CELLS, parse_notebook
-from autograder.intake.release import Release
-from autograder.model import FoundSubmission, Submission
+from autograder.intake.released_notebook import Release
+from autograder.records.model import FoundSubmission, Submission
 
 Read = Callable[..., Submission]
 

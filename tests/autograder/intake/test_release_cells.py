@@ -7,9 +7,9 @@ import json
 import pytest
 from multiples import LIBRARY, WRITTEN, code, notebook, question, text
 
+from autograder.basics.errors import KitError
 from autograder.course import Assignment
-from autograder.errors import KitError
-from autograder.intake.release import Release, load_release
+from autograder.intake.released_notebook import Release, load_release
 
 
 def test_cells_have_ids_roles_and_names(release: Release) -> None:

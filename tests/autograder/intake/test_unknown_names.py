@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from autograder.cli import main
+from autograder.cli.commands import main
 from autograder.course import load_course
-from autograder.intake.unknown_names import unknown_names
+from autograder.ledger.unknown_names import unknown_names
 
 SETTINGS = """
 [course]

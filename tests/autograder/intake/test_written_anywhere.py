@@ -12,11 +12,11 @@ import pytest
 from multiples import ANSWERS, AT, CHECKS, IMPORTS, STUBS, WRITTEN, Cell, code, notebook, question, sheet, text
 
 from autograder.course import Course, load_course
-from autograder.intake.matching import match_cells
+from autograder.intake.cell_matching import match_cells
 from autograder.intake.notebook import read_submission
 from autograder.intake.reading import NotebookCell, parse_notebook
-from autograder.intake.release import load_release
-from autograder.model import Answer, FoundSubmission, Submission
+from autograder.intake.released_notebook import load_release
+from autograder.records.model import Answer, FoundSubmission, Submission
 
 Read = Callable[..., Submission]
 Handed = list[Cell] | dict[str, Any]

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from kernel_course import ON_DEVICE, answer, notebook
 
+from autograder.basics.errors import DeviceUnavailable, StudentError
 from autograder.course import Course, load_course
-from autograder.errors import DeviceUnavailable, StudentError
-from autograder.grading import speed
+from autograder.grading import timing
 from autograder.grading.batch import pack, unpack
 from autograder.grading.bench import Bench
 from autograder.grading.pool import Ended
-from autograder.model import FoundSubmission, Graded, QuestionResult, Speed
+from autograder.records.model import FoundSubmission, Graded, QuestionResult, Speed
 from autograder.sandbox import device as devices
-from autograder.sandbox.host import Device
+from autograder.sandbox.host_process import Device
 from autograder.sandbox.student import OneWorker, Student
-from autograder.sandbox.worker import Worker
-from autograder.suite.speed import BASELINE
+from autograder.sandbox.worker_process import Worker
+from autograder.suite.timed_functions import BASELINE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SECONDS_OF_THE_BASELINE, SECONDS_OF_AN_ANSWER = 0.008, 0.002
@@ -41,8 +41,8 @@ def bench(course: Course) -> Iterator[Bench]:
 @pytest.fixture
 def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
     """Grades an answer. Calls are made as often as ever; what they take is said, and not measured."""
-    monkeypatch.setattr(speed, "LONG_ENOUGH", 0.02)
-    monkeypatch.setattr(speed, "ROUNDS", 1)
+    monkeypatch.setattr(timing, "LONG_ENOUGH", 0.02)
+    monkeypatch.setattr(timing, "ROUNDS", 1)
     honest = Student.repeat
 
     def repeat(
@@ -333,7 +333,7 @@ def test_a_device_takes_longer_than_the_interpreter() -> None:
 
 
 def test_folders_of_the_driver_are_those_of_its_library() -> None:
-    from autograder.worker.gpu import driver_folders
+    from autograder.worker.gpu_setup import driver_folders
 
     maps = (
         "7f00-7f01 r-xp 00000000 08:01 1 /usr/lib/x86_64-linux-gnu/libcuda.so.580.1\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.basics.errors import DeviceUnavailable
 from autograder.course import load_course
-from autograder.errors import DeviceUnavailable
 from autograder.grading.bench import Bench
-from autograder.grading.gpu import GpuSitting
-from autograder.model import FoundSubmission, Graded, QuestionResult
+from autograder.grading.gpu_grader import GpuSitting
+from autograder.records.model import FoundSubmission, Graded, QuestionResult
 from autograder.sandbox.device import cuda_problem, find_device
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -16,7 +16,7 @@ import triton.language as tl
 from launched import HEADS, X, launched
 from small_kernels import parted
 
-from autograder.worker import kernel_phrases
+from autograder.kernels import phrases
 
 
 @triton.jit
@@ -33,13 +33,13 @@ def products_kernel(x_ptr, y_ptr, out_ptr):  # type: ignore[no-untyped-def]
 def again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many operations each phrase took that was asked again."""
     steps = []
-    original = kernel_phrases._Phrase.again
+    original = phrases._Phrase.again
 
     def counted(phrase: Any, handles: list[Any]) -> Any:
         steps.append(len(phrase.steps))
         return original(phrase, handles)
 
-    monkeypatch.setattr(kernel_phrases._Phrase, "again", counted)
+    monkeypatch.setattr(phrases._Phrase, "again", counted)
     return steps
 
 
@@ -71,10 +71,10 @@ def test_a_launch_is_the_same_with_and_without_phrases(
     assert asked
 
     def unknown(value: Any) -> NoReturn:
-        raise kernel_phrases._Unknown
+        raise phrases._Unknown
 
     again.clear()
-    monkeypatch.setattr(kernel_phrases, "_kind", unknown)
+    monkeypatch.setattr(phrases, "_kind", unknown)
     plain, plain_figures = launched(function, arguments)
     assert len(again) < asked / 2  # what is given nothing, like a barrier, has no kinds
     assert torch.equal(result, plain)

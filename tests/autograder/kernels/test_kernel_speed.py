@@ -16,18 +16,18 @@ from click.testing import CliRunner
 from courses import on_stderr
 from kernel_course import answer, notebook
 
-from autograder.cli import main
-from autograder.commands import ExportRequest, export_command
+from autograder.basics.errors import BadCourseFile, BadSuite
+from autograder.cli.commands import main
+from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, Grading, Limits, load_course
-from autograder.errors import BadCourseFile, BadSuite
-from autograder.grading import speed
-from autograder.grading.speed import SpeedMeter
+from autograder.grading import timing
 from autograder.grading.staleness import why_stale
-from autograder.model import Graded, QuestionResult, Result, Speed, TestOutcome
-from autograder.outputs.feedback import feedback_page
-from autograder.outputs.speeds import in_words, speed_bonus
-from autograder.results import TimingFile, course_sha256, read_result, read_timing, timing_path, write_result
-from autograder.suite.speed import SpeedCase, SpeedTest, load_speed_test
+from autograder.grading.timing import SpeedMeter
+from autograder.outputs.feedback_page import feedback_page
+from autograder.outputs.speed_table import in_words, speed_bonus
+from autograder.records.model import Graded, QuestionResult, Result, Speed, TestOutcome
+from autograder.records.results import TimingFile, course_sha256, read_result, read_timing, timing_path, write_result
+from autograder.suite.timed_functions import SpeedCase, SpeedTest, load_speed_test
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FAST = (Speed("N = 1024", 0.5, 1.0), Speed("N = 4096", 0.25, 2.0))  # 2 and 8 times: 4 in the geometric mean
@@ -218,7 +218,7 @@ def test_an_assignment_without_kernels_has_nothing_for_a_gpu(handed_in: Path, co
 
 def _meter(monkeypatch: pytest.MonkeyPatch, times: dict[str, object], answer: object = None) -> SpeedMeter:
     """A meter whose `_timed` gives these results, without any worker."""
-    monkeypatch.setattr(speed, "Worker", lambda *_: SimpleNamespace(load=lambda *_: iter([None]), kill=lambda: None))
+    monkeypatch.setattr(timing, "Worker", lambda *_: SimpleNamespace(load=lambda *_: iter([None]), kill=lambda: None))
 
     def timed(student: object, name: str, case: SpeedCase) -> tuple[object, float]:
         given = times[name]
@@ -226,7 +226,7 @@ def _meter(monkeypatch: pytest.MonkeyPatch, times: dict[str, object], answer: ob
             raise given
         return given, 0.5
 
-    monkeypatch.setattr(speed, "_timed", timed)
+    monkeypatch.setattr(timing, "_timed", timed)
     cases = (SpeedCase("one", (), {}),)
     take = cast("Any", answer or (lambda result: result))
     bench = cast("Any", SimpleNamespace(client=None, limits=Limits()))

@@ -15,21 +15,21 @@ import row_kernels as rows
 from launched import HEADS, X, launched
 from small_kernels import far_kernel, parted
 
-from autograder.worker import kernel_tape
-from autograder.worker.kernel_memory import KernelFault
+from autograder.kernels import tape
+from autograder.kernels.memory import KernelFault
 
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """How many programs were played to their end, of all that began."""
     programs = []
-    play = kernel_tape.Recorder._play
+    play = tape.Recorder._play
 
-    def counted(recorder: kernel_tape.Recorder, tape: Any, stretch: Any) -> bool:
+    def counted(recorder: tape.Recorder, tape: Any, stretch: Any) -> bool:
         programs.append(play(recorder, tape, stretch))
         return programs[-1]
 
-    monkeypatch.setattr(kernel_tape.Recorder, "_play", counted)
+    monkeypatch.setattr(tape.Recorder, "_play", counted)
     return programs
 
 
@@ -59,7 +59,7 @@ def test_a_launch_is_the_same_with_and_without_a_tape(
     result, figures = launched(function, arguments)
     assert played
     played.clear()
-    monkeypatch.setattr(kernel_tape, "_MOST_STEPS", 0)
+    monkeypatch.setattr(tape, "_MOST_STEPS", 0)
     plain, plain_figures = launched(function, arguments)
     assert not played
     assert torch.equal(result, plain)

@@ -17,7 +17,7 @@ pytest.importorskip("triton")
 import row_kernels as rows
 from small_kernels import scale_kernel, twice
 
-from autograder.worker.kernel_memory import KernelFault
+from autograder.kernels.memory import KernelFault
 from autograder.worker.launches import watch_launches
 
 X = torch.arange(1.0, 81.0).reshape(4, 20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.errors import StudentCrashed
+from autograder.basics.errors import StudentCrashed
 from autograder.sandbox.student import _launch
 
 GOOD = {

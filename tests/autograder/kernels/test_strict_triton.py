@@ -12,9 +12,9 @@ import torch
 pytest.importorskip("triton")
 from small_kernels import chain_kernel, count_kernel, product, twice
 
-from autograder.worker.kernel_memory import KernelFault
+from autograder.kernels.memory import KernelFault
+from autograder.kernels.strict_triton import install, trace
 from autograder.worker.launches import watch_launches
-from autograder.worker.strict_triton import install, trace
 
 X = torch.arange(15.0).view(3, 5)
 

@@ -13,10 +13,10 @@ import triton.language as tl
 import wrong_kernels as wrong
 from triton.runtime import interpreter
 
-from autograder.worker import strict_triton
-from autograder.worker.kernel_memory import KernelFault, Memory
+from autograder.kernels import strict_triton
+from autograder.kernels.memory import KernelFault, Memory
+from autograder.kernels.strict_triton import UnknownTriton, install, trace
 from autograder.worker.launches import watch_launches
-from autograder.worker.strict_triton import UnknownTriton, install, trace
 
 pytestmark = pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])

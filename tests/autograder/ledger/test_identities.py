@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from autograder.ledger.matching import Identity, Known, match_identities
+from autograder.ledger.identity_matching import Identity, Known, match_identities
 
 
 def canvas(id_: str, name: str = "", *accounts: str) -> Identity:

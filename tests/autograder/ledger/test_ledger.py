@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.basics.errors import KitError
 from autograder.course import Course, load_course
-from autograder.errors import KitError
 from autograder.ledger import Identity, Ledger, assert_certain, read_ledger
 from autograder.platforms import canvas as canvas_platform
 from autograder.platforms import moodle as moodle_platform

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from downloaded import exported, grade, marks, take_in
 
-from autograder.commands import ExportRequest, export_command, report_command, totals_command
+from autograder.basics.errors import KitError
+from autograder.cli.marks_commands import ExportRequest, export_command, report_command, totals_command
 from autograder.course import Course, load_course
-from autograder.errors import KitError
-from autograder.ledger.folders import earlier_safe_name
-from autograder.results import read_result, result_path, write_result
+from autograder.ledger.folder_names import earlier_safe_name
+from autograder.records.results import read_result, result_path, write_result
 
 
 @pytest.fixture

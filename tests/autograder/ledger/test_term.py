@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from downloaded import exported, grade, marks, take_in, write_csv
 
-from autograder.commands import totals_command
+from autograder.basics.errors import KitError
+from autograder.cli.marks_commands import totals_command
 from autograder.course import Course, load_course
-from autograder.errors import KitError
 
 NAMES = {
     1: "Person O’One", 2: "Zoë Two", 3: "ana&bob Three", 4: "group #3 Four", 5: "John Doe", 6: "John Doe",

@@ -12,10 +12,10 @@ import pytest
 from nbgrader_course import REPOSITORY, TinyCourse, notebook, release_cells, result_for, write
 
 from autograder.course import About, Course
-from autograder.model import FoundSubmission, Graded
-from autograder.nbgrader import graders
+from autograder.nbgrader import warm_graders
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.results import write_result
+from autograder.records.model import FoundSubmission, Graded
+from autograder.records.results import write_result
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +84,6 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded | Exception]:
             raise made
         return made
 
-    monkeypatch.setattr(graders, "grade", grade)
-    monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)
+    monkeypatch.setattr(warm_graders, "grade", grade)
+    monkeypatch.setattr(warm_graders, "warm_up", lambda course, assignment: None)
     return given

@@ -17,11 +17,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import compute_checksum
 from traitlets.config import PyFileConfigLoader
 
-from autograder.commands import ExportRequest, export_command
+from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
-from autograder.model import CellOutcome, QuestionResult, Result, TestOutcome
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.results import write_result
+from autograder.records.model import CellOutcome, QuestionResult, Result, TestOutcome
+from autograder.records.results import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -13,10 +13,10 @@ from nbgrader_course import HALF_ANSWERED, TinyCourse, notebook, release_cells, 
 from autograder.grading.request import GradeRequest
 from autograder.grading.run import grade_command
 from autograder.intake.find import find_submissions
-from autograder.model import Graded
-from autograder.nbgrader import graders
+from autograder.nbgrader import warm_graders
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.results import read_results
+from autograder.records.model import Graded
+from autograder.records.results import read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -83,8 +83,8 @@ def test_they_agree_on_every_awkward_notebook(
     stored = read_results(results, assignment.name, on_stderr)
     made = {one: Graded(one.student, result)
             for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)}  # fmt: skip
-    monkeypatch.setattr(graders, "grade", lambda course, assignment, found: made[found])
-    monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)
+    monkeypatch.setattr(warm_graders, "grade", lambda course, assignment, found: made[found])
+    monkeypatch.setattr(warm_graders, "warm_up", lambda course, assignment: None)
     handed_in.autograde()
     one = _rows(handed_in)
     assert one == exported

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, result_for
 
-from autograder.errors import KitError
-from autograder.model import ManualGrades, ManualScore
+from autograder.basics.errors import KitError
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
+from autograder.records.model import ManualGrades, ManualScore
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from nbgrader_course import TinyCourse, result_for
 
 from autograder.nbgrader.gradebook import open_gradebook
-from autograder.results import write_result
+from autograder.records.results import write_result
 
 STUDENTS = ("ada", "ben", "cay")
 LEFT_BLANK = ("cay",)

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from nbgrader_course import TinyCourse
 
-from autograder.cli import main
-from autograder.errors import KitError
+from autograder.basics.errors import KitError
+from autograder.cli.commands import main
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.manual_grades import read_hand_marks
 from autograder.nbgrader.marks_csv import COLUMNS, marks_command

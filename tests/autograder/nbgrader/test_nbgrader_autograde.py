@@ -12,9 +12,9 @@ from nbgrader_course import HALF_ANSWERED, TinyCourse, cell, release_cells, resu
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from autograder.errors import HostFailed, IsolationUnavailable
-from autograder.model import CellOutcome, Graded
-from autograder.nbgrader import graders
+from autograder.basics.errors import HostFailed, IsolationUnavailable
+from autograder.nbgrader import warm_graders
+from autograder.records.model import CellOutcome, Graded
 
 # nbgrader's own code warns of its old datetime calls.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -125,7 +125,7 @@ def test_a_machine_without_walls_ends_the_command_before_any_score(
 
     tiny.hand_in("ada")
     tiny.autograde()
-    monkeypatch.setattr(graders, "warm_up", refuse)
+    monkeypatch.setattr(warm_graders, "warm_up", refuse)
     with pytest.raises(SystemExit, match="no walls here"):
         tiny.autograde(force=True)
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)

@@ -12,10 +12,10 @@ import pytest
 from nbgrader_course import TinyCourse, cell, notebook, release_cells, result_for, write
 
 from autograder.course import Late
-from autograder.model import Answer, Result, Submission
 from autograder.nbgrader import gradebook as gradebook_module
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
-from autograder.nbgrader.late import late_penalty
+from autograder.nbgrader.late_penalty import late_penalty
+from autograder.records.model import Answer, Result, Submission
 
 HOUR, DAY = 3600, 86400
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, result_for
 
-from autograder.errors import HostFailed
-from autograder.model import FoundSubmission, Graded
-from autograder.nbgrader import graders
+from autograder.basics.errors import HostFailed
+from autograder.nbgrader import warm_graders
+from autograder.records.model import FoundSubmission, Graded
 
 
 class FakeBench:
@@ -42,21 +42,21 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     module = types.ModuleType("autograder.grading.bench")
     module.bench_for_any = FakeBench  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "autograder.grading.bench", module)
-    fresh = graders._Warm()
-    monkeypatch.setattr(graders, "_warm", fresh)
+    fresh = warm_graders._Warm()
+    monkeypatch.setattr(warm_graders, "_warm", fresh)
     yield fresh
     fresh.close()
 
 
 def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, warm: Any) -> None:
     course, assignment = tiny.course, tiny.course.assignment("tiny")
-    graders.warm_up(course, assignment)
+    warm_graders.warm_up(course, assignment)
     for student in ("ada", "ben"):
-        assert graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student == student
+        assert warm_graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student == student
     assert (FakeBench.opened, FakeBench.closed) == (1, 0)
 
     (assignment.suite / "test_half.py").write_text("# corrected\n", encoding="utf-8")
-    graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
+    warm_graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
     assert (FakeBench.opened, FakeBench.closed) == (2, 1)
 
     warm.close()
@@ -66,14 +66,14 @@ def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, war
 def test_a_grader_that_failed_is_not_used_again(tiny: TinyCourse, warm: Any) -> None:
     course, assignment = tiny.course, tiny.course.assignment("tiny")
     with pytest.raises(HostFailed):
-        graders.grade(course, assignment, FoundSubmission("dead host", Path("x")))
+        warm_graders.grade(course, assignment, FoundSubmission("dead host", Path("x")))
     assert (FakeBench.opened, FakeBench.closed) == (1, 1)
-    graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
+    warm_graders.grade(course, assignment, FoundSubmission("ada", Path("x")))
     assert (FakeBench.opened, FakeBench.closed) == (2, 1)
 
 
 def test_a_grader_that_nobody_needs_is_closed(tiny: TinyCourse, warm: Any) -> None:
-    graders.warm_up(tiny.course, tiny.course.assignment("tiny"))
-    assert warm._timer.interval == graders.IDLE_SECONDS
+    warm_graders.warm_up(tiny.course, tiny.course.assignment("tiny"))
+    assert warm._timer.interval == warm_graders.IDLE_SECONDS
     warm._timer.function()  # as when the time is up
     assert (FakeBench.opened, FakeBench.closed) == (1, 1)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, release_cells, result_for
 
-from autograder.model import Graded
-from autograder.nbgrader import feedback, student_html
+from autograder.nbgrader import feedback_exporter, student_html
+from autograder.records.model import Graded
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "outputs"))
 
@@ -63,6 +63,6 @@ def test_without_our_markdown_and_policy_it_would(
     monkeypatch.setattr(student_html, "_clean", lambda html, attachments: html)
     student_html._without_attachments.cache_clear()
     assert in_a_browser(tiny.feedback("ada"), tmp_path).ran == set()
-    monkeypatch.setattr(feedback, "_POLICY", "")
+    monkeypatch.setattr(feedback_exporter, "_POLICY", "")
     assert in_a_browser(tiny.feedback("ada"), tmp_path).ran == {"image"}
     student_html._without_attachments.cache_clear()

@@ -14,11 +14,11 @@ from nbgrader.preprocessors import GetGrades
 from nbgrader_course import TinyCourse, release_cells, result_for
 from traitlets.config import Config
 
-from autograder.model import FoundSubmission
-from autograder.nbgrader import feedback
-from autograder.nbgrader.export import SafeCsvExport, plain
-from autograder.nbgrader.feedback import HideFromStudents
+from autograder.nbgrader import feedback_exporter
+from autograder.nbgrader.csv_exporter import SafeCsvExport, plain
+from autograder.nbgrader.feedback_exporter import HideFromStudents
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
+from autograder.records.model import FoundSubmission
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -44,7 +44,7 @@ def test_feedback_shows_scores_and_messages_as_text(tiny: TinyCourse, graded: di
 def test_a_cell_is_shown_whatever_its_language_and_size(size: int) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("half = 1 / 2\n" * size)])
     notebook.metadata["language_info"] = {"name": "no such"}
-    html, _ = feedback.FeedbackExporter().from_notebook_node(notebook)
+    html, _ = feedback_exporter.FeedbackExporter().from_notebook_node(notebook)
     assert html.count("half = 1 / 2") == size
 
 
@@ -63,7 +63,7 @@ def test_scores_and_comments_are_those_that_nbgraders_own_step_gives(
     assert "Nearly." in pages[1]
     assert "Nearly." not in pages[0]
     assert "(Score: 1.75 / 3.0)" in pages[1]
-    monkeypatch.setattr(feedback, "GradesAtOnce", GetGrades)
+    monkeypatch.setattr(feedback_exporter, "GradesAtOnce", GetGrades)
     assert [tiny.feedback(student) for student in ("ada", "ben")] == pages
 
 
@@ -134,8 +134,8 @@ def test_plain_values(value: Any, text: str) -> None:
 
 
 def test_found_submissions_name_the_file_as_handed_in(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from autograder.model import Graded
-    from autograder.nbgrader import graders
+    from autograder.nbgrader import warm_graders
+    from autograder.records.model import Graded
 
     seen: list[FoundSubmission] = []
 
@@ -143,8 +143,8 @@ def test_found_submissions_name_the_file_as_handed_in(tiny: TinyCourse, monkeypa
         seen.append(found)
         return Graded(found.student, result_for(found.student))
 
-    monkeypatch.setattr(graders, "grade", grade)
-    monkeypatch.setattr(graders, "warm_up", lambda course, assignment: None)
+    monkeypatch.setattr(warm_graders, "grade", grade)
+    monkeypatch.setattr(warm_graders, "warm_up", lambda course, assignment: None)
     path = tiny.hand_in("ada")
     tiny.autograde()
     assert seen == [FoundSubmission("ada", path)]

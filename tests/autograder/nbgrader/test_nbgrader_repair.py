@@ -13,12 +13,12 @@ from nbgrader_course import HALF_ANSWERED, cell, notebook, release_cells, result
 
 from autograder.course import Limits
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import read_release_cells
-from autograder.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
+from autograder.intake.released_notebook import read_release_cells
 from autograder.nbgrader.autograded import made_whole
 from autograder.nbgrader.gradebook import entry_of
-from autograder.nbgrader.release import grade_id, read_built, read_release
-from autograder.nbgrader.texts import as_literal, cell_report, question_comment, question_report
+from autograder.nbgrader.released_cells import grade_id, read_built, read_release
+from autograder.nbgrader.student_texts import as_literal, cell_report, question_comment, question_report
+from autograder.records.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
 

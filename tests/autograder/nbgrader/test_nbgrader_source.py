@@ -15,7 +15,7 @@ from nbgrader.preprocessors import Execute
 from nbgrader_course import TinyCourse, cell, notebook, write
 
 from autograder.authoring.build import Asked, build_assignment
-from autograder.nbgrader import source
+from autograder.nbgrader import assignment_exporter
 from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.mirror import mirror
 
@@ -59,7 +59,7 @@ def text_course(tiny: TinyCourse) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_text_source_gives_the_bytes_of_the_build(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
     text_course(tiny)
-    monkeypatch.setattr(source, "questions_asked", lambda assignment: {"double": Asked(3.0)})
+    monkeypatch.setattr(assignment_exporter, "questions_asked", lambda assignment: {"double": Asked(3.0)})
     tiny.convert(GenerateAssignment)
     tiny.convert(GenerateSolution)
     built = build_assignment(tiny.course, tiny.course.assignment("tiny"), {"double": Asked(3.0)})

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from nbgrader_course import TinyCourse, release_cells
 
-from autograder.model import Graded
 from autograder.nbgrader.repair import no_files, not_to_be_copied, told
+from autograder.records.model import Graded
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -22,17 +22,17 @@ from nbgrader_course import TinyCourse, result_for
 from sqlalchemy import create_engine
 from traitlets.config import Config
 
-from autograder.cli import main
+from autograder.basics.errors import BadCourseFile, KitError
+from autograder.cli.commands import main
 from autograder.course import Course, load_course, settings_of_nobody
-from autograder.errors import BadCourseFile, KitError
-from autograder.model import Graded, ManualGrades
+from autograder.course.roster import Person
+from autograder.marks.late_policy import InGradebook
 from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
-from autograder.nbgrader.export import SafeCsvExport
+from autograder.nbgrader.csv_exporter import SafeCsvExport
 from autograder.nbgrader.gradebook import fill_gradebook, open_gradebook
 from autograder.nbgrader.manual_grades import read_manual_grades
-from autograder.outputs.late import InGradebook
-from autograder.results import write_result
-from autograder.roster import Person
+from autograder.records.model import Graded, ManualGrades
+from autograder.records.results import write_result
 
 PROGRAMS = [*map(Path, os.environ["PATH"].split(os.pathsep)), *Path("/usr/lib/postgresql").glob("*/bin")]
 AT = "2026-03-01 10:00:00 UTC"

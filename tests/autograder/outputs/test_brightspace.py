@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from platform_marks import NOTHING, called, rows
 
+from autograder.basics.tables import read_table
 from autograder.intake.collected import Arrival
 from autograder.ledger import Identity
-from autograder.model import Result
+from autograder.marks.marks import Mark, mark_of
 from autograder.outputs.difference import Difference
-from autograder.outputs.marks import Mark, mark_of
 from autograder.outputs.returns import feedback_zip
 from autograder.platforms.brightspace import Grades, feedback_name, read_grades
-from autograder.tables import read_table
+from autograder.records.model import Result
 
 TITLE = "attention Points Grade <Numeric MaxPoints:20 Weight:16.66666667 Category:Week 1 CategoryWeight:10>"
 GRADES = (

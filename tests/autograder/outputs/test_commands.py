@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from courses import on_stderr
 
-from autograder.commands import ExportRequest, export_command, report_command, totals_command
+from autograder.basics.errors import BadCourseFile, KitError, NothingToGrade
+from autograder.cli.marks_commands import ExportRequest, export_command, report_command, totals_command
 from autograder.course import Course, load_course
-from autograder.errors import BadCourseFile, KitError, NothingToGrade
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
-from autograder.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
-from autograder.outputs.feedback import feedback_path
-from autograder.outputs.marks import mark_of
-from autograder.outputs.totals import totals
-from autograder.results import TimingFile, write_result
+from autograder.marks.marks import mark_of
+from autograder.marks.totals import totals
+from autograder.outputs.feedback_page import feedback_path
+from autograder.records.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
+from autograder.records.results import TimingFile, write_result
 
 SETTINGS = Path(__file__).parents[2] / "hidden" / "pytest.ini"
 SUITE = """

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from autograder.model import Result
+from autograder.course.roster import Person
+from autograder.marks.late_policy import Lateness
+from autograder.marks.marks import Mark, mark_of
 from autograder.outputs.export import csv_of_students, csv_of_tests, safe_cell
-from autograder.outputs.late import Lateness
-from autograder.outputs.marks import Mark, mark_of
-from autograder.roster import Person
+from autograder.records.model import Result
 
 
 def rows(text: str) -> list[list[str]]:

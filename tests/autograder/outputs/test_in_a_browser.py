@@ -13,9 +13,13 @@ from browser import HOSTILE, IN_AN_ATTRIBUTE, PAYLOADS, QUIET, STEERING, Page, i
 from courses import built_course, handed_in
 from markupsafe import escape
 
-from autograder.errors import IsolationUnavailable
+from autograder.basics.errors import IsolationUnavailable
+from autograder.course.roster import Person
 from autograder.intake.collected import Arrival, Collected
-from autograder.model import (
+from autograder.marks.marks import Mark, mark_of
+from autograder.outputs.class_report import report_page
+from autograder.outputs.feedback_page import feedback_page
+from autograder.records.model import (
     CellOutcome,
     Diagnosis,
     FoundSubmission,
@@ -26,10 +30,6 @@ from autograder.model import (
     Result,
     TestOutcome,
 )
-from autograder.outputs.feedback import feedback_page
-from autograder.outputs.marks import Mark, mark_of
-from autograder.outputs.report import report_page
-from autograder.roster import Person
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder.model import QuestionResult, Result, TestOutcome
-from autograder.outputs.marks import mark_of
-from autograder.outputs.report import report_page
+from autograder.marks.marks import mark_of
+from autograder.outputs.class_report import report_page
 from autograder.outputs.statistics import Attempt, attempts, correlation, question_statistics, submissions_graded
-from autograder.results import write_result
+from autograder.records.model import QuestionResult, Result, TestOutcome
+from autograder.records.results import write_result
 
 
 def question(name: str, score: float, passed: bool = True) -> QuestionResult:

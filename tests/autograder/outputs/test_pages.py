@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from autograder.basics.safe_text import clean
+from autograder.basics.together import Together
+from autograder.basics.whole_files import write_whole
 from autograder.intake.collected import Collected
-from autograder.model import Diagnosis, Graded, ManualGrades, ManualScore, Result, TwoAnswers
-from autograder.outputs.feedback import feedback_page, feedback_path
-from autograder.outputs.late import Lateness
-from autograder.outputs.marks import Mark, mark_of
+from autograder.marks.late_policy import Lateness
+from autograder.marks.marks import Mark, mark_of
+from autograder.outputs.class_report import report_page, write_report
+from autograder.outputs.feedback_page import feedback_page, feedback_path
 from autograder.outputs.outcome_words import carried_note, kept_note
 from autograder.outputs.pages import prose
-from autograder.outputs.report import report_page, write_report
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
-from autograder.prerequisites import prerequisites
-from autograder.text import clean
-from autograder.together import Together
-from autograder.whole_files import write_whole
+from autograder.records.model import Diagnosis, Graded, ManualGrades, ManualScore, Result, TwoAnswers
+from autograder.suite.prerequisites import prerequisites
 
 VOID = {"meta", "br", "rect", "link", "img", "input"}
 

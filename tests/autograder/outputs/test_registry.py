@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.platform_names import NAMES, WITH_IDS
+from autograder.course.platform_names import NAMES, WITH_IDS
+from autograder.course.roster import read_roster
 from autograder.platforms.registry import export_formats, platforms, with_downloads, with_interface, with_own_file
-from autograder.roster import read_roster
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")

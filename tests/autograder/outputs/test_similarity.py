@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from autograder.authoring.demo_class import write_demo_class
+from autograder.basics.errors import UnreadableSubmission
 from autograder.course import load_course
-from autograder.errors import UnreadableSubmission
-from autograder.intake.demo import write_demo_class
 from autograder.intake.find import find_submissions
-from autograder.intake.fingerprints import fingerprints
 from autograder.intake.notebook import read_submission
-from autograder.intake.release import load_release
-from autograder.intake.shingles import shingles
-from autograder.model import Answer, Cell, Submission
+from autograder.intake.released_notebook import load_release
+from autograder.outputs.code_fingerprints import fingerprints
+from autograder.outputs.shingles import shingles
 from autograder.outputs.similarity import explained, similar_pairs, similarity_page
+from autograder.records.model import Answer, Cell, Submission
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from autograder.cli.summaries import not_graded
 from autograder.grading.request import GradeSummary
-from autograder.model import Graded, QuestionResult, Result
 from autograder.outputs.terminal import ends, mark, terminal_table
-from autograder.summaries import not_graded
+from autograder.records.model import Graded, QuestionResult, Result
 
 
 def printed(results: Sequence[Result], width: int = 100, color: bool = False) -> str:

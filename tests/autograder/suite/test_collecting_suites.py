@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.errors import BadSuite
-from autograder.suite.collect import collect_suite
+from autograder.basics.errors import BadSuite
+from autograder.suite.collection import collect_suite
 
 ROOT = Path(__file__).resolve().parents[3]
 TEST = '''\

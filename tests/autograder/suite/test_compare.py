@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.errors import StudentError
+from autograder.basics.errors import StudentError
 from autograder.suite import (
     assert_close,
     assert_equal,

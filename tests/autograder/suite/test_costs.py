@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.errors import BadSuite
-from autograder.proof.costs import Said, load_costs
+from autograder.basics.errors import BadSuite
+from autograder.proof.cost_exceptions import Said, load_costs
 from autograder.proof.figures import Cost, QuestionFigures, cost_problems
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.errors import BadSuite
+from autograder.basics.errors import BadSuite
 from autograder.suite.edits import EditError, edited
-from autograder.suite.known import load_known_answers
+from autograder.suite.known_answers import load_known_answers
 
 KEY = '''def scores(q, k, mask=None):
     """q @ k.T / sqrt(d), and nothing where the mask is False.

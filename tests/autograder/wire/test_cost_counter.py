@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from autograder.wire.costs import CostCounter
+from autograder.wire.cost_counter import CostCounter
 
 
 def test_what_is_alive_at_once_is_counted_and_views_are_not() -> None:

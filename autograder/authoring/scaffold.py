@@ -1,0 +1,94 @@
+"""What `autograder init` and `autograder new` write: a course without content, an assignment that works at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from autograder.basics.errors import KitError
+from autograder.basics.together import Together
+from autograder.course import COURSE_FILE, NAME_OF_AN_ASSIGNMENT, Assignment, Course
+from autograder.course.folders import GRADEBOOK, LEDGER_FILE, Folder
+
+_TEMPLATES = Path(__file__).with_name("templates")
+_NEVER_COMMITTED = (
+    f"/{GRADEBOOK}",
+    f"/{GRADEBOOK}-journal",
+    "/*.csv",
+    "/*.zip",
+    f"/{LEDGER_FILE}",
+    "/.venv/",
+    ".ipynb_checkpoints/",
+)
+"""What lies in a course beside its folders: names, marks, answer keys."""
+
+
+def new_course(root: Path) -> list[str]:
+    """Write a course without assignments into a folder, which is made; it is called like the folder.
+
+    Raises:
+        KitError: a file that would be written is there already; nothing has been written then.
+    """
+    name = json.dumps(root.resolve().name, ensure_ascii=False)[1:-1]  # JSON's escapes are TOML's
+    course, suites = Course(root), Folder.TESTS.path
+    texts = {
+        root / COURSE_FILE: _template("course/course.toml").replace("COURSE", name),
+        root / "README.md": _template("course/README.md").replace("COURSE", root.resolve().name),
+        root / "nbgrader_config.py": _template("course/nbgrader_config.py"),
+        root / ".gitignore": _ignored(),
+        course.suites / "pytest.ini": _template("course/pytest.ini"),
+    }
+    _write(course, "`autograder init`", texts, course.sources)
+    return [
+        f"a new course in {root}: settings in {COURSE_FILE}, suites in {suites}/hidden/",
+        "next, in that folder: `autograder new my_topic`",
+    ]
+
+
+def new_assignment(course: Course, name: str) -> list[str]:
+    """Write an assignment of one question: source, suite, one mistake and what it costs, two alternates.
+
+    Raises:
+        KitError: no assignment can be called that, or there is one of the name.
+    """
+    if not NAME_OF_AN_ASSIGNMENT.fullmatch(name):
+        raise KitError(f"an assignment cannot be called {name!r}: use letters, digits, _, - and . only")
+    assignment = Assignment(name, course.root)
+    texts = {
+        assignment.source.with_suffix(".py"): _template("assignment/source.py").replace("ASSIGNMENT", name),
+        **{
+            assignment.suite / file: _template(f"assignment/{file}")
+            for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml")
+        },
+    }
+    for folder in (assignment.source.parent, assignment.suite):
+        if folder.exists():
+            raise KitError(f"{folder} is there already: take another name, or remove it")
+    if not (settings := course.suites / "pytest.ini").exists():
+        texts[settings] = _template("course/pytest.ini")
+    _write(course, f"`autograder new {name}`", texts)
+    return [
+        *(f"wrote {path.relative_to(course.root)}" for path in texts),
+        f"next: `autograder build {name}` and `autograder verify {name}`; the kit's docs/authoring.md has ten steps",
+    ]
+
+
+def _template(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _ignored() -> str:
+    working = [f"/{folder.path}/" for folder in Folder if folder.working]
+    return "\n".join(("# working data: made by the tools, never committed", *working, *_NEVER_COMMITTED, ""))
+
+
+def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Path) -> None:
+    for path in texts:
+        if path.exists():
+            raise KitError(f"{path} is there already, and nothing was written: take another folder, or move it away")
+    with Together(course.kept, command) as files:
+        for path, text in texts.items():
+            files.write(path, text)
+        for folder in folders:
+            files.make(folder)

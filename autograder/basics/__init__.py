@@ -1,0 +1,1 @@
+"""Errors, times, tables, files that are written whole, text made harmless."""

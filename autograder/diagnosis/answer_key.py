@@ -1,0 +1,40 @@
+"""The answer key as a submission, whole or with one answer exchanged."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+from autograder.course import Assignment, Limits
+from autograder.intake.notebook import read_submission
+from autograder.intake.released_notebook import Release
+from autograder.records.model import Cell, FoundSubmission, Submission
+from autograder.suite.known_answers import KnownAnswer, load_known_answers
+
+
+class AnswerKey:
+    """What is handed in where known answers are graded."""
+
+    def __init__(self, assignment: Assignment, release: Release, limits: Limits) -> None:
+        self._assignment, self._release, self._limits = assignment, release, limits
+
+    @functools.cached_property
+    def submission(self) -> Submission:
+        """The answer key itself."""
+        return read_submission(FoundSubmission("answer-key", self._assignment.solution), self._release, self._limits)
+
+    @property
+    def cells(self) -> Mapping[str, str]:
+        """The answer key's cell of each question."""
+        return {cell.id: cell.source for cell in self.submission.cells if cell.role == "question"}
+
+    def known_answers(self, file: str) -> list[KnownAnswer]:
+        """Those of `mistakes.py`, `alternates.py` or `samples.py`."""
+        return load_known_answers(self._assignment.suite / file, dict(self.cells))
+
+    def with_answer(self, answer: KnownAnswer) -> Submission:
+        """The answer key with one answer exchanged for a known one."""
+        cell = Cell("known_answer", "extra", answer.cell)
+        key = self.submission
+        return dataclasses.replace(key, student=answer.name, cells=(*key.cells, cell))

@@ -1,0 +1,1 @@
+"""The mark that counts: results, points by hand, lateness, weights."""

@@ -1,0 +1,45 @@
+"""What a student reads about a question in nbgrader, as plain text, and text as a Markdown block that stays text."""
+
+from __future__ import annotations
+
+from autograder.basics.points import shown
+from autograder.basics.safe_text import claim
+from autograder.outputs.outcome_words import COULD_NOT_BE_GRADED, WHAT_HAPPENED, question_text
+from autograder.records.model import CellOutcome, QuestionResult, Result
+
+
+def question_report(question: QuestionResult, result: Result) -> str:
+    """Score and every test of one question: the output of its grade cell."""
+    score = f"{shown(question.score)} of {shown(question.max_score)} points"
+    return f"{question.name}: {score}\n{question_text(question, result)}\n"
+
+
+def question_comment(question: QuestionResult) -> str:
+    """What to look at, for the comment under the student's answer; "" where nothing was lost."""
+    lost = [test for test in question.tests if test.points < test.max_points]
+    messages = list(dict.fromkeys(test.message for test in lost if test.message))
+    if question.diagnosis:
+        messages.insert(0, question.diagnosis.hint)
+    messages += [slip.hint for slip in question.slips]
+    if lost and not messages:
+        messages = [f"{claim(test.name)}: {WHAT_HAPPENED[test.outcome]}." for test in lost]
+    return as_literal("\n\n".join(messages))
+
+
+def problem_comment(problem: str) -> str:
+    """The comment under each answer of a submission that could not be graded."""
+    return as_literal(f"{COULD_NOT_BE_GRADED}: {problem}")
+
+
+def cell_report(cell: CellOutcome) -> str:
+    """What happened when a cell ran; "" where nothing needs saying."""
+    return f"{cell.message}\n" if cell.outcome != "ok" and cell.message else ""
+
+
+def as_literal(text: str) -> str:
+    """Text as a Markdown block that shows it letter by letter.
+
+    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's code raised.
+    """
+    clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
+    return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""

@@ -1,0 +1,109 @@
+"""The class at a glance, for the instructor: everybody's mark, or why there is none, and what went wrong where."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from autograder.basics.together import Together
+from autograder.intake.collected import Collected
+from autograder.marks.marks import Mark
+from autograder.marks.rubric import RubricItem, written_statistics
+from autograder.outputs.feedback_page import feedback_path
+from autograder.outputs.pages import render_pieces
+from autograder.outputs.statistics import (
+    Attempt,
+    attempts,
+    histogram,
+    question_statistics,
+    shares,
+    submissions_graded,
+    timing_summary,
+)
+from autograder.outputs.terminal import mark as mark_sign
+from autograder.records.model import Graded
+
+
+def report_page(
+    assignment: str,
+    marks: Sequence[Mark],
+    timing: Sequence[Graded] = (),
+    collected: Collected | None = None,
+    pages: Mapping[str, str] | None = None,
+    stale: Mapping[str, str] | None = None,
+    tries: Sequence[Attempt] = (),
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
+) -> Iterator[str]:
+    """The class report as HTML, in pieces.
+
+    Args:
+        marks: everybody.
+        timing: how long each submission took, and whose result is from an earlier run.
+        collected: what the last `collect` did.
+        pages: student → where their feedback page lies, seen from the report.
+        stale: student → why grading would give another result now.
+        tries: what first, second and further submissions scored.
+        rubrics: the items of the marking schemes, by written answer.
+    """
+    results = [mark.result for mark in marks if mark.result is not None]
+    of_class = shares(marks)
+    by_mark = sorted(marks, key=lambda m: (m.score is None, -(m.score or 0.0), m.student))
+    by_status = sorted(marks, key=lambda m: (m.status == "graded", m.status, m.student))
+    return render_pieces(
+        "report.html",
+        assignment=assignment,
+        results=results,
+        counts=_counts(marks),
+        unfinished=[mark for mark in marks if mark.result is None or mark.status == "time cannot be read"],
+        waiting=[mark for mark in marks if mark.status == "waits for a person"],
+        flagged=[(r.student, q.name, flag) for r in results for q in r.questions for flag in q.two_answers],
+        older=[entry for entry in timing if entry.older],
+        mean=statistics.fmean(of_class) if of_class else 0.0,
+        median=statistics.median(of_class) if of_class else 0.0,
+        bins=histogram(of_class),
+        questions=question_statistics(results),
+        tries=tries if len(tries) > 1 else (),
+        written=written_statistics([mark.by_hand for mark in marks if mark.by_hand], rubrics or {}),
+        orders=(("student", marks), ("mark", by_mark), ("status", by_status)),
+        pages=pages or {},
+        stale=stale or {},
+        collected=collected or Collected(),
+        timing=timing_summary(timing),
+        suites=len({result.suite_sha256 for result in results}),
+        unwalled=sum(result.walls == "none" for result in results),
+        sign=mark_sign,
+    )
+
+
+def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
+    """How many have a result, and how many of each kind have none."""
+    graded = sum(mark.result is not None for mark in marks)
+    others = [mark.status for mark in marks if mark.result is None]
+    return [(graded, "graded"), *((others.count(status), status) for status in dict.fromkeys(others))]
+
+
+def write_report(
+    files: Together,
+    folder: Path,
+    assignment: str,
+    marks: Sequence[Mark],
+    timing: Sequence[Graded],
+    collected: Collected,
+    feedback: Path,
+    stale: Mapping[str, str] | None = None,
+    rubrics: Mapping[str, Sequence[RubricItem]] | None = None,
+) -> Path:
+    """Make `<folder>/<assignment>.html`, with links to the pages that lie in `feedback`."""
+    path = folder / f"{assignment}.html"
+    pages = {}
+    for mark in marks:
+        page = feedback_path(feedback, assignment, mark.own_folder)
+        if mark.result is not None and files.will_hold(page):
+            pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
+    results = [mark.result for mark in marks if mark.result is not None]
+    tries = attempts(submissions_graded(folder, assignment, results))
+    files.write(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
+    return path

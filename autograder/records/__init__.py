@@ -1,0 +1,1 @@
+"""Submissions and results, and the files that hold results."""

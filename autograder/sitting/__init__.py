@@ -1,0 +1,1 @@
+"""One submission in front of its assignment's suite: outcomes, carried points, prices."""

@@ -1,0 +1,41 @@
+"""The answer key, executed in the trusted process: what `reference` is, and what stand-ins answer with."""
+
+from __future__ import annotations
+
+import linecache
+import types
+from typing import Any
+
+from autograder.basics.errors import BadSuite, KitError, UnreadableSubmission
+from autograder.course import Assignment
+from autograder.intake.reading import parse_notebook
+
+
+def load_reference(assignment: Assignment) -> dict[str, Any]:
+    """Names that the answer key's given and question cells define.
+
+    Raises:
+        KitError: the answer key is not built, or is no notebook.
+        BadSuite: it does not run.
+    """
+    path = assignment.solution
+    if not path.exists():
+        raise KitError(f"{path}: the answer key is not built; run `autograder build {assignment.name}`")
+    try:
+        cells, _ = parse_notebook(path.read_bytes(), path.name)
+    except (OSError, UnreadableSubmission) as error:
+        raise KitError(
+            f"{path}: the answer key is no notebook ({error}); run `autograder build {assignment.name}`"
+        ) from error
+    names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
+    for number, cell in enumerate(cells):
+        if cell.kind != "code" or cell.role not in ("given", "question"):
+            continue
+        source = cell.source
+        file = f"<answer key {assignment.name}, cell {number}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        try:
+            exec(compile(source, file, "exec", dont_inherit=True), names)
+        except Exception as error:
+            raise BadSuite(f"{path}: cell {number} of the answer key does not run: {error!r}") from error
+    return names

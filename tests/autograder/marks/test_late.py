@@ -1,0 +1,107 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from autograder.course import Late
+from autograder.marks.late_policy import Lateness, apply_late, lateness, submitted_at, with_late_days
+
+PER_DAY = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
+DAY = 24 * 60
+
+
+@pytest.mark.parametrize(
+    ("late", "minutes", "expected"),
+    [
+        (Late("none"), 10_000, 80.0),
+        (Late("zero", grace_minutes=15), 15, 80.0),
+        (Late("zero", grace_minutes=15), 16, 0.0),
+        (PER_DAY, 0, 80.0),
+        (PER_DAY, -30, 80.0),
+        (PER_DAY, 15, 80.0),
+        (PER_DAY, 15.5, 70.0),  # one day begun: 10% of 100
+        (PER_DAY, DAY + 15, 70.0),
+        (PER_DAY, DAY + 16, 60.0),
+        (PER_DAY, 8 * DAY, 0.0),
+        (PER_DAY, 20 * DAY, 0.0),  # never below 0
+    ],
+)
+def test_what_lateness_costs(late: Late, minutes: float, expected: float) -> None:
+    assert apply_late(80.0, 100.0, minutes, late) == expected
+
+
+def test_a_penalty_leaves_no_dust() -> None:
+    assert apply_late(1.0, 3.0, 1, Late("per_day", penalty_per_day=0.1)) == 0.7
+
+
+DUE = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def handed_in(folder: Path, text: str) -> Path:
+    (folder / "timestamp.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "extension", "minutes"),
+    [
+        ("2026-03-01 13:30:00 +0100", None, 30.0),
+        ("2026-03-01 12:30:00 +0100", None, 0.0),
+        ("2026-03-01 14:30:00 Europe/Berlin", None, 90.0),
+        ("2026-03-03 12:30:00 UTC", timedelta(days=2), 30.0),
+        ("2026-03-09 13:00:00 UTC", datetime(2026, 3, 9, 12, tzinfo=UTC), 60.0),
+    ],
+)
+def test_lateness_is_the_submissions_own_time(
+    tmp_path: Path, text: str, extension: timedelta | datetime | None, minutes: float
+) -> None:
+    assert lateness(handed_in(tmp_path, text), DUE, extension) == Lateness(minutes)
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-03-01 14:30:00 Nowhere/City", "2026-03-01 14:30:00 BST"])
+def test_a_time_that_cannot_be_read_is_neither_late_nor_in_time(tmp_path: Path, text: str) -> None:
+    late = lateness(handed_in(tmp_path, text), DUE, marked=True)
+    assert (late.minutes, late.unreadable) == (None, True)
+    assert late.note.startswith("when it was handed in is not known: ")
+
+
+def test_what_a_platform_marks_as_late_counts_where_it_gives_no_time(tmp_path: Path) -> None:
+    late = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
+    marked = lateness(tmp_path, DUE, marked=True, grace_minutes=15)
+    assert marked.minutes is not None
+    assert apply_late(80.0, 100.0, marked.minutes, late) == 70.0  # one day begun, the least that it can be
+    assert "counted as one day begun" in marked.note
+    assert lateness(tmp_path, DUE, marked=False) == Lateness(0.0)
+    assert lateness(tmp_path, DUE) == Lateness(None, "no hand-in time is known: nothing is taken off")
+    assert lateness(tmp_path, DUE, timedelta(days=2), marked=True).unreadable
+
+
+def test_a_time_that_did_not_come_along_readable_is_not_guessed(tmp_path: Path) -> None:
+    late = lateness(tmp_path, DUE, unread="'soon' is no time")
+    assert late == Lateness(None, "when it was handed in is not known: 'soon' is no time", unreadable=True)
+
+
+def test_late_days_are_spent_in_the_order_of_the_due_times() -> None:
+    per_day = Late("per_day", penalty_per_day=0.1, late_days=3)
+    days = with_late_days([Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)], per_day)
+    assert [(one.minutes, one.days_used) for one in days] == [(0.0, 2), (0.0, 0), (DAY, 1), (None, 0)]
+
+
+def test_where_late_is_nothing_a_late_day_is_not_spent_in_vain() -> None:
+    zero = Late("zero", late_days=2)
+    days = with_late_days([Lateness(2.5 * DAY), Lateness(1.5 * DAY)], zero)
+    assert [(one.minutes, one.days_used) for one in days] == [(2.5 * DAY, 0), (0.0, 2)]
+
+
+@pytest.mark.parametrize("text", ["2026-03-01 12:30:00.500000 UTC\n", "2026-03-01 12:30:00.500000",
+                                  "2026-03-01T13:30:00.500000+01:00"])  # fmt: skip
+def test_the_timestamp_beside_a_submission(tmp_path: Path, text: str) -> None:
+    (tmp_path / "timestamp.txt").write_text(text, encoding="utf-8")
+    assert submitted_at(tmp_path) == datetime(2026, 3, 1, 12, 30, 0, 500_000, tzinfo=UTC)
+
+
+def test_no_timestamp_is_not_a_time(tmp_path: Path) -> None:
+    assert submitted_at(tmp_path) is None
+    (tmp_path / "timestamp.txt").write_text("soon", encoding="utf-8")
+    with pytest.raises(ValueError):
+        submitted_at(tmp_path)
