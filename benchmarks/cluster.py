@@ -1,12 +1,14 @@
-"""A large class on a local cluster beside the local pool: the same bytes, throughput, CPU time, memory.
+"""A large class on a local cluster beside the local pool: the same bytes, throughput, CPU time,
+memory.
 
     python benchmarks/cluster.py [--size 10000] [--workers 2] [--pool-size N]
 
-The demo class of the assignment that `autograder new` writes, repeated. It is graded by the pool and by `--cluster
-local:N`; then a hundredth of the results is removed and graded again. With `--pool-size` the pool grades the first N of
-the class alone, and only their results are compared; throughputs are compared by what a submission beyond the tenth
-took, so that no start counts. Memory is the most that the command's own process held. The last lines on standard output
-are a table for docs/performance.md; the exit status is 1 where a result differs.
+The demo class of the assignment that `autograder new` writes, repeated. It is graded by the pool
+and by `--cluster local:N`; then a hundredth of the results is removed and graded again. With
+`--pool-size` the pool grades the first N of the class alone, and only their results are compared;
+throughputs are compared by what a submission beyond the tenth took, so that no start counts. Memory
+is the most that the command's own process held. The last lines on standard output are a table for
+docs/performance.md; the exit status is 1 where a result differs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Step:
-    """One command: seconds on the wall, seconds of CPU of all its processes and of its own, and its own memory."""
+    """One command: seconds on the wall, seconds of CPU of all its processes and of its own, and its
+    own memory.
+    """
 
     name: str
     size: int
@@ -46,7 +50,8 @@ class Step:
     def row(self) -> str:
         return (
             f"| {self.name} | {self.size} | {self.wall:.1f} | {self.size / self.wall:.1f} "
-            f"| {1e3 * self.cpu / self.size:.0f} | {1e3 * self.own_cpu / self.size:.1f} | {self.own_mb:.0f} |"
+            f"| {1e3 * self.cpu / self.size:.0f} | {1e3 * self.own_cpu / self.size:.1f} | "
+            f"{self.own_mb:.0f} |"
         )
 
 
@@ -58,7 +63,9 @@ class LargeClass(SmallCourse):
         self.command("demo", self.assignment).wait()
 
     def repeat(self, size: int) -> None:
-        demo = sorted(path for path in (self.root / "submitted").iterdir() if path.name.startswith("student-"))
+        demo = sorted(
+            path for path in (self.root / "submitted").iterdir() if path.name.startswith("student-")
+        )
         for number in range(len(demo), size):
             to = self.root / "submitted" / f"student-{number + 1:05d}"
             if not to.exists():
@@ -66,7 +73,9 @@ class LargeClass(SmallCourse):
 
 
 def adopt_orphans() -> None:
-    """Processes whose parent ends before them become this one's: their CPU would be counted nowhere."""
+    """Processes whose parent ends before them become this one's: their CPU would be counted
+    nowhere.
+    """
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 
@@ -87,7 +96,12 @@ def timed(course: LargeClass, name: str, size: int, *arguments: str | Path) -> S
         with contextlib.suppress(OSError, ValueError, IndexError):
             status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
             own_mb = max(own_mb, int(status.split("VmHWM:")[1].split()[0]) / 1024)
-            fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            fields = (
+                Path(f"/proc/{process.pid}/stat")
+                .read_text(encoding="ascii")
+                .rpartition(")")[2]
+                .split()
+            )
             own_cpu = (int(fields[11]) + int(fields[12])) / TICK
         time.sleep(0.1)
     wall = time.monotonic() - started
@@ -102,7 +116,9 @@ def timed(course: LargeClass, name: str, size: int, *arguments: str | Path) -> S
 
 
 def measure(course: LargeClass, size: int, pool_size: int, workers: int) -> tuple[list[Step], int]:
-    """All steps for a tenth of the class and for all of it, and how many results differ between pool and cluster."""
+    """All steps for a tenth of the class and for all of it, and how many results differ between
+    pool and cluster.
+    """
     steps, differing = [], 0
     tenth = max(32, size // 10)
     for by_pool, by_cluster in ((tenth, tenth), (pool_size, size)):
@@ -123,7 +139,9 @@ def measure(course: LargeClass, size: int, pool_size: int, workers: int) -> tupl
 
 
 def beyond_the_tenth(steps: Sequence[Step], name: str) -> tuple[float, float]:
-    """Of the submissions that the tenth has not: how many a second, and the milliseconds of the command's own CPU."""
+    """Of the submissions that the tenth has not: how many a second, and the milliseconds of the
+    command's own CPU.
+    """
     small, large = (step for step in steps if step.name == name)
     more = large.size - small.size
     return more / (large.wall - small.wall), 1e3 * (large.own_cpu - small.own_cpu) / more
@@ -140,14 +158,25 @@ def main() -> None:
         course = LargeClass(Path(folder) / "course", "small")
         course.root.mkdir()
         course.write()
-        steps, differing = measure(course, options.size, options.pool_size or options.size, options.workers)
-    print("| step | class | seconds | a second | CPU a submission, ms | its own alone, ms | its own memory, MB |")
+        steps, differing = measure(
+            course, options.size, options.pool_size or options.size, options.workers
+        )
+    print(
+        "| step | class | seconds | a second | CPU a submission, ms | its own alone, ms | its "
+        "own memory, MB |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     print("\n".join(step.row() for step in steps))
     pool, pool_cpu = beyond_the_tenth(steps, POOL)
     cluster, cluster_cpu = beyond_the_tenth(steps, CLUSTER)
-    print(f"beyond the tenth, pool: {pool:.2f} a second, {pool_cpu:.1f} ms of the command's own CPU for each")
-    print(f"beyond the tenth, cluster: {cluster:.2f} a second, {cluster_cpu:.1f} ms of the command's own CPU for each")
+    print(
+        f"beyond the tenth, pool: {pool:.2f} a second, {pool_cpu:.1f} ms of the command's own "
+        "CPU for each"
+    )
+    print(
+        f"beyond the tenth, cluster: {cluster:.2f} a second, {cluster_cpu:.1f} ms of the "
+        "command's own CPU for each"
+    )
     print(f"the cluster's throughput is {100 * cluster / pool:.0f} % of the pool's")
     print(f"results that differ between pool and cluster: {differing}")
     raise SystemExit(differing > 0)

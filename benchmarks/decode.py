@@ -1,26 +1,30 @@
-"""Tokens a second of a fast cached decoder, against `transformers`' GPT-2 `generate` and CTranslate2.
+"""Tokens a second of a fast cached decoder, against `transformers`' GPT-2 `generate` and
+CTranslate2.
 
-All decode greedily, at batch 1 by default, with the same weights (random, from a fixed seed) in the same precision,
-and must give the same tokens. What makes the fast decoder fast stands in the a8 notebook, "The fast path":
+All decode greedily, at batch 1 by default, with the same weights (random, from a fixed seed) in the
+same precision, and must give the same tokens. What makes the fast decoder fast stands in the a8
+notebook, "The fast path":
 
 * the cache is static: its memory never moves, and a step writes one slot of it;
-* reading the weights is what a step costs, so each product has the layout that is read fastest: see `Product`;
+* reading the weights is what a step costs, so each product has the layout that is read fastest: see
+  `Product`;
 * a step makes few tensors and asks for nothing: the next token is chosen inside;
 * on a GPU the whole step is recorded once as a CUDA graph and replayed; its position is a tensor.
 
-With `--weights float16` or `bfloat16` a further decoder keeps its weights in half the bytes and everything else as it
-was. Its tokens may differ from those in full precision, and the program counts how many do.
+With `--weights float16` or `bfloat16` a further decoder keeps its weights in half the bytes and
+everything else as it was. Its tokens may differ from those in full precision, and the program
+counts how many do.
 
-The other decoders are needed by this program only: `pip install "transformers<5" ctranslate2`, the second for
-`--ctranslate2` alone, and neither with `--alone`. Run
+The other decoders are needed by this program only: `pip install "transformers<5" ctranslate2`, the
+second for `--ctranslate2` alone, and neither with `--alone`. Run
 
-    python benchmarks/decode.py                          # gpt2 on the CPU, or on the GPU where there is one
+    python benchmarks/decode.py                  # gpt2, on the GPU where there is one
     python benchmarks/decode.py --ctranslate2 --weights float16
     python benchmarks/decode.py --model gpt2-xl --device cuda --dtype float16
-    python benchmarks/decode.py --alone                  # without transformers: against reading all again a token
+    python benchmarks/decode.py --alone          # without transformers
 
-It prints one line a round, the medians and the ratios. The decoders take turns, so that a busy machine disturbs all.
-`OMP_NUM_THREADS` sets the threads of each.
+It prints one line a round, the medians and the ratios. The decoders take turns, so that a busy
+machine disturbs all. `OMP_NUM_THREADS` sets the threads of each.
 """
 
 from __future__ import annotations
@@ -46,11 +50,13 @@ class Product:
 
     For one row the time is that of reading W, and the layout decides how fast that goes:
 
-    * on several cores, oneDNN's, reordered once (the operation that `torch.compile` puts there), since MKL keeps one
-      row to one core in every layout of its own;
-    * on one core `[in, out]`, unless there is more to sum than to write: then `[out, in]` is a sixth faster;
-    * in 16 bits on a CPU `[out, in]`, for which torch has a loop that widens the numbers as it reads them, and uses
-      every core. It needs no processor that computes in 16 bits. In the other layout it is ten times slower.
+    * on several cores, oneDNN's, reordered once (the operation that `torch.compile` puts there),
+      since MKL keeps one row to one core in every layout of its own;
+    * on one core `[in, out]`, unless there is more to sum than to write: then `[out, in]` is a
+      sixth faster;
+    * in 16 bits on a CPU `[out, in]`, for which torch has a loop that widens the numbers as it
+      reads them, and uses every core. It needs no processor that computes in 16 bits. In the other
+      layout it is ten times slower.
 
     Args:
         weight: [in, out].
@@ -74,7 +80,9 @@ class Product:
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
         if self.by_onednn:
-            y: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.weight, self.bias, "none", [], "")
+            y: Tensor = torch.ops.mkldnn._linear_pointwise(
+                rows, self.weight, self.bias, "none", [], ""
+            )
         elif self.by_dots:
             y = self._dots(rows)
         elif self.bias is None:
@@ -112,23 +120,30 @@ class FastDecoder:
         weights: the dtype of the weights that are multiplied with; that of the model where None.
     """
 
-    def __init__(self, model: Any, capacity: int, batch: int, weights: torch.dtype | None = None) -> None:
+    def __init__(
+        self, model: Any, capacity: int, batch: int, weights: torch.dtype | None = None
+    ) -> None:
         config, body = model.config, model.transformer
         self.heads = config.n_head
         self.width = config.n_embd
         self.eps = config.layer_norm_epsilon
         self.embed = body.wte.weight.detach()  # [V, D]
         kept = weights or self.embed.dtype
-        self.unembed = Product(self.embed.T, None, kept)  # the same numbers, laid out for the product
+        # the same numbers, laid out for the product
+        self.unembed = Product(self.embed.T, None, kept)
         self.table = body.wpe.weight.detach()  # [context, D]
         self.final = _pair(body.ln_f)
         self.layers = [
             Layer(
-                _pair(block.ln_1), Product(*_pair(block.attn.c_attn), kept), Product(*_pair(block.attn.c_proj), kept),
-                _pair(block.ln_2), Product(*_pair(block.mlp.c_fc), kept), Product(*_pair(block.mlp.c_proj), kept),
+                _pair(block.ln_1),
+                Product(*_pair(block.attn.c_attn), kept),
+                Product(*_pair(block.attn.c_proj), kept),
+                _pair(block.ln_2),
+                Product(*_pair(block.mlp.c_fc), kept),
+                Product(*_pair(block.mlp.c_proj), kept),
             )
             for block in body.h
-        ]  # fmt: skip
+        ]
         room = (len(self.layers), batch, self.heads, capacity, self.width // self.heads)
         self.keys = torch.zeros(room, dtype=self.embed.dtype, device=self.embed.device)
         self.values = torch.zeros_like(self.keys)
@@ -151,9 +166,13 @@ class FastDecoder:
         return ids
 
     def choices(self, ids: Tensor, n: int) -> Tensor:
-        """What it would choose after each prefix of at least n tokens: int64 [B, N] -> [B, N - n], one step each."""
+        """What it would choose after each prefix of at least n tokens: int64 [B, N] -> [B, N - n],
+        one step each.
+        """
         chosen = [self._read(ids[:, :n])]
-        chosen += [self._step(ids[:, position], position) for position in range(n, ids.shape[1] - 1)]
+        chosen += [
+            self._step(ids[:, position], position) for position in range(n, ids.shape[1] - 1)
+        ]
         return torch.stack(chosen, dim=1)
 
     def _read(self, prompt: Tensor) -> Tensor:
@@ -177,12 +196,15 @@ class FastDecoder:
             keys[:, :, position : position + 1] = k
             values[:, :, position : position + 1] = v
             end = position + 1
-            y = F.scaled_dot_product_attention(q, keys[:, :, :end], values[:, :, :end])  # [B, H, 1, d]
+            # [B, H, 1, d]
+            y = F.scaled_dot_product_attention(q, keys[:, :, :end], values[:, :, :end])
             x = self._rest(x, y.reshape(len(x), self.width), layer)
         return self._choose(x)
 
     def _replay(self, ids: Tensor, n: int, num_new: int) -> None:
-        """The steps on a GPU: one recorded program, whose token and position lie in memory that it updates itself."""
+        """The steps on a GPU: one recorded program, whose token and position lie in memory that it
+        updates itself.
+        """
         if self.graph is None:
             self._record(ids.shape[0])
         assert self.graph is not None
@@ -197,7 +219,8 @@ class FastDecoder:
         self.token = torch.zeros(batch, dtype=torch.int64, device=device)
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.slots = torch.arange(self.capacity, device=device)
-        saved = self.keys.clone(), self.values.clone()  # warming up writes into slot 0 and the next ones
+        # warming up writes into slot 0 and the next ones
+        saved = self.keys.clone(), self.values.clone()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -211,7 +234,9 @@ class FastDecoder:
         self.values.copy_(saved[1])
 
     def _static_step(self) -> None:
-        """One token a row with fixed shapes: attention over all slots, the empty ones hidden by a mask."""
+        """One token a row with fixed shapes: attention over all slots, the empty ones hidden by a
+        mask.
+        """
         visible = (self.slots <= self.position).view(1, 1, 1, -1)
         x = F.embedding(self.token, self.embed) + self.table.index_select(0, self.position)
         for i, layer in enumerate(self.layers):
@@ -265,19 +290,29 @@ def agreement(some: Tensor, others: Tensor, n: int) -> int:
     return int((some == others).all(dim=0).long().cumprod(dim=0).sum()) - n
 
 
-def in_turns(decoders: dict[str, Callable[[], Tensor]], rounds: int, tokens: int) -> dict[str, list[float]]:
+def in_turns(
+    decoders: dict[str, Callable[[], Tensor]], rounds: int, tokens: int
+) -> dict[str, list[float]]:
     """Seconds of each decoder in each round."""
     seconds: dict[str, list[float]] = {name: [] for name in decoders}
     for round_ in range(1, rounds + 1):
         for name, decode in decoders.items():
             seconds[name].append(timed(decode)[0])
-        print(f"round {round_}, {_speeds({name: tokens / times[-1] for name, times in seconds.items()})}")
-    print(f"median,  {_speeds({name: tokens / statistics.median(times) for name, times in seconds.items()})}")
+        print(
+            f"round {round_}, "
+            f"{_speeds({name: tokens / times[-1] for name, times in seconds.items()})}"
+        )
+    medians = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    print(f"median,  {_speeds(medians)}")
     return seconds
 
 
-def ratios_of(seconds: dict[str, list[float]], mine: list[str]) -> dict[str, tuple[float, float, float]]:
-    """How many times faster each of ours is than each other decoder: median, lowest and highest of the rounds."""
+def ratios_of(
+    seconds: dict[str, list[float]], mine: list[str]
+) -> dict[str, tuple[float, float, float]]:
+    """How many times faster each of ours is than each other decoder: median, lowest and highest of
+    the rounds.
+    """
     found = {}
     for one in mine:
         for other in seconds:
@@ -294,18 +329,26 @@ def _speeds(speeds: dict[str, float]) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", choices=decode_peers.MODELS, default="gpt2")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
-    parser.add_argument("--weights", choices=("float16", "bfloat16"), help="one more decoder, its weights in this")
+    parser.add_argument(
+        "--weights", choices=("float16", "bfloat16"), help="one more decoder, its weights in this"
+    )
     parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
     parser.add_argument("--new", type=int, default=64, help="tokens to generate")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--ctranslate2", action="store_true", help="against CTranslate2 too")
-    parser.add_argument("--alone", action="store_true", help="without transformers: against reading all again a token")
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="without transformers: against reading all again a token",
+    )
     parser.add_argument("--json", help="write the numbers to this file")
     asked = parser.parse_args()
     if asked.alone and asked.ctranslate2:
@@ -323,7 +366,9 @@ def main() -> None:
     capacity = asked.prompt + asked.new
     fast = FastDecoder(model, capacity, asked.batch)
     generator = torch.Generator().manual_seed(asked.seed)
-    prompt = torch.randint(model.config.vocab_size, (asked.batch, asked.prompt), generator=generator).to(asked.device)
+    prompt = torch.randint(
+        model.config.vocab_size, (asked.batch, asked.prompt), generator=generator
+    ).to(asked.device)
 
     decoders: dict[str, Callable[[], Tensor]] = {}
     if asked.alone:
@@ -334,16 +379,26 @@ def main() -> None:
         decoders["CTranslate2"] = decode_peers.CTranslate2(model, prompt, asked.new)
     mine = ["ours"]
     decoders["ours"] = partial(fast.generate, prompt, asked.new)
-    print(f"{asked.model}, {asked.dtype}, {asked.device}, batch {asked.batch}, {torch.get_num_threads()} threads")
+    print(
+        f"{asked.model}, {asked.dtype}, {asked.device}, batch {asked.batch}, "
+        f"{torch.get_num_threads()} threads"
+    )
     ids = decoders["ours"]()
     if asked.weights:
         mine.append(f"ours, weights in {asked.weights}")
         narrow = FastDecoder(model, capacity, asked.batch, getattr(torch, asked.weights))
         decoders[mine[1]] = partial(narrow.generate, prompt, asked.new)
         other = int((narrow.choices(ids, asked.prompt) != ids[:, asked.prompt :]).sum())
-        print(f"{mine[1]}: after the same text {other} of {asked.batch * asked.new} tokens are chosen otherwise")
+        print(
+            f"{mine[1]}: after the same text {other} of {asked.batch * asked.new} tokens are "
+            "chosen otherwise"
+        )
 
-    agree = {name: agreement(decode(), ids, asked.prompt) for name, decode in decoders.items() if name != "ours"}
+    agree = {
+        name: agreement(decode(), ids, asked.prompt)
+        for name, decode in decoders.items()
+        if name != "ours"
+    }
     for name, count in agree.items():
         print(f"{name}: {count} of {asked.new} new tokens as ours before the first that differs")
     print(f"{len(set(ids[0, asked.prompt :].tolist()))} different tokens in the first row")
@@ -364,7 +419,9 @@ def main() -> None:
             "ratios": ratios,
         }
         Path(asked.json).write_text(json.dumps(report, indent=1), encoding="utf-8")
-    if asked.dtype == "float32" and any(count < asked.new for name, count in agree.items() if name not in mine):
+    if asked.dtype == "float32" and any(
+        count < asked.new for name, count in agree.items() if name not in mine
+    ):
         raise SystemExit("the decoders do not give the same tokens")
 
 

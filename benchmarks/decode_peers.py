@@ -1,8 +1,9 @@
-"""What benchmarks/decode.py compares with: models with random weights, and the decoders of other libraries.
+"""What benchmarks/decode.py compares with: models with random weights, and the decoders of other
+libraries.
 
-`transformers` and CTranslate2 are loaded where they are asked for. CTranslate2 works on words, not on numbers, and two
-things of it give other tokens with the same weights: the vocabulary must name token i by its i-th word (here "i"), and
-its answer repeats the prompt unless told not to.
+`transformers` and CTranslate2 are loaded where they are asked for. CTranslate2 works on words, not
+on numbers, and two things of it give other tokens with the same weights: the vocabulary must name
+token i by its i-th word (here "i"), and its answer repeats the prompt unless told not to.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-MODELS = {"tiny": (4, 128, 4), "gpt2": (12, 768, 12), "gpt2-medium": (24, 1024, 16), "gpt2-xl": (48, 1600, 25)}
+MODELS = {
+    "tiny": (4, 128, 4),
+    "gpt2": (12, 768, 12),
+    "gpt2-medium": (24, 1024, 16),
+    "gpt2-xl": (48, 1600, 25),
+}
 """Layers, width, heads."""
 
 
 def transformers_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
-    """`transformers`' model with random weights: larger than its own start, so that tokens do not repeat."""
+    """`transformers`' model with random weights: larger than its own start, so that tokens do not
+    repeat.
+    """
     try:
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError as error:
-        raise SystemExit("this benchmark compares with transformers: pip install transformers") from error
+        raise SystemExit(
+            "this benchmark compares with transformers: pip install transformers"
+        ) from error
     layers, width, heads = MODELS[name]
     torch.manual_seed(seed)
     config = GPT2Config(n_layer=layers, n_embd=width, n_head=heads, initializer_range=0.08)
@@ -53,22 +63,32 @@ def plain_model(name: str, device: str, dtype: torch.dtype, seed: int) -> Any:
         )
         for _ in range(layers)
     ]
-    tables = {"wte": SimpleNamespace(weight=weights(50257, width)), "wpe": SimpleNamespace(weight=weights(1024, width))}
+    tables = {
+        "wte": SimpleNamespace(weight=weights(50257, width)),
+        "wpe": SimpleNamespace(weight=weights(1024, width)),
+    }
     config = SimpleNamespace(n_head=heads, n_embd=width, layer_norm_epsilon=1e-5, vocab_size=50257)
-    return SimpleNamespace(config=config, transformer=SimpleNamespace(h=blocks, ln_f=norm(), **tables))
+    return SimpleNamespace(
+        config=config, transformer=SimpleNamespace(h=blocks, ln_f=norm(), **tables)
+    )
 
 
 def generate(model: Any, prompt: Tensor, num_new: int) -> Tensor:
     """Greedy decoding by `transformers`. int64 [B, N] -> [B, N + num_new]."""
     ids: Tensor = model.generate(
-        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=num_new, min_new_tokens=num_new, do_sample=False,
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=num_new,
+        min_new_tokens=num_new,
+        do_sample=False,
         pad_token_id=model.config.eos_token_id,
-    )  # fmt: skip
+    )
     return ids
 
 
 class CTranslate2:
-    """Greedy decoding by CTranslate2: its own copy of a model's weights, in the same precision, on as many threads.
+    """Greedy decoding by CTranslate2: its own copy of a model's weights, in the same precision, on
+    as many threads.
 
     Args:
         model: a `GPT2LMHeadModel`.
@@ -81,17 +101,24 @@ class CTranslate2:
             import ctranslate2
             from ctranslate2.converters.transformers import GPT2Loader
         except ImportError as error:
-            raise SystemExit("--ctranslate2 compares with CTranslate2: pip install ctranslate2") from error
+            raise SystemExit(
+                "--ctranslate2 compares with CTranslate2: pip install ctranslate2"
+            ) from error
         words = {str(i): i for i in range(model.config.vocab_size)}
         last = str(model.config.vocab_size - 1)
-        tokenizer = SimpleNamespace(get_vocab=lambda: words, bos_token=last, eos_token=last, unk_token=last)
+        tokenizer = SimpleNamespace(
+            get_vocab=lambda: words, bos_token=last, eos_token=last, unk_token=last
+        )
         spec = GPT2Loader()(model, tokenizer)
         spec.validate()
         dtype = str(model.dtype).removeprefix("torch.")
         with tempfile.TemporaryDirectory() as folder:
             spec.save(folder)
             self.generator = ctranslate2.Generator(
-                folder, device=prompt.device.type, compute_type=dtype, intra_threads=torch.get_num_threads()
+                folder,
+                device=prompt.device.type,
+                compute_type=dtype,
+                intra_threads=torch.get_num_threads(),
             )
         self.prompt = prompt
         self.words = [[str(i) for i in row] for row in prompt.tolist()]
@@ -100,7 +127,14 @@ class CTranslate2:
     def __call__(self) -> Tensor:
         """int64 [B, N + num_new]."""
         rows = self.generator.generate_batch(
-            self.words, max_length=self.num_new, min_length=self.num_new, beam_size=1, sampling_topk=1,
+            self.words,
+            max_length=self.num_new,
+            min_length=self.num_new,
+            beam_size=1,
+            sampling_topk=1,
             include_prompt_in_result=False,
-        )  # fmt: skip
-        return torch.cat([self.prompt, torch.tensor([row.sequences_ids[0] for row in rows]).to(self.prompt)], dim=1)
+        )
+        return torch.cat(
+            [self.prompt, torch.tensor([row.sequences_ids[0] for row in rows]).to(self.prompt)],
+            dim=1,
+        )

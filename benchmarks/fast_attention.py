@@ -1,12 +1,14 @@
-"""The fast kernels: attention forward and backward for a GPU, beside the teaching kernel of the answer key.
+"""The fast kernels: attention forward and backward for a GPU, beside the teaching kernel of the
+answer key.
 
-What they add to it: scores in powers of two (one `exp2` instead of an `exp`, the factor folded into the scale), the
-loop split into tiles that need no mask and the few that do, tiles above the diagonal never visited, block shapes and
-pipeline depth chosen by measurement, and for whole tiles on Hopper loads by tensor descriptors. The backward pass is
-two kernels, one that owns key tiles (dK, dV) and one that owns query tiles (dQ), so that nothing is added atomically.
+What they add to it: scores in powers of two (one `exp2` instead of an `exp`, the factor folded into
+the scale), the loop split into tiles that need no mask and the few that do, tiles above the
+diagonal never visited, block shapes and pipeline depth chosen by measurement, and for whole tiles
+on Hopper loads by tensor descriptors. The backward pass is two kernels, one that owns key tiles
+(dK, dV) and one that owns query tiles (dQ), so that nothing is added atomically.
 
-q, k and v are [B, H, N, d], contiguous, d a power of two from 16 on; causal is bottom-right aligned; the log-sum-exp
-is that of the natural scores.
+q, k and v are [B, H, N, d], contiguous, d a power of two from 16 on; causal is bottom-right
+aligned; the log-sum-exp is that of the natural scores.
 """
 
 # ruff: noqa: N803  (kernels name sizes as the formulas do)
@@ -25,7 +27,9 @@ LOG2_E = 1.4426950408889634
 
 @dataclass(frozen=True)
 class Config:
-    """How a kernel is cut: rows of a query tile and of a key tile, warps, pipeline stages, loads by descriptors."""
+    """How a kernel is cut: rows of a query tile and of a key tile, warps, pipeline stages, loads by
+    descriptors.
+    """
 
     block_q: int
     block_k: int
@@ -37,14 +41,22 @@ class Config:
 
 FORWARD = {
     64: (
-        Config(128, 64, 4, 3), Config(128, 128, 8, 3), Config(128, 64, 8, 4), Config(128, 64, 4, 3, descriptors=True),
-        Config(128, 128, 8, 3, descriptors=True), Config(128, 128, 8, 2, descriptors=True, specialize=True),
+        Config(128, 64, 4, 3),
+        Config(128, 128, 8, 3),
+        Config(128, 64, 8, 4),
+        Config(128, 64, 4, 3, descriptors=True),
+        Config(128, 128, 8, 3, descriptors=True),
+        Config(128, 128, 8, 2, descriptors=True, specialize=True),
     ),
     128: (
-        Config(128, 64, 8, 3), Config(128, 128, 8, 2), Config(64, 64, 4, 3), Config(128, 128, 8, 2, descriptors=True),
-        Config(128, 64, 8, 3, descriptors=True), Config(128, 64, 8, 3, descriptors=True, specialize=True),
+        Config(128, 64, 8, 3),
+        Config(128, 128, 8, 2),
+        Config(64, 64, 4, 3),
+        Config(128, 128, 8, 2, descriptors=True),
+        Config(128, 64, 8, 3, descriptors=True),
+        Config(128, 64, 8, 3, descriptors=True, specialize=True),
     ),
-}  # fmt: skip
+}
 BACKWARD = {
     64: (Config(64, 128, 8, 2), Config(64, 64, 4, 3), Config(128, 64, 8, 2)),
     128: (Config(64, 64, 8, 2), Config(64, 128, 8, 2), Config(32, 128, 8, 2)),
@@ -53,10 +65,23 @@ BACKWARD = {
 
 @triton.jit
 def _step(
-    acc, total, m, q, k, v, rows, columns, N_k, shift, MASKED: tl.constexpr, CAUSAL: tl.constexpr,
+    acc,
+    total,
+    m,
+    q,
+    k,
+    v,
+    rows,
+    columns,
+    N_k,
+    shift,
+    MASKED: tl.constexpr,
+    CAUSAL: tl.constexpr,
     PRECISION: tl.constexpr,
-):  # fmt: skip
-    """One key tile: k is [D, BLOCK_K]; scores are in powers of two already, because q carries the factor."""
+):
+    """One key tile: k is [D, BLOCK_K]; scores are in powers of two already, because q carries the
+    factor.
+    """
     s = tl.dot(q, k, input_precision=PRECISION)
     if MASKED:
         seen = columns[None, :] < N_k
@@ -78,15 +103,30 @@ def _step(
 def _finish(acc, total, m, o_ptr, lse_ptr, start, rows, dims, N_q, D: tl.constexpr):
     o = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     at = start + rows
-    tl.store(o_ptr + at[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty), mask=rows[:, None] < N_q)
+    tl.store(
+        o_ptr + at[:, None] * D + dims[None, :],
+        o.to(o_ptr.dtype.element_ty),
+        mask=rows[:, None] < N_q,
+    )
     tl.store(lse_ptr + at, (m + tl.math.log2(total)) * 0.6931471805599453, mask=rows < N_q)
 
 
 @triton.jit
 def forward_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, N_q, N_k, scale,
-    D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    lse_ptr,
+    N_q,
+    N_k,
+    scale,
+    D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
     """One query tile of one head, loads by plain pointers. The longest causal tiles start first."""
     tile = tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
     pair = tl.program_id(1).to(tl.int64)
@@ -95,7 +135,11 @@ def forward_kernel(
     shift = N_k - N_q
     k_ptr += pair * N_k * D
     v_ptr += pair * N_k * D
-    q = tl.load(q_ptr + (pair * N_q + rows)[:, None] * D + dims[None, :], mask=rows[:, None] < N_q, other=0.0)
+    q = tl.load(
+        q_ptr + (pair * N_q + rows)[:, None] * D + dims[None, :],
+        mask=rows[:, None] < N_q,
+        other=0.0,
+    )
     q = (q.to(tl.float32) * scale).to(q.dtype)
     m = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
@@ -109,21 +153,40 @@ def forward_kernel(
         columns = start + tl.arange(0, BLOCK_K)
         k = tl.load(k_ptr + columns[None, :] * D + dims[:, None])
         v = tl.load(v_ptr + columns[:, None] * D + dims[None, :])
-        acc, total, m = _step(acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION)
+        acc, total, m = _step(
+            acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION
+        )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
-        k = tl.load(k_ptr + columns[None, :] * D + dims[:, None], mask=columns[None, :] < N_k, other=0.0)
-        v = tl.load(v_ptr + columns[:, None] * D + dims[None, :], mask=columns[:, None] < N_k, other=0.0)
-        acc, total, m = _step(acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION)
+        k = tl.load(
+            k_ptr + columns[None, :] * D + dims[:, None], mask=columns[None, :] < N_k, other=0.0
+        )
+        v = tl.load(
+            v_ptr + columns[:, None] * D + dims[None, :], mask=columns[:, None] < N_k, other=0.0
+        )
+        acc, total, m = _step(
+            acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION
+        )
     _finish(acc, total, m, o_ptr, lse_ptr, pair * N_q, rows, dims, N_q, D)
 
 
 @triton.jit
 def forward_descriptor_kernel(
-    q_rows, k_rows, v_rows, o_ptr, lse_ptr, N_q, N_k, scale,
-    D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
+    q_rows,
+    k_rows,
+    v_rows,
+    o_ptr,
+    lse_ptr,
+    N_q,
+    N_k,
+    scale,
+    D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
     SPECIALIZE: tl.constexpr,
-):  # fmt: skip
+):
     """The same with tensor descriptors over [B*H*N, D]: only where N divides into whole tiles."""
     tile = tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
     pair = tl.program_id(1)
@@ -144,12 +207,16 @@ def forward_descriptor_kernel(
         columns = start + tl.arange(0, BLOCK_K)
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
-        acc, total, m = _step(acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION)
+        acc, total, m = _step(
+            acc, total, m, q, k, v, rows, columns, N_k, shift, False, CAUSAL, PRECISION
+        )
     for start in tl.range(whole, last, BLOCK_K):
         columns = start + tl.arange(0, BLOCK_K)
         k = k_rows.load([pair * N_k + start, 0]).T
         v = v_rows.load([pair * N_k + start, 0])
-        acc, total, m = _step(acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION)
+        acc, total, m = _step(
+            acc, total, m, q, k, v, rows, columns, N_k, shift, True, CAUSAL, PRECISION
+        )
     _finish(acc, total, m, o_ptr, lse_ptr, pair.to(tl.int64) * N_q, rows, dims, N_q, D)
 
 
@@ -166,10 +233,26 @@ def delta_kernel(o_ptr, do_ptr, delta_ptr, rows_in_all, D: tl.constexpr, BLOCK: 
 
 @triton.jit
 def dkdv_kernel(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, N_q, N_k, scale,
-    D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """One key tile of one head walks over the queries that see it; everything is transposed, [BLOCK_K, BLOCK_Q]."""
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    do_ptr,
+    lse_ptr,
+    delta_ptr,
+    dk_ptr,
+    dv_ptr,
+    N_q,
+    N_k,
+    scale,
+    D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """One key tile of one head walks over the queries that see it; everything is transposed,
+    [BLOCK_K, BLOCK_Q].
+    """
     pair = tl.program_id(1).to(tl.int64)
     columns = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     dims = tl.arange(0, D)
@@ -208,9 +291,22 @@ def dkdv_kernel(
 
 @triton.jit
 def dq_kernel(
-    q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, N_q, N_k, scale,
-    D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    do_ptr,
+    lse_ptr,
+    delta_ptr,
+    dq_ptr,
+    N_q,
+    N_k,
+    scale,
+    D: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
     """One query tile of one head walks over the keys that it sees."""
     pair = tl.program_id(1).to(tl.int64)
     tile = tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
@@ -251,7 +347,10 @@ def forward(
     """(o, lse) of [B, H, N_q, d]; lse is float32."""
     batch, heads, n_q, d = q.shape
     n_k = k.shape[2]
-    o, lse = torch.empty_like(q), torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)
+    o, lse = (
+        torch.empty_like(q),
+        torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device),
+    )
     grid = (triton.cdiv(n_q, config.block_q), batch * heads)
     blocks = {"BLOCK_Q": config.block_q, "BLOCK_K": config.block_k}
     shared = {"D": d, **blocks, "CAUSAL": causal, "PRECISION": _precision(q)}
@@ -259,8 +358,14 @@ def forward(
     scale = LOG2_E / math.sqrt(d)
     if config.descriptors:
         if n_q % config.block_q or n_k % config.block_k:
-            raise ValueError(f"descriptors need whole tiles: {n_q} and {n_k} in {config.block_q} and {config.block_k}")
-        rows = [_descriptor(t, block) for t, block in ((q, config.block_q), (k, config.block_k), (v, config.block_k))]
+            raise ValueError(
+                f"descriptors need whole tiles: {n_q} and {n_k} in {config.block_q} and "
+                f"{config.block_k}"
+            )
+        rows = [
+            _descriptor(t, block)
+            for t, block in ((q, config.block_q), (k, config.block_k), (v, config.block_k))
+        ]
         forward_descriptor_kernel[grid](
             *rows, o, lse, n_q, n_k, scale, SPECIALIZE=config.specialize, **shared, **launch
         )
@@ -270,9 +375,15 @@ def forward(
 
 
 def backward(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor,
-    causal: bool, config: Config,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    o: torch.Tensor,
+    lse: torch.Tensor,
+    do: torch.Tensor,
+    causal: bool,
+    config: Config,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(dq, dk, dv)."""
     batch, heads, n_q, d = q.shape
     n_k, pairs = k.shape[2], batch * heads

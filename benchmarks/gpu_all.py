@@ -4,9 +4,10 @@
     benchmarks/gpu_all.sh --dry-run          the steps that a CPU can do, at tiny sizes
     benchmarks/gpu_all.sh --only speed       one step
 
-Needs a clone of the kit, torch and triton. The step `grade` needs the kit's own environment (`make grade` makes it),
-`transformers` that library; where they are missing these two say so. Each step is a process with its own time limit,
-and the file is written after each: what fails, or takes too long, is named with its last lines and costs no other step.
+Needs a clone of the kit, torch and triton. The step `grade` needs the kit's own environment
+(`make grade` makes it), `transformers` that library; where they are missing these two say so. Each
+step is a process with its own time limit, and the file is written after each: what fails, or takes
+too long, is named with its last lines and costs no other step.
 """
 
 from __future__ import annotations
@@ -48,10 +49,21 @@ class Step:
 
 def steps(dry_run: bool) -> list[Step]:
     """What runs, in this order: first whether it is right, then how fast it is."""
-    transformers = "" if importlib.util.find_spec("transformers") else "transformers is not installed"
+    transformers = (
+        "" if importlib.util.find_spec("transformers") else "transformers is not installed"
+    )
     if dry_run:
         gpu = "only on a GPU"
-        decode: tuple[str, ...] = ("--device", "cpu", "--model", "tiny", "--new", "4", "--rounds", "1")
+        decode: tuple[str, ...] = (
+            "--device",
+            "cpu",
+            "--model",
+            "tiny",
+            "--new",
+            "4",
+            "--rounds",
+            "1",
+        )
         return [
             _step("right", 300, "gpu_attention.py", "--check-cpu"),
             _step("memory", 0, "gpu_attention.py", missing=gpu),
@@ -60,7 +72,18 @@ def steps(dry_run: bool) -> list[Step]:
             _step("transformers", 120, "decode.py", *decode, missing=transformers),
             _step("speed", 0, "gpu_attention.py", missing=gpu),
         ]
-    decode = ("--device", "cuda", "--model", "gpt2", "--dtype", "float16", "--new", "32", "--rounds", "3")
+    decode = (
+        "--device",
+        "cuda",
+        "--model",
+        "gpt2",
+        "--dtype",
+        "float16",
+        "--new",
+        "32",
+        "--rounds",
+        "3",
+    )
     return [
         _step("right", 100, "gpu_attention.py", "--only", "right"),
         _step("memory", 60, "gpu_attention.py", "--only", "memory"),  # up to N = 131072
@@ -76,7 +99,9 @@ def _step(name: str, seconds: float, script: str, *arguments: str, missing: str 
 
 
 def run(step: Step, folder: Path, seconds: float) -> dict[str, Any]:
-    """Run one step for at most `seconds`. What it wrote is there, also where it failed afterwards."""
+    """Run one step for at most `seconds`. What it wrote is there, also where it failed
+    afterwards.
+    """
     if step.missing:
         return {"ok": False, "why": step.missing}
     if seconds < 1:
@@ -85,9 +110,12 @@ def run(step: Step, folder: Path, seconds: float) -> dict[str, Any]:
     begin = time.monotonic()
     with said.open("wb") as out:
         process = subprocess.Popen(
-            [*step.command, str(result)], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            [*step.command, str(result)],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             status = process.wait(seconds)
             why = "" if status == 0 else f"ended with {status}"
@@ -110,13 +138,19 @@ def machine() -> dict[str, Any]:
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     versions = {name: _version(name) for name in ("torch", "triton", "transformers")}
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return {"gpu": _first_line(query), "commit": _first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
-            "python": python, **versions}  # fmt: skip
+    return {
+        "gpu": _first_line(query),
+        "commit": _first_line(["git", "-C", str(HERE), "rev-parse", "HEAD"]),
+        "python": python,
+        **versions,
+    }
 
 
 def _first_line(command: list[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.split("\n")[0]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=20
+        ).stdout.split("\n")[0]
     except (OSError, subprocess.SubprocessError):
         return ""
 
@@ -152,10 +186,14 @@ def measure(chosen: list[Step], path: Path, seconds: float = SECONDS) -> bool:
 def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="Ends with 0 where every step that can run here went well, with 1 where one did not.",
+        epilog="Ends with 0 where every step that can run here went well, else with 1.",
     )
-    parser.add_argument("--dry-run", action="store_true", help="on the CPU, at tiny sizes: does each step work?")
-    parser.add_argument("--json", type=Path, default=Path("gpu.json"), help="where the numbers go (gpu.json)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="on the CPU, at tiny sizes: does each step work?"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("gpu.json"), help="where the numbers go (gpu.json)"
+    )
     parser.add_argument("--only", action="append", help="run this step; may be given several times")
     asked = parser.parse_args(given)
     chosen = steps(asked.dry_run)
@@ -166,7 +204,9 @@ def main(given: list[str] | None = None) -> int:
         parser.error(f"{asked.json.absolute().parent} is no folder")
     if not asked.dry_run and not machine()["gpu"]:
         parser.error("nvidia-smi names no GPU here; --dry-run does what a CPU can")
-    fine = measure([step for step in chosen if not asked.only or step.name in asked.only], asked.json)
+    fine = measure(
+        [step for step in chosen if not asked.only or step.name in asked.only], asked.json
+    )
     print(f"written to {asked.json}")
     return 0 if fine else 1
 

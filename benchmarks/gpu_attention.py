@@ -1,12 +1,14 @@
-"""Attention on a GPU: are the fast kernels right, how fast are they, and how much memory do they take?
+"""Attention on a GPU: are the fast kernels right, how fast are they, and how much memory do they
+take?
 
     python benchmarks/gpu_attention.py                  everything, on a GPU, in under 4 minutes
     python benchmarks/gpu_attention.py --only speed     one part of it: right, memory or speed
-    python benchmarks/gpu_attention.py --check-cpu      only whether they are right, at tiny sizes, in the interpreter
+    python benchmarks/gpu_attention.py --check-cpu      only whether they are right, at tiny sizes
 
-Needs torch and triton. Measured against the backends of scaled_dot_product_attention (flash, cuDNN, math) in the
-same run, with bfloat16 and float16, d = 64 and 128, N = 1024 to 16384 (16384 tokens in a batch), causal and not.
-Operations are counted as 4 N² d a head forward and 10 N² d backward, half of it for causal.
+Needs torch and triton. Measured against the backends of scaled_dot_product_attention (flash, cuDNN,
+math) in the same run, with bfloat16 and float16, d = 64 and 128, N = 1024 to 16384 (16384 tokens in
+a batch), causal and not. Operations are counted as 4 N² d a head forward and 10 N² d backward, half
+of it for causal.
 """
 
 from __future__ import annotations
@@ -89,9 +91,15 @@ def reference(
 
 
 def compare(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, forward_config: Config,
-    backward_config: Config, tolerance: float,
-) -> list[str]:  # fmt: skip
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    do: torch.Tensor,
+    causal: bool,
+    forward_config: Config,
+    backward_config: Config,
+    tolerance: float,
+) -> list[str]:
     """Names of what is further from float64 than `tolerance`, relative to the largest element."""
     import fast_attention
 
@@ -99,7 +107,10 @@ def compare(
     grads = fast_attention.backward(q, k, v, o, lse, do, causal, backward_config)
     wrong = []
     for name, mine, theirs in zip(
-        ("o", "lse", "dq", "dk", "dv"), (o, lse, *grads), reference(q, k, v, do, causal), strict=True
+        ("o", "lse", "dq", "dk", "dv"),
+        (o, lse, *grads),
+        reference(q, k, v, do, causal),
+        strict=True,
     ):
         finite = theirs.isfinite()
         same_infinities = bool((mine.double()[~finite] == theirs[~finite]).all())
@@ -118,13 +129,20 @@ def check_cpu() -> list[str]:
     plain, small = Config(32, 16, 4, 1), Config(16, 32, 4, 1)
     described = Config(32, 16, 4, 1, descriptors=True)
     cases = [
-        (64, 64, 16, plain), (40, 40, 16, plain), (24, 56, 32, small), (56, 24, 16, small), (64, 96, 32, described),
-    ]  # fmt: skip
+        (64, 64, 16, plain),
+        (40, 40, 16, plain),
+        (24, 56, 32, small),
+        (56, 24, 16, small),
+        (64, 96, 32, described),
+    ]
     wrong = []
-    for (n_q, n_k, d, config), causal, dtype in itertools.product(cases, (False, True), ("float32", "float16")):
+    for (n_q, n_k, d, config), causal, dtype in itertools.product(
+        cases, (False, True), ("float32", "float16")
+    ):
         generator = torch.Generator().manual_seed(n_q)
         q, k, v, do = (
-            torch.randn(1, 2, n, d, generator=generator).to(getattr(torch, dtype)) for n in (n_q, n_k, n_k, n_q)
+            torch.randn(1, 2, n, d, generator=generator).to(getattr(torch, dtype))
+            for n in (n_q, n_k, n_k, n_q)
         )
         found = compare(q, k, v, do, causal, config, small, 1e-5 if dtype == "float32" else 4e-3)
         case = f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype} descriptors={config.descriptors}"
@@ -139,14 +157,27 @@ def check_gpu() -> list[str]:
     from fast_attention import BACKWARD, FORWARD
 
     wrong = []
-    for d, (n_q, n_k), causal in itertools.product((64, 128), ((1024, 1024), (333, 1000), (200, 77)), (False, True)):
+    for d, (n_q, n_k), causal in itertools.product(
+        (64, 128), ((1024, 1024), (333, 1000), (200, 77)), (False, True)
+    ):
         for dtype in (torch.bfloat16, torch.float16):
             torch.manual_seed(n_q)
-            q, k, v, do = (torch.randn(1, 2, n, d, device="cuda", dtype=dtype) for n in (n_q, n_k, n_k, n_q))
-            found = compare(
-                q, k, v, do, causal, FORWARD[d][0], BACKWARD[d][0], 2e-2 if dtype == torch.bfloat16 else 4e-3
+            q, k, v, do = (
+                torch.randn(1, 2, n, d, device="cuda", dtype=dtype) for n in (n_q, n_k, n_k, n_q)
             )
-            wrong += [f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype}: {what}" for what in found]
+            found = compare(
+                q,
+                k,
+                v,
+                do,
+                causal,
+                FORWARD[d][0],
+                BACKWARD[d][0],
+                2e-2 if dtype == torch.bfloat16 else 4e-3,
+            )
+            wrong += [
+                f"N_q={n_q} N_k={n_k} d={d} causal={causal} {dtype}: {what}" for what in found
+            ]
     print("right against float64" if not wrong else "WRONG:\n  " + "\n  ".join(wrong))
     return wrong
 
@@ -158,18 +189,27 @@ def measure_speed(deadline: float) -> list[Row]:
     """TFLOP/s of every way, forward and backward, as long as there is time."""
     import torch
 
-    print(f"{'':30}" + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS)) + "   TFLOP/s forward / backward")
+    print(
+        f"{'':30}"
+        + "".join(f"{name:>22}" for name in ("kernel", *BACKENDS))
+        + "   TFLOP/s forward / backward"
+    )
     best: dict[tuple[int, bool], tuple[Config, Config]] = {}
     rows: list[Row] = []
     # the sizes that the targets name first, so that a slow machine leaves out the least
-    order = sorted(itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")), key=_importance)
+    order = sorted(
+        itertools.product(LENGTHS, (64, 128), (False, True), ("bfloat16", "float16")),
+        key=_importance,
+    )
     for n, d, causal, dtype in order:
         if time.monotonic() > deadline:
             print(f"out of time: {len(order) - len(rows)} sizes were not measured")
             break
         torch.manual_seed(0)
         shape = (TOKENS // n, HEADS_DIMENSION // d, n, d)
-        q, k, v, do = (torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for _ in range(4))
+        q, k, v, do = (
+            torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for _ in range(4)
+        )
         if (d, causal) not in best:
             best[d, causal] = tune(q, k, v, do, causal, deadline)
         row: Row = {"n": n, "d": d, "causal": causal, "dtype": dtype}
@@ -185,9 +225,16 @@ def measure_speed(deadline: float) -> list[Row]:
 
 
 def tune(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, deadline: float
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    do: torch.Tensor,
+    causal: bool,
+    deadline: float,
 ) -> tuple[Config, Config]:
-    """The fastest configurations at this shape; one that does not compile, or is wrong, is left out."""
+    """The fastest configurations at this shape; one that does not compile, or is wrong, is left
+    out.
+    """
     import fast_attention
     import torch
 
@@ -202,7 +249,10 @@ def tune(
                 raise RuntimeError("another result than the first configuration")
             speeds[config] = _seconds(partial(fast_attention.forward, q, k, v, causal, config), 5)
         except Exception as error:  # whatever this version of Triton cannot do
-            print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
+            print(
+                f"  left out: {config}: {type(error).__name__}: "
+                f"{str(error).strip().splitlines()[:1]}"
+            )
         if speeds and time.monotonic() > deadline:
             break
     forward = min(speeds, key=speeds.__getitem__)
@@ -210,9 +260,14 @@ def tune(
     speeds = {}
     for config in fast_attention.BACKWARD[d]:
         try:
-            speeds[config] = _seconds(partial(fast_attention.backward, q, k, v, o, lse, do, causal, config), 5)
+            speeds[config] = _seconds(
+                partial(fast_attention.backward, q, k, v, o, lse, do, causal, config), 5
+            )
         except Exception as error:
-            print(f"  left out: {config}: {type(error).__name__}: {str(error).strip().splitlines()[:1]}")
+            print(
+                f"  left out: {config}: {type(error).__name__}: "
+                f"{str(error).strip().splitlines()[:1]}"
+            )
         if speeds and time.monotonic() > deadline:
             break
     backward = min(speeds, key=speeds.__getitem__)
@@ -221,14 +276,21 @@ def tune(
 
 
 def time_kernel(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, causal: bool, forward_config: Config,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    do: torch.Tensor,
+    causal: bool,
+    forward_config: Config,
     backward_config: Config,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     import fast_attention
 
     o, lse = fast_attention.forward(q, k, v, causal, forward_config)
     forward = _seconds(lambda: fast_attention.forward(q, k, v, causal, forward_config))
-    backward = _seconds(lambda: fast_attention.backward(q, k, v, o, lse, do, causal, backward_config))
+    backward = _seconds(
+        lambda: fast_attention.backward(q, k, v, o, lse, do, causal, backward_config)
+    )
     return _teraflops(q, causal, forward, backward)
 
 
@@ -257,17 +319,33 @@ def summarize(rows: list[Row]) -> list[Row]:
     """The smallest and the middle ratios, against the targets of an H100."""
     found = []
     targets = {
-        ("forward", "flash", 64): 1.4, ("forward", "flash", 128): 1.4, ("forward", "cudnn", 64): 0.95,
-        ("forward", "cudnn", 128): 0.85, ("backward", "flash", 64): 1.2, ("backward", "flash", 128): 1.2,
-    }  # fmt: skip
+        ("forward", "flash", 64): 1.4,
+        ("forward", "flash", 128): 1.4,
+        ("forward", "cudnn", 64): 0.95,
+        ("forward", "cudnn", 128): 0.85,
+        ("backward", "flash", 64): 1.2,
+        ("backward", "flash", 128): 1.2,
+    }
     for (way, other, d), target in targets.items():
         at = 0 if way == "forward" else 1
         ratios = [r["kernel"][at] / r[other][at] for r in rows if r["d"] == d and r[other][at]]
         if ratios:
             least, middle = min(ratios), sorted(ratios)[len(ratios) // 2]
             met = "met everywhere" if least >= target else "not met everywhere"
-            print(f"{way} against {other}, d={d}: least {least:.2f}, median {middle:.2f}; target {target}: {met}")
-            found.append({"way": way, "other": other, "d": d, "least": least, "median": middle, "target": target})
+            print(
+                f"{way} against {other}, d={d}: least {least:.2f}, median {middle:.2f}; target "
+                f"{target}: {met}"
+            )
+            found.append(
+                {
+                    "way": way,
+                    "other": other,
+                    "d": d,
+                    "least": least,
+                    "median": middle,
+                    "target": target,
+                }
+            )
     return found
 
 
@@ -275,13 +353,17 @@ def summarize(rows: list[Row]) -> list[Row]:
 
 
 def measure_memory() -> list[Row]:
-    """Bytes above the inputs at the peak of forward and backward, one head of d = 64, against the naive way."""
+    """Bytes above the inputs at the peak of forward and backward, one head of d = 64, against the
+    naive way.
+    """
     import fast_attention
     import torch
 
     rows = []
     for n in (4096, 16384, 65536, LONGEST):
-        q, k, v, do = (torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+        q, k, v, do = (
+            torch.randn(1, 1, n, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4)
+        )
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         o, lse = fast_attention.forward(q, k, v, True, fast_attention.FORWARD[64][0])
@@ -291,7 +373,8 @@ def measure_memory() -> list[Row]:
         finite = bool(o.isfinite().all()) and all(bool(g.isfinite().all()) for g in grads)
         rows.append({"n": n, "bytes": peak, "bytes_a_token": peak / n, "finite": finite})
         print(
-            f"N={n:<7} peak {peak / 1e6:.1f} MB, {peak / n:.0f} bytes/token; S alone would be {2 * n * n / 1e9:.1f} GB"
+            f"N={n:<7} peak {peak / 1e6:.1f} MB, {peak / n:.0f} bytes/token; S alone would be "
+            f"{2 * n * n / 1e9:.1f} GB"
         )
     return rows
 
@@ -315,7 +398,9 @@ def _seconds(call: Callable[[], object], repeats: int = 10) -> float:
     return milliseconds[repeats // 2] / 1e3
 
 
-def _teraflops(q: torch.Tensor, causal: bool, forward: float, backward: float) -> tuple[float, float]:
+def _teraflops(
+    q: torch.Tensor, causal: bool, forward: float, backward: float
+) -> tuple[float, float]:
     batch, heads, n, d = q.shape
     work = batch * heads * n * n * d / (2 if causal else 1) / 1e12
     return 4 * work / forward, 10 * work / backward
@@ -343,9 +428,13 @@ def _write(path: str | None, report: dict[str, Any]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check-cpu", action="store_true", help="check at tiny sizes in the interpreter, then stop")
+    parser.add_argument(
+        "--check-cpu", action="store_true", help="check at tiny sizes in the interpreter, then stop"
+    )
     parser.add_argument("--only", choices=("right", "memory", "speed"), help="one part, on a GPU")
-    parser.add_argument("--seconds", type=float, default=200, help="begin no further size after this long (200)")
+    parser.add_argument(
+        "--seconds", type=float, default=200, help="begin no further size after this long (200)"
+    )
     parser.add_argument("--json", help="write the numbers to this file")
     return parser.parse_args()
 

@@ -1,9 +1,11 @@
-"""a7's answer key and three known mistakes, graded with --device: what they score, behind which walls, how fast.
+"""a7's answer key and three known mistakes, graded with --device: what they score, behind which
+walls, how fast.
 
     python benchmarks/gpu_grade.py --device cuda
 
-The answer key must lose nothing, and each mistake must lose points of `triton_attention` and of nothing else. One of
-the three is right in the interpreter and wrong on a GPU only: products in TF32.
+The answer key must lose nothing, and each mistake must lose points of `triton_attention` and of
+nothing else. One of the three is right in the interpreter and wrong on a GPU only: products in
+TF32.
 """
 
 from __future__ import annotations
@@ -44,8 +46,20 @@ def submissions(folder: Path) -> None:
 def graded(device: str, folder: Path) -> dict[str, Any]:
     """What each student got: points, lost by question, walls, the first message, speeds."""
     out = folder / "results"
-    call = [sys.executable, "-c", "from autograder.cli.commands import main; main()", "grade", NAME, str(folder / "submitted"),
-            "--device", device, "--out", str(out), "--workers", "1"]  # fmt: skip
+    call = [
+        sys.executable,
+        "-c",
+        "from autograder.cli.commands import main; main()",
+        "grade",
+        NAME,
+        str(folder / "submitted"),
+        "--device",
+        device,
+        "--out",
+        str(out),
+        "--workers",
+        "1",
+    ]
     finished = subprocess.run(call, cwd=ROOT, check=False)
     if finished.returncode not in (0, 1):
         raise SystemExit(finished.returncode)
@@ -54,8 +68,17 @@ def graded(device: str, folder: Path) -> dict[str, Any]:
     rows = {}
     for path in sorted((out / NAME).glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        lost = {q["name"]: q["max_score"] - q["score"] for q in result["questions"] if q["score"] < q["max_score"]}
-        messages = [test["message"] for q in result["questions"] for test in q["tests"] if test["outcome"] != "passed"]
+        lost = {
+            q["name"]: q["max_score"] - q["score"]
+            for q in result["questions"]
+            if q["score"] < q["max_score"]
+        }
+        messages = [
+            test["message"]
+            for q in result["questions"]
+            for test in q["tests"]
+            if test["outcome"] != "passed"
+        ]
         rows[path.stem] = {
             "score": result["score"],
             "max_score": result["max_score"],
@@ -69,13 +92,17 @@ def graded(device: str, folder: Path) -> dict[str, Any]:
 
 def problems(rows: dict[str, Any], device: str) -> list[str]:
     """What is not as it should be."""
-    found = [f"{student}: not graded" for student in ("answer_key", *MISTAKES) if student not in rows]
+    found = [
+        f"{student}: not graded" for student in ("answer_key", *MISTAKES) if student not in rows
+    ]
     for student, row in rows.items():
         right = student == "answer_key" or (student == ON_A_GPU_ONLY and device == "cpu")
         if right and row["lost"]:
             found.append(f"{student}: lost {row['lost']}")
         if not right and row["lost"].keys() != {QUESTION}:
-            found.append(f"{student}: lost {row['lost']}, and should lose points of {QUESTION} alone")
+            found.append(
+                f"{student}: lost {row['lost']}, and should lose points of {QUESTION} alone"
+            )
         if device != "cpu" and not row["isolation"].endswith(f"+{device}"):
             found.append(f"{student}: graded behind {row['isolation']}, not on the device")
     return found
@@ -92,10 +119,15 @@ def main() -> int:
         rows = graded(asked.device, Path(scratch))
     found = problems(rows, asked.device)
     for student, row in rows.items():
-        print(f"{student}: {row['score']} of {row['max_score']}, {row['isolation']}, lost {row['lost']}")
+        print(
+            f"{student}: {row['score']} of {row['max_score']}, {row['isolation']}, lost "
+            f"{row['lost']}"
+        )
     print("\n".join(found) or "as it should be")
     if asked.json:
-        asked.json.write_text(json.dumps({"submissions": rows, "problems": found}, indent=1), encoding="utf-8")
+        asked.json.write_text(
+            json.dumps({"submissions": rows, "problems": found}, indent=1), encoding="utf-8"
+        )
     return 1 if found else 0
 
 

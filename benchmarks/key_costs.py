@@ -2,10 +2,11 @@
 
     python benchmarks/key_costs.py [ASSIGNMENT …] [--rounds 5] [--tests 0]
 
-In a course, whose solutions must be built. Each key is graded once to warm up and then `--rounds` times by one process
-behind this machine's best walls; the medians are printed as a table for docs/performance.md: milliseconds of CPU of the
-grader, and of the host and the workers together. With `--tests N` follow the N tests that take longest, with the time
-on the wall: grader and worker wait for each other, so that is the CPU of both where the machine does nothing else.
+In a course, whose solutions must be built. Each key is graded once to warm up and then `--rounds`
+times by one process behind this machine's best walls; the medians are printed as a table for
+docs/performance.md: milliseconds of CPU of the grader, and of the host and the workers together.
+With `--tests N` follow the N tests that take longest, with the time on the wall: grader and worker
+wait for each other, so that is the CPU of both where the machine does nothing else.
 """
 
 from __future__ import annotations
@@ -51,14 +52,21 @@ def measure(course: Course, assignment: Assignment, rounds: int, tests: int) -> 
             wall, own, every = time.perf_counter(), time.process_time(), cpu_of()
             bench.grade(found)
             own, wall = time.process_time() - own, time.perf_counter() - wall
-            time.sleep(1.2)  # workers that have ended count once the host has waited for them, every second
+            # workers that have ended count once the host has waited for them, every second
+            time.sleep(1.2)
             graders.append(1e3 * own)
             others.append(1e3 * (cpu_of() - every - own))
             walls.append(1e3 * wall)
     both = statistics.median(map(sum, zip(graders, others, strict=True)))
     grader, other, wall = map(statistics.median, (graders, others, walls))
-    print(f"| {assignment.name} | {len(took)} | {both:.0f} | {grader:.0f} | {other:.0f} | {wall:.0f} |", flush=True)
-    for (question, test), its in sorted(took.items(), key=lambda item: -statistics.median(item[1]))[:tests]:
+    print(
+        f"| {assignment.name} | {len(took)} | {both:.0f} | {grader:.0f} | {other:.0f} | "
+        f"{wall:.0f} |",
+        flush=True,
+    )
+    for (question, test), its in sorted(took.items(), key=lambda item: -statistics.median(item[1]))[
+        :tests
+    ]:
         print(f"    {statistics.median(its):7.1f} ms  {question}: {test}")
 
 

@@ -1,11 +1,13 @@
-"""How fast a class is graded: this kit, nbgrader's autograde and `otter run`, on the same notebooks.
+"""How fast a class is graded: this kit, nbgrader's autograde and `otter run`, on the same
+notebooks.
 
     python benchmarks/throughput.py [--sizes 10 100 1000] [--right] [--json FILE]
 
 With `--right` nobody is wrong: the answer key and another right answer, again and again.
-Each tool at its best setting: the kit with one and two processes, from cold and warm; nbgrader as two processes, each
-in a course of its own; `otter run` two at a time. CPU time is that of the whole tree of processes, which other work
-on the machine disturbs less than wall time. Peers that are not there are left out; to have them:
+Each tool at its best setting: the kit with one and two processes, from cold and warm; nbgrader as
+two processes, each in a course of its own; `otter run` two at a time. CPU time is that of the whole
+tree of processes, which other work on the machine disturbs less than wall time. Peers that are not
+there are left out; to have them:
 
     python -m venv PEERS --system-site-packages && PEERS/bin/pip install nbgrader otter-grader torch
     python benchmarks/throughput.py --peers PEERS/bin/python
@@ -43,14 +45,18 @@ from six_questions import (
 )
 
 PEER_SIZES = (4, 10)
-"""A peer takes seconds a submission: two small classes tell what starting costs and what one more submission costs."""
+"""A peer takes seconds a submission: two small classes tell what starting costs and what one more
+submission costs.
+"""
 Answers = dict[str, str]
 """A submission: its answer to each question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run of one tool. `peak_mb` is memory counted once where processes share it (0: not measured)."""
+    """One run of one tool. `peak_mb` is memory counted once where processes share it (0: not
+    measured).
+    """
 
     tool: str
     size: int
@@ -64,7 +70,9 @@ def timed(tool: str, size: int, commands: Sequence[Sequence[str]], **options: An
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     with tempfile.TemporaryFile() as log, watching_memory() as peak:
-        running = [subprocess.Popen(command, stdout=log, stderr=log, **options) for command in commands]
+        running = [
+            subprocess.Popen(command, stdout=log, stderr=log, **options) for command in commands
+        ]
         codes = [process.wait() for process in running]
         wall = time.monotonic() - started
         if any(codes):
@@ -79,7 +87,11 @@ def timed(tool: str, size: int, commands: Sequence[Sequence[str]], **options: An
 
 
 def kit_environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "OMP_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def make_kit_course(root: Path, size: int, answers: Sequence[Answers]) -> list[str]:
@@ -101,24 +113,40 @@ def add_submissions(root: Path, texts: Sequence[str], size: int, prefix: str = "
 
 def kit_cold(root: Path, size: int, workers: int) -> Measured:
     folder = str(root / f"results-{size}-{workers}")
-    command = [sys.executable, "-m", "autograder", "grade", "questions", "--workers", str(workers), "--out", folder]
+    command = [
+        sys.executable,
+        "-m",
+        "autograder",
+        "grade",
+        "questions",
+        "--workers",
+        str(workers),
+        "--out",
+        folder,
+    ]
     return timed(f"kit, cold, {workers}", size, [command], cwd=root, env=kit_environment())
 
 
 def kit_warm(root: Path, size: int, workers: int) -> Measured:
     command = [sys.executable, __file__, "--warm", str(root), str(size), str(workers)]
-    said = subprocess.run(command, env=kit_environment(), check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        command, env=kit_environment(), check=True, capture_output=True, text=True
+    ).stdout
     return Measured(f"kit, warm, {workers}", size, *json.loads(said.splitlines()[-1]))
 
 
 def bare_tests(root: Path) -> float:
     command = [sys.executable, __file__, "--bare", str(root)]
-    said = subprocess.run(command, env=kit_environment(), check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        command, env=kit_environment(), check=True, capture_output=True, text=True
+    ).stdout
     return float(said.splitlines()[-1])
 
 
 def inside_warm(root: Path, size: int, workers: int) -> None:
-    """In a process of its own: grade ten to warm up, then measure `size` more with the same host and suite."""
+    """In a process of its own: grade ten to warm up, then measure `size` more with the same host
+    and suite.
+    """
     from autograder.course import load_course
     from autograder.grading.batch import graded_bytes
     from autograder.grading.bench import Bench
@@ -142,7 +170,8 @@ def inside_warm(root: Path, size: int, workers: int) -> None:
         started, cpu = time.monotonic(), cpu_of()
         for _ in done:
             pass
-        # workers that have ended count once the host has waited for them, which it does every second
+        # workers that have ended count once the host has waited for them, which it does every
+        # second
         time.sleep(1.2)
         print(json.dumps([time.monotonic() - started - 1.2, cpu_of() - cpu]))
 
@@ -176,7 +205,9 @@ def inside_bare(root: Path, rounds: int = 20) -> None:
 
 
 def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers]) -> Measured:
-    """Two processes of `nbgrader autograde`, each with half of the class and a gradebook of its own."""
+    """Two processes of `nbgrader autograde`, each with half of the class and a gradebook of its
+    own.
+    """
     source = plain_notebook(ANSWERS, grades=True)
     courses = [root / f"nbgrader-{size}-{half}" for half in range(2)]
     for half, course in enumerate(courses):
@@ -184,7 +215,11 @@ def nbgrader_class(python: str, root: Path, size: int, answers: Sequence[Answers
         folder.mkdir(parents=True)
         (folder / "questions.ipynb").write_text(json.dumps(source))
         environment = peer_environment(python)
-        checked([python, "-m", "nbgrader", "generate_assignment", "questions", "--create"], cwd=course, env=environment)
+        checked(
+            [python, "-m", "nbgrader", "generate_assignment", "questions", "--create"],
+            cwd=course,
+            env=environment,
+        )
         texts = [json.dumps(plain_notebook(own, grades=True)) for own in answers]
         for number in range(half, size, 2):
             add_submissions(course, [texts[number % len(texts)]], 1, f"student-{number}")
@@ -204,10 +239,14 @@ def otter_class(python: str, root: Path, size: int, answers: Sequence[Answers]) 
     lines = []
     for number in range(size):
         notebook = folder / f"student-{number}.ipynb"
-        notebook.write_text(json.dumps(plain_notebook(answers[number % len(answers)], grades=False)))
+        notebook.write_text(
+            json.dumps(plain_notebook(answers[number % len(answers)], grades=False))
+        )
         out = folder / f"out-{number}"
         out.mkdir()
-        lines.append(f"{python} -m otter run -a {folder}/autograder.zip -o {out} --no-logo {notebook}")
+        lines.append(
+            f"{python} -m otter run -a {folder}/autograder.zip -o {out} --no-logo {notebook}"
+        )
     halves = [["sh", "-ec", "\n".join(lines[half::2])] for half in range(2)]
     return timed("otter run, 2", size, halves, env=peer_environment(python))
 
@@ -215,12 +254,17 @@ def otter_class(python: str, root: Path, size: int, answers: Sequence[Answers]) 
 # the report
 
 
-def measure(sizes: Sequence[int], peers: str, answers: Sequence[Answers], say: Any) -> dict[str, Any]:
+def measure(
+    sizes: Sequence[int], peers: str, answers: Sequence[Answers], say: Any
+) -> dict[str, Any]:
     runs: list[Measured] = []
 
     def note(run: Measured) -> None:
         runs.append(run)
-        say(f"{run.tool:24} {run.size:5}  {run.size / run.wall:8.2f}/s  {1e3 * run.cpu / run.size:8.0f} ms CPU each")
+        say(
+            f"{run.tool:24} {run.size:5}  {run.size / run.wall:8.2f}/s  "
+            f"{1e3 * run.cpu / run.size:8.0f} ms CPU each"
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -244,7 +288,10 @@ def measure(sizes: Sequence[int], peers: str, answers: Sequence[Answers], say: A
                 note(kit_warm(course, size, workers))
         bare = bare_tests(course)
     torch = timed("import torch", 1, [[sys.executable, "-c", "import torch"]])
-    say(f"bare tests {1e3 * bare:.0f} ms CPU; import torch {torch.cpu:.2f} s CPU, {torch.wall:.2f} s wall")
+    say(
+        f"bare tests {1e3 * bare:.0f} ms CPU; import torch {torch.cpu:.2f} s CPU, "
+        f"{torch.wall:.2f} s wall"
+    )
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}",
         "load": os.getloadavg()[0],
@@ -257,7 +304,16 @@ def measure(sizes: Sequence[int], peers: str, answers: Sequence[Answers], say: A
 
 def kit_cold_single(root: Path) -> Measured:
     notebook = str(root / "solutions" / "questions" / "questions.ipynb")
-    command = [sys.executable, "-m", "autograder", "grade", "questions", notebook, "--out", str(root / "one")]
+    command = [
+        sys.executable,
+        "-m",
+        "autograder",
+        "grade",
+        "questions",
+        notebook,
+        "--out",
+        str(root / "one"),
+    ]
     return timed("kit, one notebook", 1, [command], cwd=root, env=kit_environment())
 
 
@@ -287,9 +343,13 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100])
-    parser.add_argument("--peers", default=sys.executable, help="a Python that has nbgrader and otter-grader")
+    parser.add_argument(
+        "--peers", default=sys.executable, help="a Python that has nbgrader and otter-grader"
+    )
     parser.add_argument("--right", action="store_true", help="right submissions only")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--warm", nargs=3, help=argparse.SUPPRESS)
@@ -302,7 +362,9 @@ def main() -> None:
         inside_bare(options.bare)
         return
     answers = submissions(right=options.right)
-    report = measure(options.sizes, options.peers, answers, lambda line: print(line, file=sys.stderr, flush=True))
+    report = measure(
+        options.sizes, options.peers, answers, lambda line: print(line, file=sys.stderr, flush=True)
+    )
     print(table(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")

@@ -1,9 +1,10 @@
-"""Look up known vulnerabilities of every package in the lock files, where their database can be reached.
+"""Look up known vulnerabilities of every package in the lock files, where their database can be
+reached.
 
     python requirements/audit.py LOCK...
 
-Exits with 1 where one is known. Where the database does not answer, or does not know a package, the line says so, and
-the exit status is 0: that is no finding, and no all-clear.
+Exits with 1 where one is known. Where the database does not answer, or does not know a package, the
+line says so, and the exit status is 0: that is no finding, and no all-clear.
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ import sys
 
 
 def audited(lock: str) -> tuple[str, bool]:
-    """What is known of a lock file's packages, in words; and whether any has a known vulnerability."""
-    command = [sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--progress-spinner=off",
-               "--timeout=20", "--format=json", "--requirement", lock]  # fmt: skip
+    """What is known of a lock file's packages, in words; and whether any has a known
+    vulnerability.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "--disable-pip",
+        "--require-hashes",
+        "--progress-spinner=off",
+        "--timeout=20",
+        "--format=json",
+        "--requirement",
+        lock,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         packages = json.loads(done.stdout)["dependencies"]
@@ -26,8 +39,15 @@ def audited(lock: str) -> tuple[str, bool]:
     known = [package for package in packages if package.get("vulns")]
     skipped = sum("skip_reason" in package for package in packages)
     if skipped == len(packages):
-        return f"NOT looked up: the database knows none of {skipped} packages, or cannot be reached from here", False
-    lines = [f"{len(packages) - skipped} packages looked up, {skipped} not; {len(known)} with a known vulnerability"]
+        return (
+            f"NOT looked up: the database knows none of {skipped} packages, or cannot be "
+            "reached from here",
+            False,
+        )
+    lines = [
+        f"{len(packages) - skipped} packages looked up, {skipped} not; {len(known)} with a known "
+        "vulnerability"
+    ]
     for package in known:
         ids = ", ".join(vulnerability["id"] for vulnerability in package["vulns"])
         lines.append(f"  {package['name']} {package['version']}: {ids}")

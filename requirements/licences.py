@@ -24,13 +24,19 @@ def licence_of(package: str) -> str:
         return "(not installed on this system)"
     if expression := about.get("License-Expression"):
         return expression
-    classes = [c.removeprefix(_CLASS) for c in about.get_all("Classifier") or () if c.startswith(_CLASS)]
+    classes = [
+        c.removeprefix(_CLASS) for c in about.get_all("Classifier") or () if c.startswith(_CLASS)
+    ]
     text = (about.get("License") or "").strip().split("\n")[0][:60]
     return ", ".join(classes) or text or "(not named)"
 
 
 def main() -> None:
-    pinned = [pair for lock in sys.argv[1:] for pair in _PINNED.findall(Path(lock).read_text(encoding="utf-8"))]
+    pinned = [
+        pair
+        for lock in sys.argv[1:]
+        for pair in _PINNED.findall(Path(lock).read_text(encoding="utf-8"))
+    ]
     for package, version in sorted(set(pinned)):
         print(f"{package:28} {version:16} {licence_of(package)}")
 

@@ -1,12 +1,13 @@
-"""Write the lock files: one version of every package that the kit installs, with the hashes of its files.
+"""Write the lock files: one version of every package that the kit installs, with the hashes of its
+files.
 
     pip install uv
     python requirements/lock.py [--upgrade]
 
-`autograder/requirements/` travels with the kit into every bundle: `torch.txt`, `kit.txt` with all else that grading
-needs, and `cuda.txt` with the libraries that PyPI's build of torch needs on Linux and a CPU-only build does not.
-`requirements/dev.txt` is `kit.txt` and what the tests need, `requirements/tools.txt` what looks for known
-vulnerabilities and lists what is shipped.
+`autograder/requirements/` travels with the kit into every bundle: `torch.txt`, `kit.txt` with all
+else that grading needs, and `cuda.txt` with the libraries that PyPI's build of torch needs on Linux
+and a CPU-only build does not. `requirements/dev.txt` is `kit.txt` and what the tests need,
+`requirements/tools.txt` what looks for known vulnerabilities and lists what is shipped.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ OWN = ROOT / "requirements"
 TOOLS = "pip-audit~=2.9\ncyclonedx-bom~=7.1\n"
 
 MORE_HASHES = {
-    # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which `torch==2.13.0` admits.
-    # The build for Python 3.11 on x86-64.
+    # PyTorch's own index has CPU-only builds, some gigabytes smaller: version 2.13.0+cpu, which
+    # `torch==2.13.0` admits. The build for Python 3.11 on x86-64.
     "torch==2.13.0": ("6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",),
 }
 """Files of another index than PyPI, by requirement."""
@@ -33,16 +34,36 @@ _HEAD = "# Made by requirements/lock.py; do not edit.\n"
 
 
 def compiled(what: Path, *options: str) -> list[str]:
-    """Every requirement with its hashes, as uv resolves it for all systems and every Python that the kit runs on.
+    """Every requirement with its hashes, as uv resolves it for all systems and every Python that
+    the kit runs on.
 
     Versions that a lock file has already stay, unless uv is told to upgrade.
     """
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "lock.txt")
-        locked = [*sorted(SHIPPED.glob("*.txt")), *([OWN / "dev.txt"] if (OWN / "dev.txt").exists() else [])]
-        made.write_text("".join(path.read_text(encoding="utf-8") for path in locked), encoding="utf-8")
-        command = ["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11.5", "--generate-hashes",
-                   "--no-annotate", "--no-header", str(what), "--output-file", str(made), *options]  # fmt: skip
+        locked = [
+            *sorted(SHIPPED.glob("*.txt")),
+            *([OWN / "dev.txt"] if (OWN / "dev.txt").exists() else []),
+        ]
+        made.write_text(
+            "".join(path.read_text(encoding="utf-8") for path in locked), encoding="utf-8"
+        )
+        command = [
+            "uv",
+            "pip",
+            "compile",
+            "--quiet",
+            "--universal",
+            "--python-version",
+            "3.11.5",
+            "--generate-hashes",
+            "--no-annotate",
+            "--no-header",
+            str(what),
+            "--output-file",
+            str(made),
+            *options,
+        ]
         subprocess.run(command, check=True, cwd=ROOT)
         return [_with_more_hashes(block) for block in _blocks(made.read_text(encoding="utf-8"))]
 
@@ -55,7 +76,14 @@ def main() -> None:
     for name, packages in apart.items():
         _write(SHIPPED / name, [block for block in everything if packages.match(block)])
     for path, blocks in ((OWN / "dev.txt", everything), (SHIPPED / "kit.txt", compiled(project))):
-        _write(path, [block for block in blocks if not any(packages.match(block) for packages in apart.values())])
+        _write(
+            path,
+            [
+                block
+                for block in blocks
+                if not any(packages.match(block) for packages in apart.values())
+            ],
+        )
     with tempfile.TemporaryDirectory() as folder:
         tools = Path(folder, "tools.in")
         tools.write_text(TOOLS, encoding="utf-8")
@@ -70,7 +98,9 @@ def _blocks(text: str) -> list[str]:
 def _with_more_hashes(block: str) -> str:
     extra = MORE_HASHES.get(block.split()[0], ())
     known = {digest for digest in extra if digest in block}
-    return block + "".join(f" \\\n    --hash=sha256:{digest}" for digest in extra if digest not in known)
+    return block + "".join(
+        f" \\\n    --hash=sha256:{digest}" for digest in extra if digest not in known
+    )
 
 
 def _write(path: Path, blocks: list[str]) -> None:

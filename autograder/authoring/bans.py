@@ -1,4 +1,6 @@
-"""What the hidden suite forbids (`forbid`), told to students: in the question's docstring, and by its visible check."""
+"""What the hidden suite forbids (`forbid`), told to students: in the question's docstring, and by
+its visible check.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ _REFUSED_BY_PATH = ("torch.optim.", "torch.nn.utils.")
 
 
 def names_told(forbidden: Sequence[str]) -> list[str]:
-    """The forbidden names as students know them, each once: `softmax` for `torch.softmax` and `torch.Tensor.softmax`.
+    """The forbidden names as students know them, each once: `softmax` for `torch.softmax` and
+    `torch.Tensor.softmax`.
 
-    A ban goes by the last part of a name. Modules keep their `nn.`, what is not torch's its full name; private names
-    say nothing to students.
+    A ban goes by the last part of a name. Modules keep their `nn.`, what is not torch's its full
+    name; private names say nothing to students.
     """
     told: dict[str, str] = {}
     for name in forbidden:
@@ -55,7 +58,8 @@ def with_ban_told(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     docstring = definition.body[0] if definition and ast.get_docstring(definition) else None
     if docstring is None:
         raise BadSource(
-            f"{cell.place}: the suite forbids {names[0]} in {cell.name}, and its function has no docstring that "
+            f"{cell.place}: the suite forbids {names[0]} in {cell.name}, and its function has no "
+            "docstring that "
             "could say so"
         )
     lines = cell.source.split("\n")
@@ -74,15 +78,23 @@ def with_ban_told(cell: SourceCell, forbidden: Sequence[str]) -> SourceCell:
     return _with_source(cell, "\n".join(lines))
 
 
-def with_ban_checked(check: SourceCell, question: SourceCell, forbidden: Sequence[str]) -> SourceCell:
-    """The visible check with a first line after which the function refuses to call what of torch is forbidden."""
+def with_ban_checked(
+    check: SourceCell, question: SourceCell, forbidden: Sequence[str]
+) -> SourceCell:
+    """The visible check with a first line after which the function refuses to call what of torch is
+    forbidden.
+    """
     paths = [name.removeprefix("torch.") for name in forbidden if name.startswith(_REFUSED_BY_PATH)]
     last = {path.rpartition(".")[2] for path in paths}
-    names = [name.removeprefix("nn.") for name in _of_torch(names_told(forbidden)) if name not in last] + paths
+    names = [
+        name.removeprefix("nn.") for name in _of_torch(names_told(forbidden)) if name not in last
+    ] + paths
     if not names or not isinstance(_definition(question), ast.FunctionDef):
         return check
     quoted = ", ".join(f'"{name}"' for name in names)
-    return _with_source(check, f"{question.name} = refusing({question.name}, {quoted})\n{check.source}")
+    return _with_source(
+        check, f"{question.name} = refusing({question.name}, {quoted})\n{check.source}"
+    )
 
 
 def with_refusing(given: SourceCell) -> SourceCell:

@@ -13,7 +13,12 @@ from typing import Any
 from autograder.authoring import regions
 from autograder.authoring.bans import with_ban_checked, with_ban_told, with_refusing
 from autograder.authoring.check_names import names_of_checks_needed
-from autograder.authoring.source_notebook import SourceCell, SourceNotebook, expect_text, read_source
+from autograder.authoring.source_notebook import (
+    SourceCell,
+    SourceNotebook,
+    expect_text,
+    read_source,
+)
 from autograder.basics.errors import BadSource, BadSuite
 from autograder.basics.together import Together
 from autograder.course import COURSE_FILE, Assignment, Course
@@ -73,7 +78,9 @@ class _Marks:
     points: float = 0.0
 
 
-def build_assignment(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
+def build_assignment(
+    course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+) -> BuiltNotebooks:
     """Build the release and the answer key in memory.
 
     Args:
@@ -109,7 +116,11 @@ def expected_files(assignment: Assignment, built: BuiltNotebooks) -> dict[Path, 
     return {
         assignment.release: built.release_bytes,
         assignment.solution: built.solution_bytes,
-        **{notebook.parent / name: content for notebook in _notebooks(assignment) for name, content in built.files},
+        **{
+            notebook.parent / name: content
+            for notebook in _notebooks(assignment)
+            for name, content in built.files
+        },
     }
 
 
@@ -122,7 +133,9 @@ def stale_files(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
         for folder in SHIPPED_FOLDERS
         for path in (notebook.parent / folder).rglob("*")
     )
-    return sorted(path for path in found if path not in expected and (path.is_symlink() or not path.is_dir()))
+    return sorted(
+        path for path in found if path not in expected and (path.is_symlink() or not path.is_dir())
+    )
 
 
 def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
@@ -130,7 +143,11 @@ def write_build(assignment: Assignment, built: BuiltNotebooks) -> list[Path]:
 
     All of them change together, or none.
     """
-    changed = {path: new for path, new in expected_files(assignment, built).items() if _content(path) != new}
+    changed = {
+        path: new
+        for path, new in expected_files(assignment, built).items()
+        if _content(path) != new
+    }
     removed = stale_files(assignment, built)
     with Together(Course(assignment.root).kept, f"`autograder build {assignment.name}`") as files:
         for path, new in changed.items():
@@ -168,7 +185,10 @@ def _shipped(folder: Path, root: Path) -> Iterator[tuple[str, bytes]]:
             if any(part.startswith(".") or part == "__pycache__" for part in name.parts):
                 continue
             if path.is_symlink():
-                raise BadSource(f"{path.relative_to(root)}: a link; put the file itself here, it goes out to students")
+                raise BadSource(
+                    f"{path.relative_to(root)}: a link; put the file itself here, it goes "
+                    "out to students"
+                )
             if path.is_file():
                 yield name.as_posix(), path.read_bytes()
 
@@ -181,44 +201,65 @@ def _check_links(notebook: SourceNotebook, there: set[str]) -> None:
                     raise BadSource(f"{cell.place}: the text refers to {name}, which is not there")
 
 
-def _check_points(course: Course, assignment: Assignment, notebook: SourceNotebook, asked: Mapping[str, Asked]) -> None:
+def _check_points(
+    course: Course, assignment: Assignment, notebook: SourceNotebook, asked: Mapping[str, Asked]
+) -> None:
     suite = assignment.suite.relative_to(course.root).as_posix()
     untested = [name for name in notebook.questions if name not in asked]
     if untested:
-        raise BadSuite(f"{suite}: no tests for {', '.join(untested)}; a question has a file test_<question>.py")
+        raise BadSuite(
+            f"{suite}: no tests for {', '.join(untested)}; a question has a file test_<question>.py"
+        )
     unknown = [name for name in asked if name not in notebook.questions]
     if unknown:
         there = ", ".join(notebook.questions)
-        raise BadSuite(f"{suite}: tests for {', '.join(unknown)}, which the notebook does not ask; it asks {there}")
+        raise BadSuite(
+            f"{suite}: tests for {', '.join(unknown)}, which the notebook does not ask; it "
+            f"asks {there}"
+        )
     tested = sum(question.points for question in asked.values())
     written = sum(cell.points for cell in notebook.of_kind("written"))
     wanted = course.totals.assignment_points
     if wanted and abs(tested + written - wanted) > _DUST:
         raise BadSuite(
-            f"{suite}: {tested:g} points of tests and {written:g} of written answers make {tested + written:g}, not "
-            f"{wanted:g}: change @points, or assignment_points under [totals] in {COURSE_FILE} (0: any sum)"
+            f"{suite}: {tested:g} points of tests and {written:g} of written answers make "
+            f"{tested + written:g}, not "
+            f"{wanted:g}: change @points, or assignment_points under [totals] in {COURSE_FILE} "
+            "(0: any sum)"
         )
 
 
 def _with_bans(notebook: SourceNotebook, asked: Mapping[str, Asked]) -> SourceNotebook:
-    """The notebook as students read it: each question says what it may not call, and its first check refuses it."""
+    """The notebook as students read it: each question says what it may not call, and its first
+    check refuses it.
+    """
     unchecked = {cell.name: cell for cell in notebook.of_kind("question")}
     cells = list(notebook.cells)
     for place, cell in enumerate(cells):
         if cell.kind == "question":
             cells[place] = with_ban_told(cell, asked[cell.name].forbidden)
         elif cell.kind == "check" and cell.name in unchecked:
-            cells[place] = with_ban_checked(cell, unchecked.pop(cell.name), asked[cell.name].forbidden)
-    if any(new is not old and new.kind == "check" for new, old in zip(cells, notebook.cells, strict=True)):
+            cells[place] = with_ban_checked(
+                cell, unchecked.pop(cell.name), asked[cell.name].forbidden
+            )
+    if any(
+        new is not old and new.kind == "check"
+        for new, old in zip(cells, notebook.cells, strict=True)
+    ):
         given = [place for place, cell in enumerate(cells) if cell.kind == "given"]
         if not given:
-            raise BadSource(f"{cells[0].place}: the suite forbids functions, and there is no given cell for the check")
+            raise BadSource(
+                f"{cells[0].place}: the suite forbids functions, and there is no given cell "
+                "for the check"
+            )
         best = next((place for place in given if expect_text() in cells[place].source), given[0])
         cells[best] = with_refusing(cells[best])
     return SourceNotebook(notebook.assignment, tuple(cells))
 
 
-def _plan(notebook: SourceNotebook, points: Mapping[str, float]) -> Iterator[tuple[SourceCell, _Marks]]:
+def _plan(
+    notebook: SourceNotebook, points: Mapping[str, float]
+) -> Iterator[tuple[SourceCell, _Marks]]:
     """The cells of the built notebooks in order, each with its nbgrader settings."""
     checks = [cell.name for cell in notebook.of_kind("check")]
     begun: dict[str, int] = {}
@@ -228,7 +269,9 @@ def _plan(notebook: SourceNotebook, points: Mapping[str, float]) -> Iterator[tup
             last = begun[cell.name] == checks.count(cell.name)
             yield (
                 cell,
-                _check_marks(cell.name, points[cell.name]) if last else _Marks(f"check_{cell.name}_{begun[cell.name]}"),
+                _check_marks(cell.name, points[cell.name])
+                if last
+                else _Marks(f"check_{cell.name}_{begun[cell.name]}"),
             )
         else:
             yield cell, _marks(cell)
@@ -238,7 +281,10 @@ def _plan(notebook: SourceNotebook, points: Mapping[str, float]) -> Iterator[tup
                 f"# {cell.name} is worth {worth} {'point' if worth == 1 else 'points'}. "
                 "It has no visible check: try it on examples of your own."
             )
-            yield SourceCell("check", cell.name, text, cell.place), _check_marks(cell.name, points[cell.name])
+            yield (
+                SourceCell("check", cell.name, text, cell.place),
+                _check_marks(cell.name, points[cell.name]),
+            )
 
 
 def _check_marks(question: str, points: float) -> _Marks:
@@ -260,7 +306,8 @@ def _check_grade_ids(planned: Iterable[tuple[SourceCell, _Marks]]) -> None:
     for cell, marks in planned:
         if marks.grade_id and marks.grade_id in seen:
             raise BadSource(
-                f"{cell.place}: its grade_id would be {marks.grade_id!r}, like that of {seen[marks.grade_id]}; "
+                f"{cell.place}: its grade_id would be {marks.grade_id!r}, like that of "
+                f"{seen[marks.grade_id]}; "
                 "give one of them another name"
             )
         seen[marks.grade_id] = cell.place
@@ -280,7 +327,9 @@ def _notebook_bytes(planned: Iterable[tuple[SourceCell, _Marks]], *, solution: b
     return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _cell(cell: SourceCell, marks: _Marks, ids: dict[str, int], *, solution: bool) -> dict[str, Any]:
+def _cell(
+    cell: SourceCell, marks: _Marks, ids: dict[str, int], *, solution: bool
+) -> dict[str, Any]:
     text = _text(cell, solution=solution)
     cell_type = "code" if cell.is_code else "markdown"
     metadata: dict[str, Any] = {"attention_kit": {"role": cell.kind, "name": cell.name}}
@@ -346,11 +395,15 @@ def _nbgrader(marks: _Marks, cell_type: str, text: str) -> dict[str, Any]:
     }
     if marks.grade:
         settings["points"] = _rounded(marks.points)
-    cell = nbformat.from_dict({"cell_type": cell_type, "metadata": {"nbgrader": settings}, "source": text})
+    cell = nbformat.from_dict(
+        {"cell_type": cell_type, "metadata": {"nbgrader": settings}, "source": text}
+    )
     return {**settings, "checksum": compute_checksum(cell)}
 
 
 def _rounded(points: float) -> int | float:
-    """Points without the dust of adding them up: 4 rather than 4.000000001, an int where it is one."""
+    """Points without the dust of adding them up: 4 rather than 4.000000001, an int where it is
+    one.
+    """
     exact = round(points, 6)
     return int(exact) if exact == int(exact) else exact

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.authoring import regions
-from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, expected_files, stale_files
+from autograder.authoring.build import (
+    Asked,
+    BuiltNotebooks,
+    build_assignment,
+    expected_files,
+    stale_files,
+)
 from autograder.authoring.execute import CELL_SECONDS, CellError, execute_notebook
 from autograder.authoring.leaks import leaks
 from autograder.authoring.source_notebook import read_source
@@ -17,7 +23,9 @@ from autograder.course import Assignment, Course
 from autograder.intake.magics import harmless
 
 
-def check_assignment(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
+def check_assignment(
+    course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+) -> BuiltNotebooks:
     """Check the built files of one assignment against its source; writes nothing.
 
     Args:
@@ -38,7 +46,9 @@ def check_assignment(course: Course, assignment: Assignment, asked: Mapping[str,
     ]
     if problems:
         listed = "\n".join(f"  - {problem}" for problem in problems)
-        raise StaleBuild(f"{assignment.name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}")
+        raise StaleBuild(
+            f"{assignment.name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}"
+        )
     return built
 
 
@@ -52,7 +62,9 @@ def file_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
         elif path.read_bytes() != content:
             problems.append(f"{shown} is stale: run `autograder build {assignment.name}`")
     for path in stale_files(assignment, built):
-        problems.append(f"{path.relative_to(assignment.root).as_posix()} is not in the source any more")
+        problems.append(
+            f"{path.relative_to(assignment.root).as_posix()} is not in the source any more"
+        )
     return problems
 
 
@@ -60,22 +72,34 @@ def leak_problems(assignment: Assignment, built: BuiltNotebooks) -> list[str]:
     """What the release gives away: as built from the source, and as it lies in assignments/."""
     notebook = read_source(assignment)
     found = leaks(notebook, built.release_bytes, built.files, assignment.suite)
-    if assignment.release.is_file() and (lying := assignment.release.read_bytes()) != built.release_bytes:
+    if (
+        assignment.release.is_file()
+        and (lying := assignment.release.read_bytes()) != built.release_bytes
+    ):
         shown = assignment.release.relative_to(assignment.root).as_posix()
         try:
-            found += [f"{shown}: {leak}" for leak in leaks(notebook, lying, (), assignment.suite) if leak not in found]
+            found += [
+                f"{shown}: {leak}"
+                for leak in leaks(notebook, lying, (), assignment.suite)
+                if leak not in found
+            ]
         except (ValueError, KeyError, TypeError, AttributeError):
             found.append(f"{shown} is not a notebook")
     return found
 
 
 def run_problems(
-    what: str, notebook: bytes, built: BuiltNotebooks, cell_seconds: float = CELL_SECONDS, *, stubs: bool
+    what: str,
+    notebook: bytes,
+    built: BuiltNotebooks,
+    cell_seconds: float = CELL_SECONDS,
+    *,
+    stubs: bool,
 ) -> list[str]:
     """Cells that raise when the notebook runs top to bottom in a kernel.
 
-    With `stubs`, a cell may fail because of an unanswered question: it calls a stub, or it needs a name that a cell
-    which called one would have made.
+    With `stubs`, a cell may fail because of an unanswered question: it calls a stub, or it needs a
+    name that a cell which called one would have made.
     """
     cells: list[dict[str, Any]] = json.loads(notebook)["cells"]
     unmade: set[str] = set()
@@ -94,7 +118,9 @@ def _is_consequence(error: CellError, role: str, unmade: set[str]) -> bool:
         return False
     if regions.is_stub_message(error.message) or regions.is_stub_message(error.traceback):
         return True
-    return error.name == "NameError" and any(f"name '{name}' is not defined" in error.message for name in unmade)
+    return error.name == "NameError" and any(
+        f"name '{name}' is not defined" in error.message for name in unmade
+    )
 
 
 def _describe(error: CellError, cell: dict[str, Any]) -> str:

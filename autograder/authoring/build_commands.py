@@ -1,4 +1,6 @@
-"""What `autograder build`, `release` and `bundle` do; the command line prints the lines that come back."""
+"""What `autograder build`, `release` and `bundle` do; the command line prints the lines that come
+back.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from autograder.platforms.registry import bundles
 
 
 def build_command(course: Course, names: Sequence[str], check: bool) -> list[str]:
-    """Build the named assignments, or all; with `check`, only look whether they are built and sound.
+    """Build the named assignments, or all; with `check`, only look whether they are built and
+    sound.
 
     One assignment that cannot be built keeps none of the others from it.
 
@@ -28,13 +31,19 @@ def build_command(course: Course, names: Sequence[str], check: bool) -> list[str
         KitError: what is wrong, of all assignments together.
     """
     assignments = [course.assignment(name) for name in dict.fromkeys(names)] or course.assignments()
-    done = _check_all(course, assignments) if check else [_outcome(_build, course, each) for each in assignments]
+    done = (
+        _check_all(course, assignments)
+        if check
+        else [_outcome(_build, course, each) for each in assignments]
+    )
     lines = [line for line in done if isinstance(line, str)]
     failures = [failure for failure in done if isinstance(failure, KitError)]
     if len(failures) == 1:
         raise failures[0]
     if failures:
-        kind = StaleBuild if all(isinstance(failure, StaleBuild) for failure in failures) else KitError
+        kind = (
+            StaleBuild if all(isinstance(failure, StaleBuild) for failure in failures) else KitError
+        )
         raise kind("\n".join(str(failure) for failure in failures))
     return lines
 
@@ -50,27 +59,42 @@ def bundle_command(course: Course, name: str, target: str, to: Path) -> list[str
     """Pack an autograder of one assignment for another system; students get their programs with it.
 
     Raises:
-        KitError: a file is missing that the bundle needs, or the assignment's name cannot stand in a script.
+        KitError: a file is missing that the bundle needs, or the assignment's name cannot stand in
+            a script.
     """
     assignment, bundle = course.assignment(name), bundles()[target]
     if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
-        raise KitError(f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only")
-    packed = bundle.write(course, assignment, to, programs(course, assignment) if bundle.is_for_students else {})
+        raise KitError(
+            f"{assignment.name!r} cannot stand in a script: use letters, digits, _ and - only"
+        )
+    packed = bundle.write(
+        course, assignment, to, programs(course, assignment) if bundle.is_for_students else {}
+    )
     if not bundle.installs_wheel:
         return [str(packed)]
     wheel = write_kit_wheel(course, course.root / KIT_FOLDER)
-    return [str(packed), f"{wheel}: commit it to the course's own repository, from which the workflow installs the kit"]
+    return [
+        str(packed),
+        f"{wheel}: commit it to the course's own repository, from which the workflow "
+        "installs the kit",
+    ]
 
 
 def questions_asked(assignment: Assignment) -> dict[str, Asked]:
     """What the hidden suite says of each question that students are told."""
-    from autograder.suite.collection import collect_suite  # imports torch, through the suite's tests
+    # imports torch, through the suite's tests
+    from autograder.suite.collection import collect_suite
 
-    return {each.name: Asked(each.points, each.forbidden) for each in collect_suite(assignment.suite).questions}
+    return {
+        each.name: Asked(each.points, each.forbidden)
+        for each in collect_suite(assignment.suite).questions
+    }
 
 
 def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | KitError]:
-    """Check on every core: a check runs two notebooks from top to bottom, and waits for their kernels."""
+    """Check on every core: a check runs two notebooks from top to bottom, and waits for their
+    kernels.
+    """
     if len(assignments) < 2:
         return [_outcome(_check, course, each) for each in assignments]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
@@ -78,7 +102,9 @@ def _check_all(course: Course, assignments: Sequence[Assignment]) -> list[str | 
         return [each.result() for each in waiting]
 
 
-def _outcome(work: Callable[[Course, Assignment], str], course: Course, assignment: Assignment) -> str | KitError:
+def _outcome(
+    work: Callable[[Course, Assignment], str], course: Course, assignment: Assignment
+) -> str | KitError:
     try:
         return work(course, assignment)
     except KitError as failure:
@@ -86,12 +112,16 @@ def _outcome(work: Callable[[Course, Assignment], str], course: Course, assignme
 
 
 def _fitting(assignment: Assignment) -> dict[str, Asked]:
-    """As `questions_asked`. Raises: BadSuite where the suite and the notebook do not fit together."""
+    """As `questions_asked`. Raises: BadSuite where the suite and the notebook do not fit
+    together.
+    """
     from autograder.authoring.suite_checks import suite_problems
     from autograder.suite.collection import collect_suite
 
     cells = {cell.name: cell.source for cell in read_source(assignment).of_kind("question")}
-    if problems := suite_problems(assignment.suite, collect_suite(assignment.suite).questions, cells):
+    if problems := suite_problems(
+        assignment.suite, collect_suite(assignment.suite).questions, cells
+    ):
         raise BadSuite("\n".join(problems))
     return questions_asked(assignment)
 
@@ -108,7 +138,8 @@ def _build(course: Course, assignment: Assignment) -> str:
 
 def _check(course: Course, assignment: Assignment) -> str:
     built = check_assignment(course, assignment, _fitting(assignment))
-    remember_build(course, assignment, _summary(built))  # the files are those that a build would make
+    # the files are those that a build would make
+    remember_build(course, assignment, _summary(built))
     return f"{assignment.name}: sound ({_summary(built)})"
 
 

@@ -1,5 +1,5 @@
-"""What the last build of an assignment was made from, and what it made: where nothing changed there is nothing to do,
-and nothing heavy to load for it.
+"""What the last build of an assignment was made from, and what it made: where nothing changed there
+is nothing to do, and nothing heavy to load for it.
 
     <course>/.autograder/built/<assignment>.json
 """
@@ -40,7 +40,9 @@ def summary_of_last_build(course: Course, assignment: Assignment) -> str | None:
 
 
 def remember_build(course: Course, assignment: Assignment, summary: str) -> None:
-    """Keep it for the next time; where that cannot be written, the next time takes as long as this one."""
+    """Keep it for the next time; where that cannot be written, the next time takes as long as this
+    one.
+    """
     with contextlib.suppress(OSError):
         line = encode_line(_LastBuild(_sha256(assignment), summary))
         write_whole(_path(course, assignment), line, to_disk=False)

@@ -49,7 +49,9 @@ def write_demo_class(course: Course, assignment: Assignment, folder: Path) -> li
             student = f"student-{number:03d}"
             name = "my homework (final)" if about == "renamed the file" else assignment.name
             path = folder / student / assignment.name / f"{name}.ipynb"
-            files.write(path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False)
+            files.write(
+                path, json.dumps(notebook.raw, indent=1, ensure_ascii=False) + "\n", to_disk=False
+            )
             students.append(DemoStudent(student, path, about))
     return students
 
@@ -68,7 +70,11 @@ class _Sheet:
         return self.raw["cells"]  # type: ignore[no-any-return]
 
     def questions(self) -> list[str]:
-        return [cell["metadata"]["attention_kit"]["name"] for cell in self.cells if _role(cell) == "question"]
+        return [
+            cell["metadata"]["attention_kit"]["name"]
+            for cell in self.cells
+            if _role(cell) == "question"
+        ]
 
     def at(self, role: str, name: str = "") -> int:
         """Where the first cell of that role (and name) stands."""
@@ -85,7 +91,12 @@ class _Sheet:
         return str(self.cells[self.at("question", question)]["source"])
 
     def add(self, source: str, after: int) -> _Sheet:
-        cell: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+        cell: dict[str, Any] = {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+        }
         cell |= {"id": f"own-{after}", "source": source}
         self.cells.insert(after + 1, cell)
         return self
@@ -101,7 +112,9 @@ def _load(path: Path, assignment: Assignment) -> _Sheet:
             lines = cell["source"].split("\n")
             cell["source"] = "\n".join(line for line in lines if line.strip() not in _MARKERS)
     except (OSError, ValueError) as error:
-        raise KitError(f"{path} cannot be read ({error}): run `autograder build {assignment.name}`") from error
+        raise KitError(
+            f"{path} cannot be read ({error}): run `autograder build {assignment.name}`"
+        ) from error
     return sheet
 
 
@@ -126,7 +139,9 @@ def _right(key: _Sheet, alternates: list[KnownAnswer]) -> Iterator[tuple[str, _S
 
 
 def _wrong(key: _Sheet, mistakes: list[KnownAnswer], seats: int) -> Iterator[tuple[str, _Sheet]]:
-    """One mistake each, spread evenly over the list; every fourth student makes a second one elsewhere."""
+    """One mistake each, spread evenly over the list; every fourth student makes a second one
+    elsewhere.
+    """
     if not mistakes:
         return
     step = max(1, len(mistakes) // max(1, seats))
@@ -166,7 +181,9 @@ def _syntax_error(sheet: _Sheet, questions: list[str]) -> _Sheet:
 
 def _endless_function(sheet: _Sheet, questions: list[str]) -> _Sheet:
     name = questions[len(questions) // 2]
-    return sheet.answer(name, f"def {name}(*arguments, **keywords):\n    while True:\n        pass\n")
+    return sheet.answer(
+        name, f"def {name}(*arguments, **keywords):\n    while True:\n        pass\n"
+    )
 
 
 def _deleted(sheet: _Sheet, questions: list[str]) -> _Sheet:
@@ -201,7 +218,9 @@ def _lost_metadata(sheet: _Sheet, questions: list[str]) -> _Sheet:
 
 def _timed(sheet: _Sheet, questions: list[str]) -> _Sheet:
     sheet.answer(questions[0], "%%time\n" + sheet.source(questions[0]))
-    return sheet.add("took = %timeit -o -n 1 sum(range(10))\n%timeit -n 1 sum(range(10))", sheet.at("question"))
+    return sheet.add(
+        "took = %timeit -o -n 1 sum(range(10))\n%timeit -n 1 sum(range(10))", sheet.at("question")
+    )
 
 
 def _edited_check(sheet: _Sheet, questions: list[str]) -> _Sheet:
@@ -216,10 +235,16 @@ _SCENES: dict[str, _Scene] = {
     "calls sys.exit": _cell_after_first("import sys\n\nsys.exit(0)"),
     "calls os._exit": _cell_after_first("import os\n\nos._exit(0)"),
     # memory that is never touched: how it ends is no question of time
-    "eats memory": _cell_after_first("eaten = []\nwhile True:\n    eaten.append(bytes(50_000_000))"),
-    "prints a hundred thousand lines": _cell_after_first("for _ in range(100_000):\n    print('still training', _)"),
+    "eats memory": _cell_after_first(
+        "eaten = []\nwhile True:\n    eaten.append(bytes(50_000_000))"
+    ),
+    "prints a hundred thousand lines": _cell_after_first(
+        "for _ in range(100_000):\n    print('still training', _)"
+    ),
     "waits for input": _cell_after_first("name = input('your name: ')"),
-    "imports from Colab": _cell_after_first("from google.colab import drive\n\ndrive.mount('/content/drive')"),
+    "imports from Colab": _cell_after_first(
+        "from google.colab import drive\n\ndrive.mount('/content/drive')"
+    ),
     "installs packages": _cell_after_first("!pip install einops\n%matplotlib inline\nfiles = !ls"),
     "times everything": _timed,
     "deleted the last question and a given cell": _deleted,

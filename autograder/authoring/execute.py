@@ -1,7 +1,7 @@
 """Run a notebook top to bottom in a real Jupyter kernel, quietly, and say which cells raised.
 
-What the kernel prints is kept away from the terminal, and what it writes goes to a temporary folder instead of the
-user's home.
+What the kernel prints is kept away from the terminal, and what it writes goes to a temporary folder
+instead of the user's home.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def execute_notebook(
     loaded = nbformat.reads(notebook.decode(), as_version=4)
     started: list[int] = []
     stopped: list[CellError] = []
-    with tempfile.TemporaryDirectory(prefix="autograder-kernel-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix="autograder-kernel-", ignore_cleanup_errors=True
+    ) as scratch:
         folder = Path(scratch) / "notebook"
         folder.mkdir()
         for name, content in files:
@@ -72,14 +74,23 @@ def execute_notebook(
             on_cell_execute=lambda cell, cell_index: started.append(cell_index),
             resources={"metadata": {"path": str(folder)}},
         )
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
         try:
-            with mock.patch.dict(os.environ, _environment(Path(scratch))):  # the kernel and its client read it
+            # the kernel and its client read it
+            with mock.patch.dict(os.environ, _environment(Path(scratch))):
                 client.execute(**quiet)
         except CellTimeoutError:
-            stopped = [CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")]
+            stopped = [
+                CellError(started[-1], "Timeout", f"took longer than {cell_seconds:g} seconds", "")
+            ]
         except DeadKernelError:
-            stopped = [CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")]
+            stopped = [
+                CellError(started[-1] if started else 0, "KernelDied", "the kernel died", "")
+            ]
         except (RuntimeError, NoSuchKernel) as error:
             raise KitError(f"the Jupyter kernel could not run the notebook: {error}") from error
     errors = [
@@ -98,9 +109,11 @@ def _environment(scratch: Path) -> dict[str, str]:
         "JUPYTER_CONFIG_DIR": str(scratch / "config"),
         "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
         "JUPYTER_PLATFORM_DIRS": "1",
-        # a cell that trains for minutes takes a few steps where it finds this, and loads nothing from a network
+        # a cell that trains for minutes takes a few steps where it finds this, and loads nothing
+        # from a network
         "ATTENTION_KIT_QUICK": "1",
-        # notebooks are checked on every core at once: two threads each would stand in each other's way
+        # notebooks are checked on every core at once: two threads each would stand in each other's
+        # way
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }

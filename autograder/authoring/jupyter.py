@@ -1,4 +1,6 @@
-"""Read an `.ipynb` source that was written in Jupyter: nbgrader's metadata becomes the tags of a text source."""
+"""Read an `.ipynb` source that was written in Jupyter: nbgrader's metadata becomes the tags of a
+text source.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def read_jupyter(text: str, shown: str) -> list[RawCell]:
 
     try:
         notebook = nbformat.reads(text, as_version=4)
-        cells = [(cell.cell_type, json.loads(json.dumps(cell.metadata)), str(cell.source)) for cell in notebook.cells]
+        cells = [
+            (cell.cell_type, json.loads(json.dumps(cell.metadata)), str(cell.source))
+            for cell in notebook.cells
+        ]
     except Exception as error:  # nbformat raises its own, json's and AttributeError
         raise BadSource(f"{shown}: not a Jupyter notebook: {error}") from error
     return list(_tagged(cells, shown))
@@ -43,7 +48,8 @@ def _tagged(cells: list[tuple[str, dict[str, Any], str]], shown: str) -> Iterato
             tags = own
         elif kind == "markdown":
             tags = _markdown_tags(marks or {}, place)
-            if "written" in tags and not regions.has_region(source):  # nbgrader: the whole cell is the answer
+            # nbgrader: the whole cell is the answer
+            if "written" in tags and not regions.has_region(source):
                 source = f"{regions.BEGIN}\n{source}\n{regions.END}"
         elif marks and (marks.get("solution") or marks.get("grade") or marks.get("locked")):
             tags = _code_tags(marks, questions, place)
@@ -56,10 +62,15 @@ def _tagged(cells: list[tuple[str, dict[str, Any], str]], shown: str) -> Iterato
 
 def _markdown_tags(marks: dict[str, Any], place: Place) -> dict[str, Any]:
     if marks.get("task"):
-        raise BadSource(f"{place}: nbgrader's task cells are not supported; make it a manually graded answer")
+        raise BadSource(
+            f"{place}: nbgrader's task cells are not supported; make it a manually graded answer"
+        )
     if not (marks.get("solution") and marks.get("grade")):
         return {}
-    return {"written": _grade_id(marks, place).removeprefix("written_"), "points": marks.get("points")}
+    return {
+        "written": _grade_id(marks, place).removeprefix("written_"),
+        "points": marks.get("points"),
+    }
 
 
 def _code_tags(marks: dict[str, Any], questions: list[str], place: Place) -> dict[str, Any]:
@@ -67,7 +78,8 @@ def _code_tags(marks: dict[str, Any], questions: list[str], place: Place) -> dic
     solution, grade = bool(marks.get("solution")), bool(marks.get("grade"))
     if solution and grade:
         raise BadSource(
-            f"{place}: {name!r} is code graded by a person; make it an autograded answer with a hidden test, "
+            f"{place}: {name!r} is code graded by a person; make it an autograded answer with a "
+            "hidden test, "
             "or a manually graded markdown cell"
         )
     if solution:
@@ -78,7 +90,9 @@ def _code_tags(marks: dict[str, Any], questions: list[str], place: Place) -> dic
 
 
 def _checked_question(name: str, questions: list[str], place: Place) -> str:
-    """The question that a test cell belongs to: the one it is named after, else the one above it."""
+    """The question that a test cell belongs to: the one it is named after, else the one above
+    it.
+    """
     bare = re.sub(r"^(check|test)_", "", name)
     for candidate in (bare, re.sub(r"_?\d+$", "", bare)):
         if candidate in questions:
@@ -92,14 +106,17 @@ def _grade_id(marks: dict[str, Any], place: Place) -> str:
     name = marks.get("grade_id")
     if not isinstance(name, str) or not name.isidentifier():
         raise BadSource(
-            f"{place}: the grade_id {name!r} is not a name; give the cell an ID that is a Python identifier, "
+            f"{place}: the grade_id {name!r} is not a name; give the cell an ID that is a Python "
+            "identifier, "
             "for a question its function's name"
         )
     return name
 
 
 def _untagged(source: str, number: int) -> dict[str, Any]:
-    """A code cell without nbgrader metadata: given where it only imports and defines, a demo otherwise."""
+    """A code cell without nbgrader metadata: given where it only imports and defines, a demo
+    otherwise.
+    """
     if not source.strip():
         return {}
     try:

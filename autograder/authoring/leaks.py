@@ -1,10 +1,11 @@
 """Does a release give away an answer or a hidden test?
 
-Every telling line of a solution region is looked for in the whole release: sources, outputs, metadata, the names of
-figures and data, and what they say where they are text. So are the names of the hidden tests and their lines.
-A line is telling if it is long enough to be nobody's chance, and not of the sort that every cell has (imports,
-unpacking a shape, raising the ValueError that the docstring promises). Given code may share up to half of an answer's
-telling lines: it shows the earlier functions that the answer extends.
+Every telling line of a solution region is looked for in the whole release: sources, outputs,
+metadata, the names of figures and data, and what they say where they are text. So are the names of
+the hidden tests and their lines. A line is telling if it is long enough to be nobody's chance, and
+not of the sort that every cell has (imports, unpacking a shape, raising the ValueError that the
+docstring promises). Given code may share up to half of an answer's telling lines: it shows the
+earlier functions that the answer extends.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from autograder.authoring import regions
 from autograder.authoring.source_notebook import SourceNotebook
 from autograder.intake.cell_definitions import squeezed
 
-_SHORTEST_CODE = 20  # characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
+# characters without spaces: `return x @ w_q + b_q` is short enough for chance, so is all below
+_SHORTEST_CODE = 20
 _SHORTEST_PROSE = 40
 _SHORTEST_TEST_LINE = 40
 _EVERYDAY = re.compile(
-    r"^(import |from \S+ import |raise |@|def |class |else\b|elif |try\b|except\b|finally\b|pass\b|with torch\.)"
+    r"^(import |from \S+ import |raise |@|def |class |else\b|elif "
+    r"|try\b|except\b|finally\b|pass\b|with torch\.)"
     r"|^return \w+$"
     r"|^[\w, *]+ = [\w.]+\.(shape|size\(\))(\[[^\]]*\])?$"
     r"|^if .*:$|^for \w+ in range\([\w., +]*\):$"
@@ -37,7 +40,8 @@ class _Text:
     """One piece of the release: where it stands, and whether it is given code.
 
     Attributes:
-        lines: its lines without spaces, as one string: data may have many, and every line of an answer is looked for.
+        lines: its lines without spaces, as one string: data may have many, and every line of an
+            answer is looked for.
         prose: the same without line ends.
         whole: as it is.
     """
@@ -49,7 +53,9 @@ class _Text:
     is_given: bool = False
 
 
-def leaks(notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, bytes]], suite: Path) -> list[str]:
+def leaks(
+    notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, bytes]], suite: Path
+) -> list[str]:
     """What the release gives away, one sentence each; [] where it gives away nothing."""
     texts = list(_texts(release, files))
     names = [name for name, _ in files]
@@ -60,7 +66,10 @@ def leaks(notebook: SourceNotebook, release: bytes, files: Sequence[tuple[str, b
             said = [line for line in lines if _says(text, line, code=cell.is_code)]
             if text.is_given and 2 * len(said) <= len(lines):
                 continue  # an earlier function that this answer extends shares some of its lines
-            problems += [f"{text.place} gives away a line of the answer to {cell.name}: {line}" for line in said]
+            problems += [
+                f"{text.place} gives away a line of the answer to {cell.name}: {line}"
+                for line in said
+            ]
     for path in sorted(suite.glob("*.py")):
         problems += _suite_leaks(path, texts, names)
     return list(dict.fromkeys(problems))
@@ -73,7 +82,9 @@ def _texts(release: bytes, files: Iterable[tuple[str, bytes]]) -> Iterator[_Text
         name = kit.get("name", "")
         place = f"cell {number}" + (f" ({name})" if name else "")
         yield _text(place, "".join(cell["source"]), is_given=kit.get("role") == "given")
-        beside = {key: value for key, value in cell.items() if key not in ("source", "cell_type", "id")}
+        beside = {
+            key: value for key, value in cell.items() if key not in ("source", "cell_type", "id")
+        }
         yield _text(f"the metadata or outputs of {place}", "\n".join(_strings(beside)))
     yield _text("the notebook's metadata", "\n".join(_strings(raw["metadata"])))
     for name, content in files:
@@ -107,7 +118,9 @@ def _telling_lines(source: str, *, code: bool) -> Iterator[str]:
 
 
 def _telling_prose(scheme: str) -> Iterator[str]:
-    yield from (line.strip() for line in scheme.split("\n") if len(squeezed(line)) >= _SHORTEST_PROSE)
+    yield from (
+        line.strip() for line in scheme.split("\n") if len(squeezed(line)) >= _SHORTEST_PROSE
+    )
 
 
 def _says(text: _Text, line: str, *, code: bool) -> bool:
@@ -136,12 +149,22 @@ def _suite_leaks(path: Path, texts: list[_Text], names: list[str]) -> Iterator[s
 
 
 def _test_lines(source: str) -> Iterator[str]:
-    """The code lines of a suite that nothing else would have by chance; docstrings are shown to students anyway."""
+    """The code lines of a suite that nothing else would have by chance; docstrings are shown to
+    students anyway.
+    """
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     for number, line in enumerate(source.split("\n"), start=1):
         text = re.sub(r"\s#.*$", "", line).strip()
-        if number not in docstrings and len(squeezed(text)) >= _SHORTEST_TEST_LINE and not _EVERYDAY.search(text):
+        if (
+            number not in docstrings
+            and len(squeezed(text)) >= _SHORTEST_TEST_LINE
+            and not _EVERYDAY.search(text)
+        ):
             yield text

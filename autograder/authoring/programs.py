@@ -1,7 +1,8 @@
 """Makes `check.py` and `make_my_course.py` for students: single files that plain Python runs.
 
-A program is a small loader and, in lines of comments, the texts of the modules that the loader imports. So students run
-the reader and the matcher of `intake/` unchanged, and read a notebook exactly as grading does.
+A program is a small loader and, in lines of comments, the texts of the modules that the loader
+imports. So students run the reader and the matcher of `intake/` unchanged, and read a notebook
+exactly as grading does.
 """
 
 from __future__ import annotations
@@ -28,17 +29,25 @@ def my_course_program() -> bytes:
 
 
 def _program(entry: str, *started: str) -> bytes:
-    """A file with the kit's modules `entry` and `started`, and every module of the kit that these import, by name."""
+    """A file with the kit's modules `entry` and `started`, and every module of the kit that these
+    import, by name.
+    """
     sources: dict[str, str] = {}
     waiting = [entry, *started]
     while waiting:
         module = waiting.pop()
         if module not in sources:
-            sources[module] = (_KIT.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+            sources[module] = (_KIT.parent / f"{module.replace('.', '/')}.py").read_text(
+                encoding="utf-8"
+            )
             waiting += _imported_from_kit(module, ast.parse(sources[module]))
     docstring = ast.get_docstring(ast.parse(sources[entry]), clean=False) or ""
     start = _TEMPLATE.read_text(encoding="utf-8")
-    start = start.replace("DOCSTRING", docstring.rstrip()).replace("ENTRY", entry).replace("RUNNER", _RUNNER)
+    start = (
+        start.replace("DOCSTRING", docstring.rstrip())
+        .replace("ENTRY", entry)
+        .replace("RUNNER", _RUNNER)
+    )
     carried = [line for name, source in sorted(sources.items()) for line in _carried(name, source)]
     return "\n".join([start, "", *carried, ""]).encode()
 
@@ -50,7 +59,9 @@ def _carried(name: str, source: str) -> Iterator[str]:
 
 
 def _imported_from_kit(module: str, tree: ast.Module) -> Iterator[str]:
-    """Modules of the kit that a module imports when it is imported itself; others must be Python's own."""
+    """Modules of the kit that a module imports when it is imported itself; others must be Python's
+    own.
+    """
     for node in tree.body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):

@@ -1,9 +1,10 @@
 """The solution regions of a cell: what stands between `### BEGIN SOLUTION` and `### END SOLUTION`.
 
-A written answer may be followed by a marking guide between `### BEGIN MARK SCHEME` and `### END MARK SCHEME`.
+A written answer may be followed by a marking guide between `### BEGIN MARK SCHEME` and
+`### END MARK SCHEME`.
 
-A marker is a line of its own. A line that only resembles one is refused, since a misspelt marker would leave
-the answer in the release.
+A marker is a line of its own. A line that only resembles one is refused, since a misspelt marker
+would leave the answer in the release.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ END_SCHEME = "### END MARK SCHEME"
 WRITTEN_STUB = "*Your answer here.*"
 
 _RESEMBLES_A_MARKER = re.compile(
-    r"\b(BEGIN|END)[ _-]*(SOLUTIONS?|HIDDEN +TESTS?|MARK +SCHEME)\b|^\s*#+\s*(?i:(begin|end)[ _-]*solution)"
+    r"\b(BEGIN|END)[ _-]*(SOLUTIONS?|HIDDEN +TESTS?|MARK +SCHEME)\b|^\s*#+\s*(?i:(begin|end)[ "
+    r"_-]*solution)"
 )
 
 
@@ -94,7 +96,10 @@ def _advice(text: str) -> str:
     if re.search("solution", text, re.IGNORECASE):
         return f"{text!r} looks like a marker; write {BEGIN} or {END} on a line of its own"
     if re.search("scheme", text, re.IGNORECASE):
-        return f"{text!r}: a marking guide stands in a written answer, between {BEGIN_SCHEME} and {END_SCHEME}"
+        return (
+            f"{text!r}: a marking guide stands in a written answer, between {BEGIN_SCHEME} and "
+            f"{END_SCHEME}"
+        )
     return f"{text!r}: graded tests belong in tests/hidden/, where no notebook can leak them"
 
 
@@ -104,7 +109,9 @@ def complete(source: str) -> str:
 
 
 def stubbed(source: str, stub: str) -> str:
-    """The cell of the release: every region replaced by `stub`, at the indentation of its first marker."""
+    """The cell of the release: every region replaced by `stub`, at the indentation of its first
+    marker.
+    """
     kept: list[str] = []
     inside = False
     for line in source.split("\n"):

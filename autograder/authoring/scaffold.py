@@ -1,4 +1,6 @@
-"""What `autograder init` and `autograder new` write: a course without content, an assignment that works at once."""
+"""What `autograder init` and `autograder new` write: a course without content, an assignment that
+works at once.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _NEVER_COMMITTED = (
 
 
 def new_course(root: Path) -> list[str]:
-    """Write a course without assignments into a folder, which is made; it is called like the folder.
+    """Write a course without assignments into a folder, which is made; it is called like the
+    folder.
 
     Raises:
         KitError: a file that would be written is there already; nothing has been written then.
@@ -47,16 +50,21 @@ def new_course(root: Path) -> list[str]:
 
 
 def new_assignment(course: Course, name: str) -> list[str]:
-    """Write an assignment of one question: source, suite, one mistake and what it costs, two alternates.
+    """Write an assignment of one question: source, suite, one mistake and what it costs, two
+    alternates.
 
     Raises:
         KitError: no assignment can be called that, or there is one of the name.
     """
     if not NAME_OF_AN_ASSIGNMENT.fullmatch(name):
-        raise KitError(f"an assignment cannot be called {name!r}: use letters, digits, _, - and . only")
+        raise KitError(
+            f"an assignment cannot be called {name!r}: use letters, digits, _, - and . only"
+        )
     assignment = Assignment(name, course.root)
     texts = {
-        assignment.source.with_suffix(".py"): _template("assignment/source.py").replace("ASSIGNMENT", name),
+        assignment.source.with_suffix(".py"): _template("assignment/source.py").replace(
+            "ASSIGNMENT", name
+        ),
         **{
             assignment.suite / file: _template(f"assignment/{file}")
             for file in ("test_centered.py", "mistakes.py", "alternates.py", "costs.toml")
@@ -70,7 +78,8 @@ def new_assignment(course: Course, name: str) -> list[str]:
     _write(course, f"`autograder new {name}`", texts)
     return [
         *(f"wrote {path.relative_to(course.root)}" for path in texts),
-        f"next: `autograder build {name}` and `autograder verify {name}`; the kit's docs/authoring.md has ten steps",
+        f"next: `autograder build {name}` and `autograder verify {name}`; the kit's "
+        "docs/authoring.md has ten steps",
     ]
 
 
@@ -80,13 +89,18 @@ def _template(name: str) -> str:
 
 def _ignored() -> str:
     working = [f"/{folder.path}/" for folder in Folder if folder.working]
-    return "\n".join(("# working data: made by the tools, never committed", *working, *_NEVER_COMMITTED, ""))
+    return "\n".join(
+        ("# working data: made by the tools, never committed", *working, *_NEVER_COMMITTED, "")
+    )
 
 
 def _write(course: Course, command: str, texts: Mapping[Path, str], *folders: Path) -> None:
     for path in texts:
         if path.exists():
-            raise KitError(f"{path} is there already, and nothing was written: take another folder, or move it away")
+            raise KitError(
+                f"{path} is there already, and nothing was written: take another folder, or "
+                "move it away"
+            )
     with Together(course.kept, command) as files:
         for path, text in texts.items():
             files.write(path, text)

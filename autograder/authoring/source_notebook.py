@@ -1,6 +1,7 @@
 """Read a source notebook, as text or as `.ipynb`, into records, and refuse what cannot be built.
 
-Both forms become `RawCell`s with the same tags (docs/authoring.md lists them); the checks are the same for both.
+Both forms become `RawCell`s with the same tags (docs/authoring.md lists them); the checks are the
+same for both.
 """
 
 from __future__ import annotations
@@ -25,13 +26,22 @@ from autograder.intake.magics import harmless
 EXPECT_IMPORT = "from autograder.student_tools.expect import expect"
 INCLUDED = {
     EXPECT_IMPORT: "student_tools/expect.py",
-    "from autograder.student_tools.no_triton import NoTriton, kernels_run": "student_tools/no_triton.py",
+    "from autograder.student_tools.no_triton import NoTriton, kernels_run": (
+        "student_tools/no_triton.py"
+    ),
     "from autograder.kernels.strict_triton import trace": "kernels/strict_triton.py",
 }
-"""Imports of a given cell that `build` replaces by the text of our file, so that a notebook stands alone."""
+"""Imports of a given cell that `build` replaces by the text of our file, so that a notebook stands
+alone.
+"""
 
 _LONGEST_NAME = 50  # with the kind in front it is a cell id, which has at most 64 characters
-_JUPYTEXT_OWN = ("lines_to_next_cell", "lines_to_end_of_cell_marker", "cell_marker", "comment_questions")
+_JUPYTEXT_OWN = (
+    "lines_to_next_cell",
+    "lines_to_end_of_cell_marker",
+    "cell_marker",
+    "comment_questions",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,8 @@ class SourceCell:
 
     Attributes:
         kind: what the cell is for.
-        name: the question's name for a question and its checks; the cell's own otherwise; "" for text.
+        name: the question's name for a question and its checks; the cell's own otherwise; "" for
+            text.
         source: the cell as written, solution markers included.
         place: where it stands, for messages: "source/a/a.py:12".
         points: what a written answer is worth; 0 for all others, whose points stand in the suite.
@@ -87,7 +98,8 @@ def read_source(assignment: Assignment) -> SourceNotebook:
     shown = path.relative_to(assignment.root).as_posix()
     if not NAME_OF_AN_ASSIGNMENT.fullmatch(assignment.name):
         raise BadSource(
-            f"{shown}: an assignment cannot be called {assignment.name!r}: rename folder and file, with letters, "
+            f"{shown}: an assignment cannot be called {assignment.name!r}: rename folder and "
+            "file, with letters, "
             "digits, _, - and . only"
         )
     try:
@@ -104,7 +116,9 @@ def read_source(assignment: Assignment) -> SourceNotebook:
 
 
 def read_percent(text: str, shown: str) -> list[RawCell]:
-    """The cells of a notebook in jupytext's percent format. `shown` is the file's name in messages."""
+    """The cells of a notebook in jupytext's percent format. `shown` is the file's name in
+    messages.
+    """
     import jupytext  # takes half a second, and only building needs it
 
     try:
@@ -124,8 +138,12 @@ def read_percent(text: str, shown: str) -> list[RawCell]:
 
 
 def _marker_lines(text: str, cells: int) -> list[int] | list[None]:
-    """The line of each `# %%`; none where they cannot be told (a marker inside a string, text before the first)."""
-    found = [number for number, line in enumerate(text.split("\n"), start=1) if re.match(r"# ?%%", line)]
+    """The line of each `# %%`; none where they cannot be told (a marker inside a string, text
+    before the first).
+    """
+    found = [
+        number for number, line in enumerate(text.split("\n"), start=1) if re.match(r"# ?%%", line)
+    ]
     return found if len(found) == cells else [None] * cells
 
 
@@ -147,7 +165,10 @@ def _record(cell: RawCell) -> SourceCell:
         )
     if kind not in ("question", "written") and has_region:
         what = "text cell" if kind == "text" else f"{kind} cell"
-        raise BadSource(f"{cell.place}: a solution region in a {what}; only questions and written answers have one")
+        raise BadSource(
+            f"{cell.place}: a solution region in a {what}; only questions and written "
+            "answers have one"
+        )
     if kind in CODE_TAGS:
         source = _with_included(source) if kind == "given" else source
         _check_code(cell, kind, name, source)
@@ -158,43 +179,73 @@ def _kind_and_name(cell: RawCell) -> tuple[Kind, str]:
     code = cell.type == "code"
     allowed = CODE_TAGS if code else ("written", "points")
     if cell.type not in ("code", "markdown"):
-        raise BadSource(f"{cell.place}: a {cell.type} cell; a source notebook has code and markdown cells")
+        raise BadSource(
+            f"{cell.place}: a {cell.type} cell; a source notebook has code and markdown cells"
+        )
     for tag in cell.tags:
         if tag in ("written", *CODE_TAGS) and tag not in allowed:
             kind = "code" if code else "markdown"
             raise BadSource(f"{cell.place}: the tag {tag!r} does not belong on a {kind} cell")
         if tag not in allowed:
             hint = "; points of a question stand in its tests" if tag == "points" else ""
-            raise BadSource(f"{cell.place}: unknown tag {tag!r}; there are: {', '.join((*CODE_TAGS, 'written'))}{hint}")
+            raise BadSource(
+                f"{cell.place}: unknown tag {tag!r}; there are: "
+                f"{', '.join((*CODE_TAGS, 'written'))}{hint}"
+            )
     if not code:
         if "written" in cell.tags:
             return "written", _name(cell, "written")
         if "points" in cell.tags:
-            raise BadSource(f'{cell.place}: points on plain text; a written answer is tagged written="name"')
+            raise BadSource(
+                f'{cell.place}: points on plain text; a written answer is tagged written="name"'
+            )
         return "text", ""
     if not cell.tags:
-        raise BadSource(f"{cell.place}: a code cell without a tag; it carries exactly one of {', '.join(CODE_TAGS)}")
+        raise BadSource(
+            f"{cell.place}: a code cell without a tag; it carries exactly one of "
+            f"{', '.join(CODE_TAGS)}"
+        )
     if len(cell.tags) > 1:
-        raise BadSource(f"{cell.place}: two tags, {' and '.join(cell.tags)}; a code cell carries exactly one")
+        raise BadSource(
+            f"{cell.place}: two tags, {' and '.join(cell.tags)}; a code cell carries exactly one"
+        )
     (kind,) = (tag for tag in CODE_TAGS if tag in cell.tags)
     return kind, _name(cell, kind)
 
 
 def _name(cell: RawCell, tag: str) -> str:
     name = cell.tags[tag]
-    if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
-        raise BadSource(f'{cell.place}: {tag}={name!r} is not a name; write a Python identifier, {tag}="softmax"')
+    if (
+        not isinstance(name, str)
+        or not name.isidentifier()
+        or not name.isascii()
+        or keyword.iskeyword(name)
+    ):
+        raise BadSource(
+            f"{cell.place}: {tag}={name!r} is not a name; write a Python identifier, "
+            f'{tag}="softmax"'
+        )
     if len(name) > _LONGEST_NAME:
-        raise BadSource(f"{cell.place}: the name {name!r} is longer than {_LONGEST_NAME} characters")
+        raise BadSource(
+            f"{cell.place}: the name {name!r} is longer than {_LONGEST_NAME} characters"
+        )
     return name
 
 
 def _written_points(cell: RawCell) -> float:
     name, points = cell.tags["written"], cell.tags.get("points")
     if points is None:
-        raise BadSource(f'{cell.place}: written answer {name!r} has no points; write written="{name}" points=5')
-    if isinstance(points, bool) or not isinstance(points, (int, float)) or not 0 < points < float("inf"):
-        raise BadSource(f"{cell.place}: points={points!r} of written answer {name!r} is not a number above 0")
+        raise BadSource(
+            f'{cell.place}: written answer {name!r} has no points; write written="{name}" points=5'
+        )
+    if (
+        isinstance(points, bool)
+        or not isinstance(points, (int, float))
+        or not 0 < points < float("inf")
+    ):
+        raise BadSource(
+            f"{cell.place}: points={points!r} of written answer {name!r} is not a number above 0"
+        )
     return float(points)
 
 
@@ -210,7 +261,8 @@ def _check_code(cell: RawCell, kind: Kind, name: str, source: str) -> None:
             raise BadSource(f"{place}: {kind} {name!r} is not valid Python: {error.msg}") from error
         if any(module.split(".")[0] == "autograder" for module in imported_modules(tree)):
             raise BadSource(
-                f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; only a given cell "
+                f"{cell.place}: {kind} {name!r} imports autograder, which students do not have; "
+                "only a given cell "
                 f"may say `{EXPECT_IMPORT}`"
             )
 
@@ -225,8 +277,14 @@ def imported_modules(tree: ast.Module) -> Iterable[str]:
 
 
 def imported_libraries(notebook: bytes) -> list[str]:
-    """The libraries that a built notebook imports. Triton is not among them: a notebook goes on where it is missing."""
-    code = ("".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code")
+    """The libraries that a built notebook imports. Triton is not among them: a notebook goes on
+    where it is missing.
+    """
+    code = (
+        "".join(cell["source"])
+        for cell in json.loads(notebook)["cells"]
+        if cell["cell_type"] == "code"
+    )
     trees = (ast.parse(harmless(cell)[0]) for cell in code)
     roots = {name.partition(".")[0] for tree in trees for name in imported_modules(tree)}
     return sorted(roots - sys.stdlib_module_names - {"", "triton"})
@@ -236,11 +294,17 @@ def _with_included(source: str) -> str:
     """A given cell with the imports of ours replaced by what they import."""
     for statement, file in INCLUDED.items():
         lines = source.split("\n")
-        places = [place for place, line in enumerate(lines) if line.split("#")[0].strip() == statement]
+        places = [
+            place for place, line in enumerate(lines) if line.split("#")[0].strip() == statement
+        ]
         for place in places[:1]:
             depth = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
             text = textwrap.indent(included_text(file), depth)
-            parts = ("\n".join(lines[:place]).rstrip("\n"), text, "\n".join(lines[place + 1 :]).strip("\n"))
+            parts = (
+                "\n".join(lines[:place]).rstrip("\n"),
+                text,
+                "\n".join(lines[place + 1 :]).strip("\n"),
+            )
             source = ("\n" if depth else "\n\n\n").join(part for part in parts if part)
     return source
 
@@ -251,8 +315,9 @@ def expect_text() -> str:
 
 
 def included_text(file: str) -> str:
-    """A file of the kit as students read it: without its docstring and our checker's comments, and after the files of
-    ours that it imports."""
+    """A file of the kit as students read it: without its docstring and our checker's comments, and
+    after the files of ours that it imports.
+    """
     return "\n\n\n".join(_included_parts(file, set()))
 
 
@@ -277,11 +342,16 @@ def _check_names(cells: tuple[SourceCell, ...], shown: str) -> None:
         if cell.kind in ("question", "given", "demo", "written"):
             if (cell.kind, cell.name) in seen:
                 first = seen[cell.kind, cell.name]
-                raise BadSource(f"{cell.place}: a second {cell.kind} named {cell.name!r}; the first is at {first}")
+                raise BadSource(
+                    f"{cell.place}: a second {cell.kind} named {cell.name!r}; the first "
+                    f"is at {first}"
+                )
             seen[cell.kind, cell.name] = cell.place
         elif cell.kind == "check" and ("question", cell.name) not in seen:
             later = any(other.kind == "question" and other.name == cell.name for other in cells)
             problem = "stands before its question" if later else "has no question of that name"
             raise BadSource(f"{cell.place}: check {cell.name!r} {problem}")
     if not any(cell.kind == "question" for cell in cells):
-        raise BadSource(f'{shown}: no question; a notebook has at least one cell tagged question="name"')
+        raise BadSource(
+            f'{shown}: no question; a notebook has at least one cell tagged question="name"'
+        )

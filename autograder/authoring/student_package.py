@@ -33,8 +33,11 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 _VERSION = re.compile(r"(?m)^Release `([0-9a-f]{64})`\.?$")
 
 
-def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], to: Path) -> list[str]:
-    """Write the release to `to`, a folder or a file ending in .zip; returns the names of the files in it.
+def release(
+    course: Course, assignment: Assignment, asked: Mapping[str, Asked], to: Path
+) -> list[str]:
+    """Write the release to `to`, a folder or a file ending in .zip; returns the names of the files
+    in it.
 
     A release of the same assignment that lies there untouched is replaced; anything else stays.
 
@@ -47,10 +50,14 @@ def release(course: Course, assignment: Assignment, asked: Mapping[str, Asked], 
     _refuse(assignment, file_problems(assignment, built))
     beside = {**dict(built.files), **programs(course, assignment)}
     # the table holds the notebook itself, which is looked at cell by cell
-    looked_at = tuple((name, content) for name, content in beside.items() if not name.endswith(TABLE))
+    looked_at = tuple(
+        (name, content) for name, content in beside.items() if not name.endswith(TABLE)
+    )
     _refuse(assignment, leak_problems(assignment, dataclasses.replace(built, files=looked_at)))
     files = {f"{assignment.name}.ipynb": built.release_bytes, **beside}
-    files[README] = _readme(course, assignment, _version(files), imported_libraries(built.release_bytes)).encode()
+    files[README] = _readme(
+        course, assignment, _version(files), imported_libraries(built.release_bytes)
+    ).encode()
     _refuse_to_overwrite(to, assignment.name)
     if to.suffix.lower() == ".zip":
         packed = _zipped(assignment.name, files)
@@ -68,18 +75,24 @@ def _refuse(assignment: Assignment, problems: list[str]) -> None:
 
 
 def programs(course: Course, assignment: Assignment) -> dict[str, bytes]:
-    """The programs that students get beside the built notebook, and the table that `check.py` reads, by name.
+    """The programs that students get beside the built notebook, and the table that `check.py`
+    reads, by name.
 
     The first assignment of a course has nothing before it that a student could go on with.
     """
-    files = {CHECK: check_program(), f"{assignment.name}{TABLE}": _table(course, assignment).encode()}
+    files = {
+        CHECK: check_program(),
+        f"{assignment.name}{TABLE}": _table(course, assignment).encode(),
+    }
     if assignment.name != course.assignments()[0].name:
         files[MAKE_MY_COURSE] = my_course_program()
     return files
 
 
 def _table(course: Course, assignment: Assignment) -> str:
-    """The notebook as it is given out, and what else `check.py` must know: nothing of the suite, no answer."""
+    """The notebook as it is given out, and what else `check.py` must know: nothing of the suite, no
+    answer.
+    """
     table = {
         "assignment": assignment.name,
         "limits": {name: getattr(course.limits, name) for name in LIMITS},
@@ -104,12 +117,16 @@ def _readme(course: Course, assignment: Assignment, version: str, libraries: Seq
     needed = f" with {listed}, and nothing else" if listed else ", and nothing else"
     return f"""# {course.about.name}: {name}
 
-Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or later{needed}.
+Open `{name}.ipynb` in JupyterLab (`jupyter lab {name}.ipynb`). It needs Python 3.11 or
+later{needed}.
 
-- Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your answer here.*
+- Write your answer where a cell says `raise NotImplementedError(...)`, and where it says *Your
+  answer here.*
 - Run the check below each answer. It is a first test; more tests run when your work is graded.
-- Checks and given code are locked: what you change there is put back before grading. Cells of your own are welcome.
-- Before you hand in, save, and run `python check.py {name}.ipynb`: it runs the notebook from top to bottom and says
+- Checks and given code are locked: what you change there is put back before grading.
+  Cells of your own are welcome.
+- Before you hand in, save, and run `python check.py {name}.ipynb`: it runs the notebook from
+  top to bottom and says
   what is left to do.
 - Hand in `{name}.ipynb`, under this name.
 
@@ -123,9 +140,14 @@ def _refuse_to_overwrite(to: Path, name: str) -> None:
         return
     stated = _VERSION.search(there.get(README, b"").decode("utf-8", errors="replace"))
     if f"{name}.ipynb" not in there or stated is None:
-        raise KitError(f"{to} is there and is not a release of {name}: choose another place, or remove it first")
+        raise KitError(
+            f"{to} is there and is not a release of {name}: choose another place, or "
+            "remove it first"
+        )
     if stated[1] != _version(there):
-        raise KitError(f"{to} is a release of {name} in which somebody has worked: choose another place")
+        raise KitError(
+            f"{to} is a release of {name} in which somebody has worked: choose another place"
+        )
 
 
 def _lying(to: Path, name: str) -> dict[str, bytes]:
@@ -136,10 +158,17 @@ def _lying(to: Path, name: str) -> dict[str, bytes]:
         if not to.is_dir():
             raise KitError(f"{to} is a file: name a folder, or a file that ends in .zip")
         files = [path for path in to.rglob("*") if path.is_file()]
-        return {path.relative_to(to).as_posix(): path.read_bytes() for path in files if not is_part(path.name)}
+        return {
+            path.relative_to(to).as_posix(): path.read_bytes()
+            for path in files
+            if not is_part(path.name)
+        }
     try:
         with zipfile.ZipFile(to) as archive:
-            return {info.filename.removeprefix(f"{name}/"): archive.read(info) for info in archive.infolist()}
+            return {
+                info.filename.removeprefix(f"{name}/"): archive.read(info)
+                for info in archive.infolist()
+            }
     except (OSError, zipfile.BadZipFile) as error:
         raise KitError(f"{to} is there and is not a release of {name}: {error}") from error
 
@@ -156,7 +185,9 @@ def _zipped(name: str, files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def _write_folder(course: Course, assignment: Assignment, to: Path, files: Mapping[str, bytes]) -> None:
+def _write_folder(
+    course: Course, assignment: Assignment, to: Path, files: Mapping[str, bytes]
+) -> None:
     with Together(course.kept, f"`autograder release {assignment.name}`") as written:
         for member, content in files.items():
             written.write(to / member, content)

@@ -1,4 +1,6 @@
-"""What is wrong with a hidden suite as far as its text and the notebook's tell, one line each, with the file."""
+"""What is wrong with a hidden suite as far as its text and the notebook's tell, one line each, with
+the file.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ _PROXY = _BY_NAME | {"define", "repeat", "source"}
 """Names of `student` that are no function of the submission."""
 
 
-def suite_problems(suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]) -> list[str]:
-    """Names that are not there, of questions, functions and libraries, and known answers that share one.
+def suite_problems(
+    suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]
+) -> list[str]:
+    """Names that are not there, of questions, functions and libraries, and known answers that share
+    one.
 
     Args:
         cells: the answer key's question cells, by question.
@@ -35,7 +40,8 @@ def _unknown_names(suite: Path, questions: Sequence[SuiteQuestion]) -> Iterator[
         for name in question.forbidden:
             if "." not in name:
                 yield (
-                    f"{file}: forbid({name!r}): functions are named with their library, like 'numpy.sort'; for one of "
+                    f"{file}: forbid({name!r}): functions are named with their library, like "
+                    "'numpy.sort'; for one of "
                     f"Python's own look into `student.source({question.name!r})`"
                 )
             elif not _exists(name):
@@ -50,7 +56,11 @@ def _exists(name: str) -> bool:
         found = importlib.import_module(owner)
     except ImportError:
         parent, _, kind = owner.rpartition(".")  # a method: torch.Tensor.softmax
-        return bool(parent) and _exists(owner) and hasattr(getattr(importlib.import_module(parent), kind), last)
+        return (
+            bool(parent)
+            and _exists(owner)
+            and hasattr(getattr(importlib.import_module(parent), kind), last)
+        )
     return hasattr(found, last)
 
 
@@ -61,7 +71,9 @@ def _is_operation(name: str) -> bool:
         return False
 
 
-def _unasked(suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]) -> Iterator[str]:
+def _unasked(
+    suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str, str]
+) -> Iterator[str]:
     for question in questions:
         if question.name not in cells:
             continue
@@ -70,19 +82,32 @@ def _unasked(suite: Path, questions: Sequence[SuiteQuestion], cells: Mapping[str
         given = names_defined(cells[question.name])
         if asked and not asked & given:
             calls, defines = ", ".join(sorted(asked)), ", ".join(sorted(given)) or "nothing"
-            yield f"{file}: the tests call {calls}, and the cell of question {question.name!r} defines {defines}"
+            yield (
+                f"{file}: the tests call {calls}, and the cell of question {question.name!r} "
+                f"defines {defines}"
+            )
 
 
 def _asked_of_student(file: Path) -> set[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    asked = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "student"}
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    asked = {
+        node.attr
+        for node in attributes
+        if isinstance(node.value, ast.Name) and node.value.id == "student"
+    }
+    calls = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
     named = {
         call.args[0].value
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _BY_NAME
-        if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+        if call.args
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
     }
     return asked - _PROXY | named
 
@@ -98,5 +123,8 @@ def _twice(suite: Path) -> Iterator[str]:
                 continue  # a helper
             here = f"{file}, line {node.lineno}"
             if node.name in seen:
-                yield f"{here}: there is another {node.name} ({seen[node.name]}); every known answer has its own name"
+                yield (
+                    f"{here}: there is another {node.name} ({seen[node.name]}); every known "
+                    "answer has its own name"
+                )
             seen.setdefault(node.name, f"{name}, line {node.lineno}")

@@ -1,10 +1,12 @@
-"""Which names a piece of Python defines, and which it uses. Asked in two ways, since there are two kinds of text:
+"""Which names a piece of Python defines, and which it uses. Asked in two ways, since there are two
+kinds of text:
 
-`defined_functions` and `defined_names` look at text alone, by what stands in the first column. They are for students'
-cells, which may not parse, and which may be made to crash Python's parser in the grader.
+`defined_functions` and `defined_names` look at text alone, by what stands in the first column. They
+are for students' cells, which may not parse, and which may be made to crash Python's parser in the
+grader.
 
-`names_defined` and `globals_used` parse. They are for our own text (sources, suites, answer keys), and for a student's
-on the student's own machine.
+`names_defined` and `globals_used` parse. They are for our own text (sources, suites, answer keys),
+and for a student's on the student's own machine.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def defined_names(source: str) -> frozenset[str]:
 
 
 def names_defined(source: str) -> frozenset[str]:
-    """The names that a module or a cell has at its top level once it has run: definitions, imports, variables.
+    """The names that a module or a cell has at its top level once it has run: definitions, imports,
+    variables.
 
     Raises:
         SyntaxError: the text is no Python.
@@ -37,8 +40,9 @@ def names_defined(source: str) -> frozenset[str]:
 
 
 def names_bound(node: ast.AST) -> frozenset[str]:
-    """The names that a piece of code binds where it stands; those inside a function, a class, a comprehension stay
-    there."""
+    """The names that a piece of code binds where it stands; those inside a function, a class, a
+    comprehension stay there.
+    """
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return frozenset({node.name})
@@ -48,12 +52,15 @@ def names_bound(node: ast.AST) -> frozenset[str]:
             return frozenset({node.id})
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return frozenset()
-    captured = {node.name} if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name else set[str]()
+    captured = (
+        {node.name} if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name else set[str]()
+    )
     return frozenset(captured).union(*map(names_bound, ast.iter_child_nodes(node)))
 
 
 def globals_used(source: str) -> frozenset[str]:
-    """The names that a cell looks up and does not define itself, at its top level and in its functions.
+    """The names that a cell looks up and does not define itself, at its top level and in its
+    functions.
 
     Raises:
         SyntaxError: the text is no Python.
@@ -64,5 +71,9 @@ def globals_used(source: str) -> frozenset[str]:
         table = tables.pop()
         tables += table.get_children()
         at_top = table.get_type() == "module"
-        used.update(s.get_name() for s in table.get_symbols() if s.is_referenced() and (at_top or s.is_global()))
+        used.update(
+            s.get_name()
+            for s in table.get_symbols()
+            if s.is_referenced() and (at_top or s.is_global())
+        )
     return frozenset(used) - names_defined(source)

@@ -39,7 +39,9 @@ class BadCourseFile(KitError):
 
 
 class BadSource(KitError):
-    """A source notebook cannot be built: an unclosed solution region, an unknown tag, two questions of one name."""
+    """A source notebook cannot be built: an unclosed solution region, an unknown tag, two questions
+    of one name.
+    """
 
 
 class StaleBuild(KitError):
@@ -49,7 +51,9 @@ class StaleBuild(KitError):
 
 
 class BadSuite(KitError):
-    """A hidden suite cannot grade: no tests, no points, a question that the notebook does not have."""
+    """A hidden suite cannot grade: no tests, no points, a question that the notebook does not
+    have.
+    """
 
 
 class NotProven(KitError):
@@ -67,7 +71,9 @@ class IsolationUnavailable(KitError):
 
 
 class DeviceUnavailable(KitError):
-    """Kernels cannot be run on the device that was asked for: not here, or not of this assignment."""
+    """Kernels cannot be run on the device that was asked for: not here, or not of this
+    assignment.
+    """
 
 
 class ClusterUnavailable(KitError):
@@ -75,20 +81,25 @@ class ClusterUnavailable(KitError):
 
 
 class PlatformUnavailable(KitError):
-    """A learning platform does not answer, does not let marks be written, or did not take all of them."""
+    """A learning platform does not answer, does not let marks be written, or did not take all of
+    them.
+    """
 
     exit_status = 1
 
 
 class HostFailed(KitError):
-    """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never becomes the outcome
-    of a test."""
+    """The sandbox host did not start, died, or gives no worker. No submission is to blame: it never
+    becomes the outcome of a test.
+    """
 
     exit_status = 1
 
 
 class WorkerKilled(HostFailed):
-    """A worker was killed from outside, by the machine where its memory runs out or by a person; the host lives on."""
+    """A worker was killed from outside, by the machine where its memory runs out or by a person;
+    the host lives on.
+    """
 
 
 class SuiteFault(KitError):
@@ -106,7 +117,9 @@ class SuiteFault(KitError):
 
 
 class UnreadableSubmission(KitError):
-    """A submission cannot be graded at all: not a notebook, too large, unreadable. All others are."""
+    """A submission cannot be graded at all: not a notebook, too large, unreadable. All others
+    are.
+    """
 
     exit_status = 1
 
@@ -127,11 +140,19 @@ class StudentError(StudentFault):
     Attributes:
         type_name: name of the exception's class, e.g. "ValueError".
         message: its text, shortened and without control characters.
-        frames: the student's own frames, outermost first, as "cell softmax, line 3, in softmax: <source line>".
-        kinds: names of the exception's class and its bases, so that a subclass of ValueError counts as one.
+        frames: the student's own frames, outermost first, as "cell softmax, line 3, in softmax:
+            <source line>".
+        kinds: names of the exception's class and its bases, so that a subclass of ValueError counts
+            as one.
     """
 
-    def __init__(self, type_name: str, message: str, frames: tuple[str, ...] = (), kinds: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        type_name: str,
+        message: str,
+        frames: tuple[str, ...] = (),
+        kinds: tuple[str, ...] = (),
+    ) -> None:
         self.type_name = type_name
         self.message = message
         self.frames = frames

@@ -1,4 +1,6 @@
-"""What an error of the machine means, in one line: the file, what went wrong with it, and what to do."""
+"""What an error of the machine means, in one line: the file, what went wrong with it, and what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,13 @@ import sys
 
 from autograder.basics.errors import KitError
 
-_NO_SPACE = "there is no space left there; free some and run the command again. What was there before is unchanged"
-_NOT_ALLOWED = "it may not be read, or not be written; change its permissions, or name another place"
+_NO_SPACE = (
+    "there is no space left there; free some and run the command again. What was there before "
+    "is unchanged"
+)
+_NOT_ALLOWED = (
+    "it may not be read, or not be written; change its permissions, or name another place"
+)
 _WHAT_TO_DO = {
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
@@ -26,14 +33,17 @@ _WHAT_TO_DO = {
     errno.EFBIG: "it would be larger than this system or `ulimit -f` allows",
     errno.EMFILE: "too many files are open; raise `ulimit -n`, or use fewer --workers",
     errno.ENFILE: "this machine has too many files open; end other programs",
-    errno.EAGAIN: "this machine can start no more processes; end others, raise `ulimit -u`, or use fewer --workers",
-    errno.ENOMEM: "this machine's memory, or what `ulimit -v` allows of it, is used up; use fewer --workers",
+    errno.EAGAIN: "this machine can start no more processes; end others, raise `ulimit -u`, or "
+    "use fewer --workers",
+    errno.ENOMEM: "this machine's memory, or what `ulimit -v` allows of it, is used up; use "
+    "fewer --workers",
     errno.EIO: "the disk or the connection to it failed",
 }
 
 
 def explained(error: BaseException) -> str | None:
-    """The error in one line where it is the machine's or the caller's; None where it is a fault in the kit.
+    """The error in one line where it is the machine's or the caller's; None where it is a fault in
+    the kit.
 
     An error of a database names no file: whoever opened it has added the file to the error's notes.
     """
@@ -45,7 +55,10 @@ def explained(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return _WHAT_TO_DO[errno.ENOMEM]
     if _of_a_database(error):
-        return f"{'; '.join(getattr(error, '__notes__', ())) or 'the gradebook'}: {_database_trouble(error)}"
+        return (
+            f"{'; '.join(getattr(error, '__notes__', ())) or 'the gradebook'}: "
+            f"{_database_trouble(error)}"
+        )
     return None
 
 
@@ -59,7 +72,10 @@ def _of_a_database(error: BaseException) -> bool:
 def _database_trouble(error: BaseException) -> str:
     said = str(getattr(error, "orig", None) or error).split("\n")[0]
     if "locked" in said:
-        return "the database is in use by another program (the formgrader?); close it and run the command again"
+        return (
+            "the database is in use by another program (the formgrader?); close it and run the "
+            "command again"
+        )
     if "readonly" in said or "unable to open" in said:
         return f"{_NOT_ALLOWED} (the database says: {said})"
     if "full" in said:

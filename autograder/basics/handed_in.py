@@ -1,7 +1,9 @@
-"""The one way to open a file that a student handed in: a regular file, within a limit, and no wait for anything.
+"""The one way to open a file that a student handed in: a regular file, within a limit, and no wait
+for anything.
 
-The file may be a pipe that nobody writes to, a device without end, a link to the answer key, a terabyte of nothing,
-or it may grow while it is read. Whatever else it is, it is refused with one line that names it and says what to do.
+The file may be a pipe that nobody writes to, a device without end, a link to the answer key, a
+terabyte of nothing, or it may grow while it is read. Whatever else it is, it is refused with one
+line that names it and says what to do.
 """
 
 from __future__ import annotations
@@ -18,12 +20,19 @@ MAX_TIMESTAMP = 1000
 """Bytes of a note of when a submission came: far above any."""
 
 _CHUNK = 1 << 20
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link",
+}
 
 
 def shown(name: object) -> str:
     """A file's name as it may stand in a message: printable, on one line, not too long."""
-    text = "".join(c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name))
+    text = "".join(
+        c if c.isprintable() and unicodedata.category(c) != "Cf" else "?" for c in str(name)
+    )
     return text if len(text) <= 100 else text[:60] + "…" + text[-30:]
 
 
@@ -35,7 +44,9 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     """
     name = shown(path.name)
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        handle = os.open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+        )
     except FileNotFoundError:
         raise OutOfReach(f"{name}: there is no such file; a notebook must be handed in") from None
     except (OSError, ValueError) as error:
@@ -43,7 +54,9 @@ def read_handed_in(path: Path, limit: int) -> bytes:
     try:
         mode = stat.S_IFMT(os.fstat(handle).st_mode)
         if mode != stat.S_IFREG:
-            raise UnreadableSubmission(f"{name}: is {_KINDS.get(mode, 'a device')}; hand in the .ipynb file itself")
+            raise UnreadableSubmission(
+                f"{name}: is {_KINDS.get(mode, 'a device')}; hand in the .ipynb file itself"
+            )
         data = _at_most(handle, limit)
     except OSError as error:
         raise _refusal(name, error) from None
@@ -51,21 +64,25 @@ def read_handed_in(path: Path, limit: int) -> bytes:
         os.close(handle)
     if data is None:
         raise UnreadableSubmission(
-            f"{name}: is larger than {_size(limit)}; clear the outputs (Kernel > Restart and Clear Outputs), "
+            f"{name}: is larger than {_size(limit)}; clear the outputs (Kernel > Restart and "
+            "Clear Outputs), "
             "save, and hand it in again"
         )
     return data
 
 
 def link_on_the_way(path: Path, below: Path) -> Path | None:
-    """The first part of the path, from the folder `below` on, that is a link; None where there is none."""
+    """The first part of the path, from the folder `below` on, that is a link; None where there is
+    none.
+    """
     names = path.relative_to(below).parts
     parts = (below.joinpath(*names[: count + 1]) for count in range(len(names)))
     return next((part for part in parts if part.is_symlink()), None)
 
 
 def what_else(path: Path) -> str:
-    """What there is in place of a regular file, without opening or following it: "a pipe", "a link"; "" for a file.
+    """What there is in place of a regular file, without opening or following it: "a pipe", "a
+    link"; "" for a file.
 
     Raises:
         OSError: there is nothing.
@@ -77,7 +94,8 @@ def what_else(path: Path) -> str:
 def _at_most(handle: int, limit: int) -> bytes | None:
     """Everything up to the end of the file; None where that is more than `limit` bytes.
 
-    The size that the system states is believed only where it is too large: a file may grow while it is read.
+    The size that the system states is believed only where it is too large: a file may grow while it
+    is read.
     """
     if os.fstat(handle).st_size > limit:
         return None
@@ -91,11 +109,15 @@ def _at_most(handle: int, limit: int) -> bytes | None:
 
 def _refusal(name: str, error: OSError | ValueError) -> UnreadableSubmission:
     if isinstance(error, ValueError):
-        return UnreadableSubmission(f"{name}: cannot be read (its name cannot be used); hand in the notebook again")
+        return UnreadableSubmission(
+            f"{name}: cannot be read (its name cannot be used); hand in the notebook again"
+        )
     if error.errno == errno.ELOOP:
         return UnreadableSubmission(f"{name}: is a link, not a file; hand in the notebook itself")
     if error.errno in (errno.ENXIO, errno.ENODEV):
-        return UnreadableSubmission(f"{name}: is a socket or a device; hand in the .ipynb file itself")
+        return UnreadableSubmission(
+            f"{name}: is a socket or a device; hand in the .ipynb file itself"
+        )
     return OutOfReach(f"{name}: cannot be read ({error.strerror}); hand in the notebook again")
 
 

@@ -16,8 +16,8 @@ from autograder.basics.safe_text import one_line
 
 @contextlib.contextmanager
 def only_one(lock: Path, what: str, otherwise: str = "", *, shared: bool = False) -> Iterator[bool]:
-    """Inside, no other process holds the lock. False where nothing can be locked: a course that can only be read, or a
-    file system without locks.
+    """Inside, no other process holds the lock. False where nothing can be locked: a course that can
+    only be read, or a file system without locks.
 
     Args:
         what: what the other one does, for the message: "collects into submitted/".
@@ -33,12 +33,17 @@ def only_one(lock: Path, what: str, otherwise: str = "", *, shared: bool = False
             file = stack.enter_context(lock.open("a+", encoding="utf-8"))
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            file.write(
+                f"process {os.getpid()} on {socket.gethostname()}, since "
+                f"{time.strftime('%Y-%m-%d %H:%M:%S')}"
+            )
             file.flush()
         except BlockingIOError:
             file.seek(0)
             holder = one_line(file.read()[:200]) or "of which nothing is known"
-            raise ResultsInUse(f"another run ({holder}) {what}: wait until it has ended{otherwise}") from None
+            raise ResultsInUse(
+                f"another run ({holder}) {what}: wait until it has ended{otherwise}"
+            ) from None
         except OSError:
             yield False
         else:

@@ -1,8 +1,8 @@
 """Making a student's text harmless before any format's own escaping.
 
-Control characters drive a terminal, bidirectional overrides make text read as something else, and a lone
-surrogate or a non-character makes a file that no XML parser accepts. None of them means anything in a name or
-in an error message.
+Control characters drive a terminal, bidirectional overrides make text read as something else, and a
+lone surrogate or a non-character makes a file that no XML parser accepts. None of them means
+anything in a name or in an error message.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ _TERMINAL = re.compile(
 _NEW_LINE = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f"
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks, embeddings, overrides, isolates
+    # bidirectional marks, embeddings, overrides, isolates
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     r"\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(text: str, longest: int | None = None) -> str:
-    """The text without terminal sequences, control and bidirectional characters; lines end in a newline.
+    """The text without terminal sequences, control and bidirectional characters; lines end in a
+    newline.
 
     Args:
-        longest: how many characters may be left, the last of them an ellipsis where something was cut off.
+        longest: how many characters may be left, the last of them an ellipsis where something was
+            cut off.
     """
     text = _NEW_LINE.sub("\n", _TERMINAL.sub("", text))
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _UNPRINTABLE.sub("", text))
@@ -42,11 +45,17 @@ def one_line(text: str) -> str:
 
 def shorten(text: str, limit: int) -> str:
     """At most about `limit` characters; what is left out is counted."""
-    return text if len(text) <= limit else f"{text[:limit].rstrip()} … ({len(text) - limit} characters more)"
+    return (
+        text
+        if len(text) <= limit
+        else f"{text[:limit].rstrip()} … ({len(text) - limit} characters more)"
+    )
 
 
 def claim(test_name: str) -> str:
-    """A test's name as the claim that it makes: test_rows_sum_to_one[3] -> "rows sum to one (3)"."""
+    """A test's name as the claim that it makes: test_rows_sum_to_one[3] -> "rows sum to one
+    (3)".
+    """
     name, _, parameters = one_line(test_name).partition("[")
     words = name.removeprefix("test_").replace("_", " ").strip() or name
     return f"{words} ({parameters.removesuffix(']')})" if parameters else words

@@ -1,7 +1,9 @@
-"""Records as JSON: written in the same bytes each time, read back typed, refused in words where they are broken.
+"""Records as JSON: written in the same bytes each time, read back typed, refused in words where
+they are broken.
 
-Somebody may have edited such a file, an editor saved it with a byte-order mark, or a disk damaged it. What decodes is
-of the right types all the way down; everything else is a `ValueError` that says where in the file it is wrong.
+Somebody may have edited such a file, an editor saved it with a byte-order mark, or a disk damaged
+it. What decodes is of the right types all the way down; everything else is a `ValueError` that says
+where in the file it is wrong.
 """
 
 from __future__ import annotations
@@ -48,9 +50,11 @@ def stored_text(path: Path) -> str:
 
 
 def decode_stored(text: str, kind: type[_Record]) -> _Record:
-    """The record in a text; what it holds beyond the record's fields, as a later version may write, is ignored.
+    """The record in a text; what it holds beyond the record's fields, as a later version may write,
+    is ignored.
 
-    Python's parser and not msgspec's own, which refuses half a surrogate pair: a student's message may hold one.
+    Python's parser and not msgspec's own, which refuses half a surrogate pair: a student's message
+    may hold one.
 
     Raises:
         ValueError: it is no such record; says where and why.
@@ -69,12 +73,15 @@ def decode_stored(text: str, kind: type[_Record]) -> _Record:
 def encode_stored(record: object) -> str:
     """The text of a file that holds the record; the same text for the same record.
 
-    Python's encoder writes the numbers and strings, and msgspec breaks the lines: Python's own `indent` takes six times
-    as long, and half a surrogate pair is an error to msgspec's encoder.
+    Python's encoder writes the numbers and strings, and msgspec breaks the lines: Python's own
+    `indent` takes six times as long, and half a surrogate pair is an error to msgspec's encoder.
     """
     compact = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
     return (
-        msgspec.json.format(compact.encode("utf-8", "surrogatepass"), indent=1).decode("utf-8", "surrogatepass") + "\n"
+        msgspec.json.format(compact.encode("utf-8", "surrogatepass"), indent=1).decode(
+            "utf-8", "surrogatepass"
+        )
+        + "\n"
     )
 
 
@@ -84,7 +91,9 @@ def encode_line(record: object) -> bytes:
 
 
 def decode_line(line: bytes, kind: type[_Record]) -> _Record:
-    """The record that another process of the kit sent by `encode_line`; infinity and NaN are numbers here."""
+    """The record that another process of the kit sent by `encode_line`; infinity and NaN are
+    numbers here.
+    """
     return msgspec.convert(json.loads(line), kind)
 
 

@@ -1,4 +1,6 @@
-"""CSV files as spreadsheets and learning platforms write them: any usual encoding, commas, semicolons or tabs."""
+"""CSV files as spreadsheets and learning platforms write them: any usual encoding, commas,
+semicolons or tabs.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,17 @@ def table_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MAX_TABLE + 1)
     if len(data) > MAX_TABLE:
-        raise ValueError(f"it is no table of a class: it is larger than {MAX_TABLE // 1_000_000} MB")
+        raise ValueError(
+            f"it is no table of a class: it is larger than {MAX_TABLE // 1_000_000} MB"
+        )
     return data
 
 
 def read_table(data: bytes) -> tuple[list[list[str]], str]:
     """The rows of a CSV file, and what separates its cells.
 
-    The separator is the one that splits the first lines into most cells, and each of them into as many: Canvas tells
-    semicolons from commas in this way too (lib/gradebook_importer.rb).
+    The separator is the one that splits the first lines into most cells, and each of them into as
+    many: Canvas tells semicolons from commas in this way too (lib/gradebook_importer.rb).
 
     Raises:
         ValueError: it is no table.
@@ -47,7 +51,11 @@ def read_table(data: bytes) -> tuple[list[list[str]], str]:
 
 def _rows(text: str, separator: str) -> list[list[str]]:
     try:
-        return [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(cell.strip() for cell in row)]
+        return [
+            row
+            for row in csv.reader(io.StringIO(text), delimiter=separator)
+            if any(cell.strip() for cell in row)
+        ]
     except csv.Error as error:
         raise ValueError(f"it is no table ({error})") from error
 
@@ -63,7 +71,9 @@ def _decoded(data: bytes) -> str:
 
 
 def number_in(cell: str) -> float | None:
-    """A number as platforms write it in any language, with a point or a comma; None where the cell holds none."""
+    """A number as platforms write it in any language, with a point or a comma; None where the cell
+    holds none.
+    """
     try:
         number = float(cell.strip().replace(",", "."))
     except ValueError:

@@ -1,9 +1,11 @@
-"""Times as people and platforms write them, read by one function: what cannot be read is an error, never a guess.
+"""Times as people and platforms write them, read by one function: what cannot be read is an error,
+never a guess.
 
-nbgrader's `timestamp.txt`, Gradescope's list, Blackboard's receipts and `course.toml` all come here. A zone is what
-nbgrader takes for one: an offset, or a name of the time zone database, such as EST or Europe/Berlin. Three readings
-differ from nbgrader's: `+0200` is two hours, which nbgrader takes for 200 seconds; a zone that nobody knows is an
-error, which nbgrader takes for UTC; and 02.10.2026, for nbgrader the tenth of February, is no time.
+nbgrader's `timestamp.txt`, Gradescope's list, Blackboard's receipts and `course.toml` all come
+here. A zone is what nbgrader takes for one: an offset, or a name of the time zone database, such as
+EST or Europe/Berlin. Three readings differ from nbgrader's: `+0200` is two hours, which nbgrader
+takes for 200 seconds; a zone that nobody knows is an error, which nbgrader takes for UTC; and
+02.10.2026, for nbgrader the tenth of February, is no time.
 """
 
 from __future__ import annotations
@@ -34,12 +36,14 @@ def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
     """The time in the text, in UTC.
 
     Args:
-        zone: the course's own zone: that of times which name none, and the one that explains abbreviations such as
-            CEST. Where it is empty, neither can be read.
-        unnamed: the zone of times which name none, where that is another; nbgrader's notes are in UTC then.
+        zone: the course's own zone: that of times which name none, and the one that explains
+            abbreviations such as CEST. Where it is empty, neither can be read.
+        unnamed: the zone of times which name none, where that is another; nbgrader's notes are in
+            UTC then.
 
     Raises:
-        ValueError: there is no time in the text, its zone is not known, or it has none; one line that says which.
+        ValueError: there is no time in the text, its zone is not known, or it has none; one line
+            that says which.
     """
     text = text.strip()
     found = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
@@ -47,13 +51,16 @@ def read_time(text: str, zone: str = "", *, unnamed: str = "") -> datetime:
         raise ValueError(f"{text[:60]!r} is no time: write it like 2026-10-02 23:59 Europe/Berlin")
     try:
         moment = datetime(*_numbers(found.groupdict()))
-        return moment.replace(tzinfo=_zone_of(moment, found["zone"] or unnamed or zone, zone)).astimezone(UTC)
+        return moment.replace(
+            tzinfo=_zone_of(moment, found["zone"] or unnamed or zone, zone)
+        ).astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"{text[:60]!r} is no time: {error}") from error
 
 
 def read_time_in(text: str, language: str, zone: str) -> datetime:
-    """A time as Moodle writes it in that language: a day, a month by name or number, a year, a clock; in UTC.
+    """A time as Moodle writes it in that language: a day, a month by name or number, a year, a
+    clock; in UTC.
 
     Args:
         language: the two letters of it, by which the names of the months are known.
@@ -71,14 +78,19 @@ def read_time_in(text: str, language: str, zone: str) -> datetime:
     year = next((number for number in numbers if number > 999), 0)
     others = [number for number in numbers if number != year]
     if clock is None or not year or len(others) != (1 if month else 2):
-        raise ValueError(f"{text[:60]!r} is no time as Moodle writes one in the language {language!r}")
+        raise ValueError(
+            f"{text[:60]!r} is no time as Moodle writes one in the language {language!r}"
+        )
     month, day = (month, others[0]) if month else (others[0], others[1])
-    half = _half_of_the_day(clock[3], language) if int(clock[1]) <= 12 else ""  # Ukrainian has both: 21:59 PM
+    # Ukrainian has both: 21:59 PM
+    half = _half_of_the_day(clock[3], language) if int(clock[1]) <= 12 else ""
     return read_time(f"{year:04}-{month:02}-{day:02} {clock[1]}:{clock[2]} {half}".strip(), zone)
 
 
 def _month_in(words: str, language: str) -> tuple[int, str]:
-    """The month that is named in the words, 0 for none, and the words without it. A name may have an ending."""
+    """The month that is named in the words, 0 for none, and the words without it. A name may have
+    an ending.
+    """
     from babel import Locale
 
     months = Locale.parse(language).months
@@ -89,7 +101,9 @@ def _month_in(words: str, language: str) -> tuple[int, str]:
     }
     lower = words.casefold()
     for name in sorted(named, key=len, reverse=True):
-        if re.search(r"[^\W\d_]", name) and (match := re.search(rf"(?<!\w){re.escape(name)}", lower)):
+        if re.search(r"[^\W\d_]", name) and (
+            match := re.search(rf"(?<!\w){re.escape(name)}", lower)
+        ):
             return named[name], lower[: match.start()] + lower[match.end() :]
     return 0, lower
 
@@ -101,7 +115,10 @@ def _half_of_the_day(text: str, language: str) -> str:
     said = re.sub(r"[\W_]", "", text).casefold()
     periods = Locale.parse(language).day_periods["format"]
     for half in ("am", "pm"):
-        if said and said in {half, *(re.sub(r"[\W_]", "", str(p.get(half, ""))).casefold() for p in periods.values())}:
+        if said and said in {
+            half,
+            *(re.sub(r"[\W_]", "", str(p.get(half, ""))).casefold() for p in periods.values()),
+        }:
             return half
     return ""
 
@@ -124,7 +141,9 @@ def known_zone(name: str) -> tzinfo | None:
 
 def _numbers(parts: dict[str, str | None]) -> tuple[int, int, int, int, int, int, int]:
     """Year to microsecond."""
-    month = int(parts.get("number") or 0) or 1 + _MONTHS.index((parts.get("month") or "").lower()[:3])
+    month = int(parts.get("number") or 0) or 1 + _MONTHS.index(
+        (parts.get("month") or "").lower()[:3]
+    )
     hour = int(parts["hour"] or 0)
     if half := parts["half"]:
         if not 1 <= hour <= 12:
@@ -132,9 +151,14 @@ def _numbers(parts: dict[str, str | None]) -> tuple[int, int, int, int, int, int
         hour = hour % 12 + (12 if half.lower() == "p" else 0)
     micros = int(f"{parts['fraction'] or '0':0<6}"[:6])
     return (
-        int(parts["year"] or 0), month, int(parts["day"] or 0),
-        hour, int(parts["minute"] or 0), int(parts["second"] or 0), micros,
-    )  # fmt: skip
+        int(parts["year"] or 0),
+        month,
+        int(parts["day"] or 0),
+        hour,
+        int(parts["minute"] or 0),
+        int(parts["second"] or 0),
+        micros,
+    )
 
 
 def _zone_of(moment: datetime, name: str, home: str) -> tzinfo:
@@ -145,12 +169,18 @@ def _zone_of(moment: datetime, name: str, home: str) -> tzinfo:
         return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)))
     if zone := known_zone(name):
         return zone
-    # An abbreviation stands for several zones: IST alone is three. The course's own zone may say which.
+    # An abbreviation stands for several zones: IST alone is three. The course's own zone may say
+    # which.
     at_home = known_zone(home) if home else None
     for fold in (0, 1):
         if at_home and moment.replace(tzinfo=at_home, fold=fold).tzname() == name.upper():
             return timezone(moment.replace(tzinfo=at_home, fold=fold).utcoffset() or timedelta())
     raise ValueError(
-        f"the time zone {name[:40]!r} is not known here: write an offset, or a name such as Europe/Berlin"
-        + ("" if home else ", or set `timezone` under [course] in course.toml where it is the course's own")
+        f"the time zone {name[:40]!r} is not known here: write an offset, or a name such as "
+        "Europe/Berlin"
+        + (
+            ""
+            if home
+            else ", or set `timezone` under [course] in course.toml where it is the course's own"
+        )
     )

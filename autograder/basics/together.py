@@ -1,8 +1,10 @@
-"""Files that change together: after a kill, a full disk or a power cut all of them are new, or none is.
+"""Files that change together: after a kill, a full disk or a power cut all of them are new, or none
+is.
 
-New files are written beside those that they replace, and a journal lists them. Once the journal has its second name
-they are put in place. Whatever ends in between, the next command finds the journal: it finishes one of the second name,
-undoes any other, and says so. Journals lie in `unfinished/` of a course's folder for what the kit keeps.
+New files are written beside those that they replace, and a journal lists them. Once the journal has
+its second name they are put in place. Whatever ends in between, the next command finds the journal:
+it finishes one of the second name, undoes any other, and says so. Journals lie in `unfinished/` of
+a course's folder for what the kit keeps.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ class _Step:
     """A line of a journal.
 
     Attributes:
-        do: "begin" stands before the others; "make" is a folder that was not there; of "database" the other files are
-            put in place where it has been changed.
-        path: what is replaced, removed, moved or made: an absolute path, so that a later command finds it wherever
-            that command is called; of "begin", the command.
-        other: the new file that takes the place of `path`, or where `path` is moved; of a database, the number that
-            its `user_version` has after the change.
+        do: "begin" stands before the others; "make" is a folder that was not there; of "database"
+            the other files are put in place where it has been changed.
+        path: what is replaced, removed, moved or made: an absolute path, so that a later command
+            finds it wherever that command is called; of "begin", the command.
+        other: the new file that takes the place of `path`, or where `path` is moved; of a database,
+            the number that its `user_version` has after the change.
     """
 
     do: Literal["begin", "make", "database", "replace", "move", "remove"]
@@ -49,15 +51,15 @@ class _Step:
 
 
 class Together:
-    """Files that one command writes, moves and removes: `with Together(...) as files:` puts them in place at its end,
-    and leaves everything as it was where it ends with an error.
+    """Files that one command writes, moves and removes: `with Together(...) as files:` puts them in
+    place at its end, and leaves everything as it was where it ends with an error.
     """
 
     def __init__(self, kept: Path, command: str) -> None:
         """
         Args:
-            kept: the course's folder for what the kit keeps; where nothing can be written there, nothing is finished
-                after a kill.
+            kept: the course's folder for what the kit keeps; where nothing can be written there,
+                nothing is finished after a kill.
             command: what is running, as it may stand in a message.
         """
         self._kept, self._command = kept, command
@@ -89,7 +91,8 @@ class Together:
         """Let these files go with a change of an SQLite database, which happens by itself.
 
         Returns:
-            what the transaction has to write as `user_version`: whoever finds it there knows that it was committed.
+            what the transaction has to write as `user_version`: whoever finds it there knows that
+            it was committed.
         """
         number = 1 + secrets.randbelow((1 << 31) - 1)  # 0 is what a database has of itself
         self._note(_Step("database", str(path.absolute()), str(number)))
@@ -125,7 +128,10 @@ class Together:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             if error is None or _is_in_database(self._steps):
@@ -146,7 +152,9 @@ class Together:
                 database = _is_in_database(self._steps)
                 if not database and self._forget_journal():
                     _undo(self._steps)
-                elif isinstance(error, OSError) and (database or self._journal_path.suffix == _COMMITTED):
+                elif isinstance(error, OSError) and (
+                    database or self._journal_path.suffix == _COMMITTED
+                ):
                     raise _unfinished(error, self._command, 0, len(self._steps)) from error
                 raise
             _apply_again(self._steps, self._command)
@@ -169,7 +177,8 @@ class Together:
         self._steps.append(step)
 
     def _open_journal(self) -> None:
-        with contextlib.suppress(OSError):  # a course that can only be read, and files that go elsewhere
+        # a course that can only be read, and files that go elsewhere
+        with contextlib.suppress(OSError):
             self._journal_path.parent.mkdir(parents=True, exist_ok=True)
             self._journal = self._journal_path.open("x", encoding="utf-8")
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,7 +200,8 @@ def finish_unfinished(kept: Path, tell: Callable[[str], None]) -> None:
     """Finish, or undo, what commands that were cut off had begun; `tell` gets a line for each.
 
     Raises:
-        KitError: another command puts its files in place and does not end, or a journal cannot be read.
+        KitError: another command puts its files in place and does not end, or a journal cannot be
+            read.
     """
     for path in sorted((kept / _JOURNALS).glob("*.*")):
         with contextlib.suppress(FileNotFoundError), path.open("r+", encoding="utf-8") as journal:
@@ -220,7 +230,9 @@ def _is_abandoned(journal: io.TextIOWrapper, path: Path) -> bool:
                 return False  # it has changed nothing yet
             if time.monotonic() > until:
                 command, _ = _read_journal(path)
-                raise KitError(f"{command} puts its files in place and does not end: wait for it, or end it") from None
+                raise KitError(
+                    f"{command} puts its files in place and does not end: wait for it, or end it"
+                ) from None
             time.sleep(0.05)
     return False
 
@@ -231,7 +243,9 @@ def _read_journal(path: Path) -> tuple[str, list[_Step]]:
         lines = stored_text(path).split("\n")[:-1]
         steps = [decode_stored(line, _Step) for line in lines]
     except ValueError as error:
-        raise KitError(f"{path}: {error}; what it lists is unfinished: look at it, and move it away") from error
+        raise KitError(
+            f"{path}: {error}; what it lists is unfinished: look at it, and move it away"
+        ) from error
     command = steps[0].path if steps else "a command"
     return command, [step for step in steps if step.do != "begin"]
 
@@ -250,7 +264,10 @@ def _apply_again(steps: list[_Step], command: str) -> None:
 
 
 def _unfinished(error: OSError, command: str, done: int, steps: int) -> KitError:
-    return KitError(f"{explained(error)}. {command} has put {done} of {steps} files in place; the next command goes on")
+    return KitError(
+        f"{explained(error)}. {command} has put {done} of {steps} files in place; the next "
+        "command goes on"
+    )
 
 
 def _apply(steps: list[_Step]) -> None:
@@ -272,18 +289,26 @@ def _is_in_database(steps: list[_Step]) -> bool:
     step = next((step for step in steps if step.do == "database"), None)
     if step is None or not Path(step.path).is_file():
         return False
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(step.path)) as database:
-        return [str(number) for number in database.execute("PRAGMA user_version").fetchone()] == [step.other]
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(step.path)) as database,
+    ):
+        return [str(number) for number in database.execute("PRAGMA user_version").fetchone()] == [
+            step.other
+        ]
     return False
 
 
 def _undo(steps: list[_Step]) -> None:
-    """Remove the new files, and the folders that were made for them; nothing else was touched yet."""
+    """Remove the new files, and the folders that were made for them; nothing else was touched
+    yet.
+    """
     for step in reversed(steps):
         with contextlib.suppress(OSError):
             if step.do == "replace":
                 Path(step.other).unlink(missing_ok=True)
-                Path(f"{step.other}-journal").unlink(missing_ok=True)  # of a database that was being made
+                # of a database that was being made
+                Path(f"{step.other}-journal").unlink(missing_ok=True)
             elif step.do == "make":
                 Path(step.path).rmdir()
 

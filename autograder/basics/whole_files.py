@@ -1,4 +1,6 @@
-"""Files that are written whole or not at all: to a temporary file in the same folder, which is then renamed."""
+"""Files that are written whole or not at all: to a temporary file in the same folder, which is then
+renamed.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PART, _OF_NAME = ".part", 40
-"""How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255 bytes."""
+"""How a temporary file's name ends, and how much of the file's own it holds: a name has at most 255
+bytes.
+"""
 
 Content = str | bytes | Iterable[str | bytes]
-"""Of a file: text is written in UTF-8; pieces are written as they come, so that a large file is never in memory."""
+"""Of a file: text is written in UTF-8; pieces are written as they come, so that a large file is
+never in memory.
+"""
 
 
 def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
@@ -20,8 +26,9 @@ def write_whole(path: Path, content: Content, *, to_disk: bool = True) -> None:
 
     Args:
         path: folders above it are made.
-        content: text is written in UTF-8; a lone surrogate becomes a backslash escape, which is what JSON calls it too.
-            Pieces are written as they come, so that a large file is never in memory.
+        content: text is written in UTF-8; a lone surrogate becomes a backslash escape, which is
+            what JSON calls it too. Pieces are written as they come, so that a large file is never
+            in memory.
         to_disk: flush it before it is renamed, so that it outlasts a loss of power.
 
     Raises:
@@ -52,7 +59,9 @@ def write_part(path: Path, part: Path, content: Content, *, to_disk: bool) -> No
     pieces = [content] if isinstance(content, str | bytes) else content
     with naming(path), part.open("xb") as file:
         for piece in pieces:
-            file.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace"))
+            file.write(
+                piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace")
+            )
         if to_disk:
             file.flush()
             os.fsync(file.fileno())
@@ -70,7 +79,9 @@ def clear_parts(folder: Path, name: str = "") -> None:
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name is one that is being written, or was when its writer was killed."""
+    """Whether a file of this name is one that is being written, or was when its writer was
+    killed.
+    """
     return name.startswith(".") and name.endswith(_PART)
 
 
@@ -80,7 +91,9 @@ def _prefix(name: str) -> str:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system name `path`: by themselves they name a temporary file, or nothing where the disk is full."""
+    """Errors of the system name `path`: by themselves they name a temporary file, or nothing where
+    the disk is full.
+    """
     try:
         yield
     except OSError as error:

@@ -1,4 +1,6 @@
-"""What all commands share: where an error ends one, where lines beside the answer go, a kind of option."""
+"""What all commands share: where an error ends one, where lines beside the answer go, a kind of
+option.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from autograder.course.folders import HOW_WITH_A_BUCKET
 
 
 def find_course() -> Course:
-    """The course that the current folder lies in. A line says which names in its course.toml nobody has; what a
-    command that was cut off had begun is finished first, or undone.
+    """The course that the current folder lies in. A line says which names in its course.toml nobody
+    has; what a command that was cut off had begun is finished first, or undone.
 
     Raises:
         KitError: there is no course, or its course.toml has a mistake.
@@ -43,16 +45,22 @@ def beside(line: str) -> None:
 
 
 class Commands(click.Group):
-    """The one place where an error ends a command: in one line, and never with a traceback unless one was asked for."""
+    """The one place where an error ends a command: in one line, and never with a traceback unless
+    one was asked for.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # a name may hold what no encoding has, like half a surrogate pair
+            # a name may hold what no encoding has, like half a surrogate pair
+            if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("autograder: interrupted; what was graded is safe, run the same command to go on", err=True)
+            click.echo(
+                "autograder: interrupted; what was graded is safe, run the same command to go on",
+                err=True,
+            )
             ctx.exit(130)
         except BrokenPipeError:
             raise  # whoever read the output has stopped; click ends quietly
@@ -67,15 +75,22 @@ class Commands(click.Group):
 
 
 class LocalPath(click.Path):
-    """A file or folder of this machine, as a `Path`. An address such as s3://bucket/results ends the command in one
-    line."""
+    """A file or folder of this machine, as a `Path`. An address such as s3://bucket/results ends
+    the command in one line.
+    """
 
     def __init__(self, *, exists: bool = False, dir_okay: bool = True) -> None:
         super().__init__(exists=exists, dir_okay=dir_okay, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value) and not Path(value).exists():
-            raise KitError(f"{value} is an address: name a file or folder of this machine; {HOW_WITH_A_BUCKET}")
+        if (
+            isinstance(value, str)
+            and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", value)
+            and not Path(value).exists()
+        ):
+            raise KitError(
+                f"{value} is an address: name a file or folder of this machine; {HOW_WITH_A_BUCKET}"
+            )
         return super().convert(value, param, ctx)
 
 
@@ -84,7 +99,9 @@ class CountOrAll(click.ParamType["int | None"]):
 
     name = "N|all"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
         if value is None or value == "all":
             return None
         if not str(value).isdecimal():
@@ -93,7 +110,9 @@ class CountOrAll(click.ParamType["int | None"]):
 
 
 class LaterChoice(click.Choice[str]):
-    """A choice that gets its words when its command runs: `autograder --help` need not import the platforms."""
+    """A choice that gets its words when its command runs: `autograder --help` need not import the
+    platforms.
+    """
 
     def __init__(self, words: Callable[[], Iterable[str]]) -> None:
         self._words = words

@@ -1,4 +1,6 @@
-"""What `autograder report`, `export` and `totals` do: read the stored results, write what was asked for."""
+"""What `autograder report`, `export` and `totals` do: read the stored results, write what was asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,6 @@ from autograder.ledger import read_ledger
 from autograder.marks.late_policy import conflicts
 from autograder.marks.marks import Mark, class_marks
 from autograder.marks.rubric import as_students_read, read_rubrics
-from autograder.marks.totals import course_totals, perhaps_split, totals_csv
 from autograder.outputs.class_report import write_report
 from autograder.outputs.difference import Difference
 from autograder.outputs.export import csv_of_students, csv_of_tests
@@ -33,6 +34,7 @@ from autograder.outputs.feedback_page import feedback_page, feedback_path
 from autograder.outputs.junit import junit_xml
 from autograder.outputs.returns import feedback_zip
 from autograder.outputs.speed_table import in_words, speed_bonus
+from autograder.outputs.totals import course_totals, perhaps_split, totals_csv
 from autograder.platforms.fill import PlatformFile, fill, learn_people, read_platform_file
 from autograder.platforms.platform import Platform
 from autograder.platforms.push import push_marks
@@ -54,7 +56,8 @@ class ExportRequest:
         roster: the platform's own file, which is to be filled in.
         column: what the platform calls the column.
         provisional: whether those who wait for a person's points are exported with what they have.
-        push: whether the marks are sent to the platform through its interface, and no file is written.
+        push: whether the marks are sent to the platform through its interface, and no file is
+            written.
         dry_run: with `push`: whether it is only said what would be sent.
     """
 
@@ -76,8 +79,11 @@ class ExportRequest:
         return name if name in NAMES else ""
 
 
-def report_command(course: Course, assignment: Assignment, results: Path, tell: Tell) -> Iterator[str]:
-    """Write every student's feedback page and the class report; yields what came of it, and tells what to look at.
+def report_command(
+    course: Course, assignment: Assignment, results: Path, tell: Tell
+) -> Iterator[str]:
+    """Write every student's feedback page and the class report; yields what came of it, and tells
+    what to look at.
 
     Raises:
         NothingToGrade: there is nobody to report on.
@@ -88,14 +94,18 @@ def report_command(course: Course, assignment: Assignment, results: Path, tell: 
     speeds = {entry.student: in_words(entry.speeds) for entry in timing}
     rubrics = read_rubrics(assignment)
     collected = read_collected(course.submitted, assignment.name)
-    old = tell_stale(course, assignment, results, [mark.result for mark in marks if mark.result], tell)
+    old = tell_stale(
+        course, assignment, results, [mark.result for mark in marks if mark.result], tell
+    )
     with Together(course.kept, f"`autograder report {assignment.name}`") as files:
         for mark in as_students_read(marks, rubrics):
             page = None  # a page of an earlier version would show a score that no longer holds
             if (result := mark.own_result) is not None:
                 page = feedback_page(result, uses, speeds.get(mark.holder, ""), mark)
             _replace_feedback(files, course, results, assignment.name, mark, page)
-        report = write_report(files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics)
+        report = write_report(
+            files, results, assignment.name, marks, timing, collected, course.feedback, old, rubrics
+        )
     if pages := sum(mark.own_result is not None for mark in marks):
         yield f"{pages} feedback pages in {course.feedback}"
     yield f"class report: {report.resolve().as_uri()}"
@@ -109,7 +119,9 @@ def _replace_feedback(
     content = page.encode("utf-8", "backslashreplace") if page is not None else None
     if path.is_file() and path.read_bytes() == content:
         return
-    if copy := replaced(results, assignment, path, content, f"feedback/{path_name(mark.student)}.html"):
+    if copy := replaced(
+        results, assignment, path, content, f"feedback/{path_name(mark.student)}.html"
+    ):
         files.write(*copy)
     if content is not None:
         files.write(path, content, to_disk=False)  # the next report writes it again
@@ -137,15 +149,22 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     if request.roster is not None:
         learn_people(course, assignment.name, request.platform, request.roster, tell)
     marks = read_marks(course, assignment, request.results, timing, tell, file)
-    tell_stale(course, assignment, request.results, [mark.result for mark in marks if mark.result], tell)
+    tell_stale(
+        course, assignment, request.results, [mark.result for mark in marks if mark.result], tell
+    )
     _tell_flagged([mark.result for mark in marks if mark.result], tell)
     if request.push:
         for line in _unfinished(marks, request.provisional):
             tell(line)
         yield from push_marks(
-            course, assignment.name, marks, request.platform, column=request.column,
-            provisional=request.provisional, dry_run=request.dry_run,
-        )  # fmt: skip
+            course,
+            assignment.name,
+            marks,
+            request.platform,
+            column=request.column,
+            provisional=request.provisional,
+            dry_run=request.dry_run,
+        )
         return
     content, said = _content(request, marks, timing, file)
     for line in said:
@@ -158,7 +177,10 @@ def export_command(request: ExportRequest, tell: Tell) -> Iterator[str]:
     else:
         with Together(course.kept, f"`autograder export {assignment.name}`") as files:
             files.write(request.to, content)
-        yield f"{sum(m.result is not None for m in marks)} results of {assignment.name} in {request.to}"
+        yield (
+            f"{sum(m.result is not None for m in marks)} results of {assignment.name} in "
+            f"{request.to}"
+        )
 
 
 def _assert_can_push(request: ExportRequest) -> None:
@@ -168,7 +190,9 @@ def _assert_can_push(request: ExportRequest) -> None:
         KitError: there is no interface for the format, or a file was named.
     """
     if request.format not in with_interface():
-        raise KitError(f"--push goes with --format {', '.join(with_interface())}, not with {request.format}")
+        raise KitError(
+            f"--push goes with --format {', '.join(with_interface())}, not with {request.format}"
+        )
     if request.to is not None or request.roster is not None:
         raise KitError("--push reads and writes the platform itself: leave --to and --roster out")
 
@@ -177,16 +201,25 @@ def _perhaps_groups(marks: Sequence[Mark], platform: str) -> Iterator[str]:
     """Of whom the platform's download does not tell whether they are a person."""
     if students := [mark.student for mark in marks if mark.may_be_a_group and mark.result]:
         yield (
-            f"taken for people, though in a group assignment these are groups: {listing(students)}; give "
-            f"{NAMES[platform].title}'s {NAMES[platform].own_file} as `--roster`, which tells them apart"
+            "taken for people, though in a group assignment these are groups: "
+            f"{listing(students)}; give "
+            f"{NAMES[platform].title}'s {NAMES[platform].own_file} as `--roster`, which "
+            "tells them apart"
         )
 
 
 def _tell_flagged(results: Sequence[Result], tell: Tell) -> None:
-    """Say whose functions answered one call differently in two runs: nothing else in an export shows it."""
-    flagged = [f"{result.student} ({', '.join(result.flagged)})" for result in results if result.flagged]
+    """Say whose functions answered one call differently in two runs: nothing else in an export
+    shows it.
+    """
+    flagged = [
+        f"{result.student} ({', '.join(result.flagged)})" for result in results if result.flagged
+    ]
     if flagged:
-        tell(f"two answers to one call, for a person to look at: {listing(flagged)}; `autograder report` shows them")
+        tell(
+            f"two answers to one call, for a person to look at: {listing(flagged)}; `autograder "
+            "report` shows them"
+        )
 
 
 def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
@@ -203,8 +236,11 @@ def _lines(format_: str, content: Iterable[str | bytes]) -> Iterator[str]:
         yield waiting
 
 
-def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *, provisional: bool) -> Iterator[str]:
-    """The mark of the course, from every assignment that has results; yields the text where it goes to no file.
+def totals_command(
+    course: Course, results: Path, to: Path | None, tell: Tell, *, provisional: bool
+) -> Iterator[str]:
+    """The mark of the course, from every assignment that has results; yields the text where it goes
+    to no file.
 
     Raises:
         NothingToGrade: no assignment has results.
@@ -222,8 +258,10 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
     if split := perhaps_split(rows, list(by_assignment)):
         titles = ", ".join(sorted({NAMES[platform].title for platform in split.values()}))
         tell(
-            f"{titles} numbers people anew in each assignment, so these may stand here once for each: "
-            f"{listing(list(split))}; write students.csv with names or emails, or collect each assignment with its "
+            f"{titles} numbers people anew in each assignment, so these may stand here "
+            "once for each: "
+            f"{listing(list(split))}; write students.csv with names or emails, or collect each "
+            "assignment with its "
             "worksheet as `--roster`"
         )
     table = totals_csv(rows, list(by_assignment))
@@ -236,19 +274,28 @@ def totals_command(course: Course, results: Path, to: Path | None, tell: Tell, *
 
 
 def _content(
-    request: ExportRequest, marks: Sequence[Mark], timing: Sequence[Graded], file: PlatformFile | None
+    request: ExportRequest,
+    marks: Sequence[Mark],
+    timing: Sequence[Graded],
+    file: PlatformFile | None,
 ) -> tuple[Iterable[str | bytes], list[str]]:
     """What the format is made of, in pieces, and what to say beside it."""
     format_, provisional = request.format, request.provisional
     if format_ == "junit":
-        problems = [Graded(m.student, problem=m.note or m.status) for m in marks if m.result is None]
+        problems = [
+            Graded(m.student, problem=m.note or m.status) for m in marks if m.result is None
+        ]
         return junit_xml([result for mark in marks if (result := mark.own_result)], problems), []
     if format_ == "tests":
         return csv_of_tests(marks), []
     platform = platforms().get(request.platform, Platform())
     if format_.endswith(_FEEDBACK) and platform.feedback_name:
-        packed, unknown = feedback_zip(marks, request.assignment.name, request.course.feedback, platform.feedback_name)
-        return packed, [f"without a name that {request.platform} knows: {listing(unknown)}"] if unknown else []
+        packed, unknown = feedback_zip(
+            marks, request.assignment.name, request.course.feedback, platform.feedback_name
+        )
+        return packed, [
+            f"without a name that {request.platform} knows: {listing(unknown)}"
+        ] if unknown else []
     said = _unfinished(marks, provisional)
     if format_ == "csv":
         late, bonus = any(mark.late for mark in marks), _bonus(request.course, timing)
@@ -258,7 +305,8 @@ def _content(
 
 
 def _platform_file(request: ExportRequest) -> PlatformFile | None:
-    """The platform's own file that is to be filled in; None where none was named, or feedback is asked for.
+    """The platform's own file that is to be filled in; None where none was named, or feedback is
+    asked for.
 
     Raises:
         KitError: it is not what the platform writes, or the format has no such file.
@@ -266,19 +314,27 @@ def _platform_file(request: ExportRequest) -> PlatformFile | None:
     if request.roster is None:
         return None
     if request.platform not in with_own_file():
-        raise KitError(f"--roster goes with --format {', '.join(with_own_file())}, not with {request.format}")
+        raise KitError(
+            f"--roster goes with --format {', '.join(with_own_file())}, not with {request.format}"
+        )
     if request.format.endswith(_FEEDBACK):
         return None
-    return read_platform_file(request.platform, request.roster, request.assignment.name, request.column)
+    return read_platform_file(
+        request.platform, request.roster, request.assignment.name, request.column
+    )
 
 
-def _filled(request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None) -> tuple[str, Difference]:
+def _filled(
+    request: ExportRequest, marks: Sequence[Mark], file: PlatformFile | None
+) -> tuple[str, Difference]:
     assignment, new_file = request.assignment.name, platforms()[request.platform].new_file
     try:
         if file is not None:
             return fill(request.course, assignment, marks, file, provisional=request.provisional)
         if new_file is None:
-            raise KitError("give the platform's own file as `--roster`: without it nobody's row is known")
+            raise KitError(
+                "give the platform's own file as `--roster`: without it nobody's row is known"
+            )
         return new_file(marks, assignment, request.column, request.provisional)
     except (ValueError, KitError) as error:
         raise KitError(f"{request.roster or request.format}: {error}") from error
@@ -294,12 +350,18 @@ def _unfinished(marks: Sequence[Mark], provisional: bool) -> list[str]:
     for status, students in by_status.items():
         waits = status == "waits for a person"
         how = (
-            ("exported with the points so far" if provisional else "`--provisional` exports the points so far")
+            (
+                "exported with the points so far"
+                if provisional
+                else "`--provisional` exports the points so far"
+            )
             if waits
             else ""
         )
-        lines.append(f"{'exported' if waits and provisional else 'without a mark'}, {status}: {listing(students)}"
-                     + (f" ({how})" if how else ""))  # fmt: skip
+        lines.append(
+            f"{'exported' if waits and provisional else 'without a mark'}, {status}: "
+            f"{listing(students)}" + (f" ({how})" if how else "")
+        )
     return lines
 
 
@@ -326,11 +388,15 @@ def _collected_uses(suite: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _has_carried(mark: Mark) -> bool:
-    return mark.result is not None and any(question.carried > 0 for question in mark.result.questions)
+    return mark.result is not None and any(
+        question.carried > 0 for question in mark.result.questions
+    )
 
 
 def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
-    """Points for speed by student; None where the course gives none, or nothing of the assignment was timed."""
+    """Points for speed by student; None where the course gives none, or nothing of the assignment
+    was timed.
+    """
     timed = [entry for entry in timing if entry.speeds]
     if not course.grading.speed_bonus or not timed:
         return None
@@ -354,7 +420,11 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
     tell_stale(course, assignment, request.results, graded, tell)
     _tell_flagged(graded, tell)
     students = [*(result.student for result in graded), *problems]
-    times = {student: when for student in students if (when := handed_in_at(ledger, course, assignment, student, tell))}
+    times = {
+        student: when
+        for student in students
+        if (when := handed_in_at(ledger, course, assignment, student, tell))
+    }
     other: list[str] = []
 
     def each_read_once() -> Iterator[tuple[Result, Submission | None]]:
@@ -368,7 +438,10 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
     file = request.to or (None if course.on_server.db_url else course.gradebook)
     with (
         Together(course.kept, f"`autograder export {assignment.name} --format gradebook`") as files,
-        gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (written, version),
+        gradebook_file(file, files) if file else contextlib.nullcontext((None, 0)) as (
+            written,
+            version,
+        ),
     ):
         autograded = AutogradedFolder(course, assignment, files) if request.to is None else None
         if autograded is not None:
@@ -377,7 +450,9 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
         db_url = f"sqlite:///{written.absolute()}" if written else course.db_url
         for line in join_earlier_names(course, ledger, db_url):
             tell(line)
-        fill_gradebook(course, assignment, each_read_once(), times, problems, db_url=db_url, version=version)
+        fill_gradebook(
+            course, assignment, each_read_once(), times, problems, db_url=db_url, version=version
+        )
         everybody = class_marks(course, assignment, graded, timing)
         for line in conflicts(course, assignment.name, due_in_gradebook(course, db_url)):
             tell(line)
@@ -385,9 +460,13 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
         tell_gradebook(course, assignment, people, db_url)
     if other:
         tell(
-            f"not what was graded, or not in submitted/ any more, so that nobody can grade their written answers: "
+            "not what was graded, or not in submitted/ any more, so that nobody can grade their "
+            "written answers: "
             f"{listing(other)}; run `autograder grade {assignment.name}` first"
         )
     yield f"{len(graded)} results of {assignment.name} in {file or shown_gradebook(db_url)}"
     if autograded is not None:
-        yield f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them in the formgrader"
+        yield (
+            f"{autograded.written} notebooks to grade by hand in {course.autograded}: open them "
+            "in the formgrader"
+        )

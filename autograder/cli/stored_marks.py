@@ -1,4 +1,6 @@
-"""Everybody's marks, from what results and gradebooks hold, and lines for whatever a person should look at."""
+"""Everybody's marks, from what results and gradebooks hold, and lines for whatever a person should
+look at.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from autograder.basics.safe_text import one_line
 from autograder.course import Assignment, Course
 from autograder.grading.staleness import misvalued, stale
 from autograder.ledger import Ledger, read_ledger
-from autograder.marks.late_policy import TIMESTAMP_FILE, UNKNOWN, InGradebook, class_lateness, conflicts, submitted_at
+from autograder.marks.late_policy import (
+    TIMESTAMP_FILE,
+    UNKNOWN,
+    InGradebook,
+    class_lateness,
+    conflicts,
+    submitted_at,
+)
 from autograder.marks.marks import Mark, class_marks
 from autograder.platforms.fill import PlatformFile
 from autograder.records.model import Graded, ManualGrades, Result
@@ -30,7 +39,8 @@ def read_marks(
     tell: Tell,
     file: PlatformFile | None = None,
 ) -> list[Mark]:
-    """Everybody; says which results are older than they should be, and of whom no hand-in time is known.
+    """Everybody; says which results are older than they should be, and of whom no hand-in time is
+    known.
 
     Args:
         file: a platform's own file, which may say when people handed in.
@@ -45,41 +55,69 @@ def read_marks(
     in_gradebook = _times_in_gradebook(course)
     for line in conflicts(course, assignment.name, in_gradebook):
         tell(line)
-    students = sorted({m for result in graded for m in ledger.members(result.student, assignment.name)})
+    students = sorted(
+        {m for result in graded for m in ledger.members(result.student, assignment.name)}
+    )
     platform_times = file.hand_in_times(course, assignment.name, students, tell) if file else {}
     folders = {student: ledger.submission(student, assignment.name) for student in platform_times}
-    if new := [student for student, folder in folders.items() if not (folder / TIMESTAMP_FILE).exists()]:
+    if new := [
+        student for student, folder in folders.items() if not (folder / TIMESTAMP_FILE).exists()
+    ]:
         tell(
-            f"hand-in times of {len(new)} are this worksheet's: give it to `autograder collect` as `--roster` too, "
+            f"hand-in times of {len(new)} are this worksheet's: give it to `autograder collect` "
+            "as `--roster` too, "
             "so that pages and totals know them"
         )
     late = class_lateness(course, assignment.name, students, in_gradebook, platform_times)
     if late is None and course.late.policy != "none":
         tell(
-            f"marks are without late penalties: nobody says when {assignment.name} is due; write it under [due] in "
+            f"marks are without late penalties: nobody says when {assignment.name} is due; write "
+            "it under [due] in "
             "course.toml, or into nbgrader's gradebook"
         )
-    if unknown := [student for student, lateness in (late or {}).items() if lateness.note == UNKNOWN]:
+    if unknown := [
+        student for student, lateness in (late or {}).items() if lateness.note == UNKNOWN
+    ]:
         tell(
             f"no hand-in time is known, so nothing is taken off for lateness: {len(unknown)}: "
-            f"{', '.join(map(one_line, unknown))}; write a timestamp.txt, or collect again with a file that has times"
+            f"{', '.join(map(one_line, unknown))}; write a timestamp.txt, or collect again with "
+            "a file that has times"
         )
-    if old := [r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)]:
+    if old := [
+        r.student for r in graded if hand and r.student in hand and not hand[r.student].is_of(r)
+    ]:
         tell(
             f"graded since gradebook.db was filled: {listing(old)}; fill it again with "
-            f"`autograder export {assignment.name} --format gradebook`, so that a person sees what changed"
+            f"`autograder export {assignment.name} --format gradebook`, so that a person sees "
+            "what changed"
         )
-    if earlier := [r.student for r in graded if hand and r.student in hand and hand[r.student].earlier]:
+    if earlier := [
+        r.student for r in graded if hand and r.student in hand and hand[r.student].earlier
+    ]:
         tell(
-            f"points by hand are for an earlier answer and wait: {listing(earlier)}; fill the gradebook with "
+            f"points by hand are for an earlier answer and wait: {listing(earlier)}; fill the "
+            "gradebook with "
             f"`autograder export {assignment.name} --format gradebook`, and look at the new answers"
         )
     own = results.resolve() == course.results.resolve()
-    return class_marks(course, assignment, graded, timing, by_hand=hand, late=late, own_submissions=own, ledger=ledger)
+    return class_marks(
+        course,
+        assignment,
+        graded,
+        timing,
+        by_hand=hand,
+        late=late,
+        own_submissions=own,
+        ledger=ledger,
+    )
 
 
-def present_results(ledger: Ledger, course: Course, results: Path, assignment: Assignment, tell: Tell) -> list[Result]:
-    """The results that add up, under what their students are called now; `tell` gets a line for each that does not."""
+def present_results(
+    ledger: Ledger, course: Course, results: Path, assignment: Assignment, tell: Tell
+) -> list[Result]:
+    """The results that add up, under what their students are called now; `tell` gets a line for
+    each that does not.
+    """
     stored = read_results(results, assignment.name, tell)
     wrong = misvalued(course, assignment, stored)
     for student, problem in wrong.items():
@@ -88,7 +126,11 @@ def present_results(ledger: Ledger, course: Course, results: Path, assignment: A
     stored = [result for result in stored if result.student not in wrong]
     names = {result.student for result in stored}
     named_results = ((ledger.present_name(result.student), result) for result in stored)
-    current = [replace(r, student=name) for name, r in named_results if name == r.student or name not in names]
+    current = [
+        replace(r, student=name)
+        for name, r in named_results
+        if name == r.student or name not in names
+    ]
     return sorted(current, key=lambda result: result.student)
 
 
@@ -96,16 +138,25 @@ def present_timing(ledger: Ledger, timing: Sequence[Graded]) -> list[Graded]:
     """The entries of the timing file, under what their students are called now."""
     names = {entry.student for entry in timing}
     named_entries = ((ledger.present_name(entry.student), entry) for entry in timing)
-    return [replace(entry, student=name) for name, entry in named_entries if name == entry.student or name not in names]
+    return [
+        replace(entry, student=name)
+        for name, entry in named_entries
+        if name == entry.student or name not in names
+    ]
 
 
 def assert_graded(
-    course: Course, assignment: Assignment, results: Path, graded: Sequence[Result], timing: Sequence[Graded]
+    course: Course,
+    assignment: Assignment,
+    results: Path,
+    graded: Sequence[Result],
+    timing: Sequence[Graded],
 ) -> None:
     """Raises: NothingToGrade, where nobody has a result, nor a reason why there is none."""
     if not graded and not any(entry.problem for entry in timing):
         raise NothingToGrade(
-            f"no results in {results / assignment.name}: run `autograder grade {assignment.name}` first"
+            f"no results in {results / assignment.name}: run `autograder grade "
+            f"{assignment.name}` first"
         )
 
 
@@ -127,22 +178,40 @@ def tell_stale(
 def _by_hand(
     ledger: Ledger, course: Course, assignment: Assignment, results: Sequence[Result]
 ) -> dict[str, ManualGrades] | None:
-    """What people gave, by student; nbgrader knows the student's folder. Points for an earlier answer wait."""
+    """What people gave, by student; nbgrader knows the student's folder. Points for an earlier
+    answer wait.
+    """
     if not course.has_gradebook:
         return None
     from autograder.nbgrader.answers import with_earlier_answers
     from autograder.nbgrader.manual_grades import read_manual_grades
 
     by_folder = read_manual_grades(course.db_url, assignment.name)
-    now = {folder: ledger.student_in(folder) for folder in by_folder if folder not in ledger.earlier_names}
-    earlier = {folder: ledger.earlier_names[folder] for folder in by_folder if folder in ledger.earlier_names}
-    names = now | {folder: student for folder, student in earlier.items() if student not in now.values()}
-    by_student = {student: replace(by_folder[folder], student=student) for folder, student in names.items()}
+    now = {
+        folder: ledger.student_in(folder)
+        for folder in by_folder
+        if folder not in ledger.earlier_names
+    }
+    earlier = {
+        folder: ledger.earlier_names[folder]
+        for folder in by_folder
+        if folder in ledger.earlier_names
+    }
+    names = now | {
+        folder: student for folder, student in earlier.items() if student not in now.values()
+    }
+    by_student = {
+        student: replace(by_folder[folder], student=student) for folder, student in names.items()
+    }
     return with_earlier_answers(course, assignment, results, by_student)
 
 
-def handed_in_at(ledger: Ledger, course: Course, assignment: Assignment, student: str, tell: Tell) -> datetime | None:
-    """When the student's submission was handed in; None where nothing says so, or what does cannot be read."""
+def handed_in_at(
+    ledger: Ledger, course: Course, assignment: Assignment, student: str, tell: Tell
+) -> datetime | None:
+    """When the student's submission was handed in; None where nothing says so, or what does cannot
+    be read.
+    """
     folder = ledger.submission(student, assignment.name)
     try:
         return submitted_at(folder, course.about.timezone)
@@ -155,7 +224,8 @@ def _times_in_gradebook(course: Course) -> dict[str, InGradebook]:
     """Due times and extensions in the gradebook, where there is one and lateness costs anything."""
     if course.late.policy == "none" or not course.has_gradebook:
         return {}
-    from autograder.nbgrader.class_list import due_in_gradebook  # imports nbgrader, which takes seconds
+    # imports nbgrader, which takes seconds
+    from autograder.nbgrader.class_list import due_in_gradebook
 
     return due_in_gradebook(course)
 

@@ -1,12 +1,13 @@
-"""The driver: hands a class out to the machines of a Dask cluster, one submission a task, and takes the results in.
+"""The driver: hands a class out to the machines of a Dask cluster, one submission a task, and takes
+the results in.
 
-Dask carries tasks and results, begins a task anew whose machine was lost or at fault, and gives up what was begun four
-times. Of each submission one answer counts.
+Dask carries tasks and results, begins a task anew whose machine was lost or at fault, and gives up
+what was begun four times. Of each submission one answer counts.
 
-Which machine gets a task is not left to Dask: it would begin a machine's next task after one has ended, and a grader
-would wait for it. At rest 89 % of the pool's throughput were measured with that wait, and 106 % without. So each
-machine holds one submission more than it has graders. The machine is a wish (`allow_other_workers`): Dask moves the
-tasks of one that is lost.
+Which machine gets a task is not left to Dask: it would begin a machine's next task after one has
+ended, and a grader would wait for it. At rest 89 % of the pool's throughput were measured with that
+wait, and 106 % without. So each machine holds one submission more than it has graders. The machine
+is a wish (`allow_other_workers`): Dask moves the tasks of one that is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError
 
 from autograder.basics.errors import ClusterUnavailable, OutOfReach, UnreadableSubmission
-from autograder.cluster.machine import CourseGone, CourseOnMachine, MachineFault, MachineRefuses, grade_there
+from autograder.cluster.machine import (
+    CourseGone,
+    CourseOnMachine,
+    MachineFault,
+    MachineRefuses,
+    grade_there,
+)
 from autograder.cluster.messages import HandedIn, pack_course, taken_in
 from autograder.cluster.scheduler import Connect, reaching
 from autograder.course import Assignment, Course
@@ -34,7 +41,9 @@ from autograder.grading.pool import Ended
 from autograder.records.model import FoundSubmission, Graded
 
 RETRIES = 3
-"""So often Dask begins a submission again after a fault of its machine; after the loss of one, as often by default."""
+"""So often Dask begins a submission again after a fault of its machine; after the loss of one, as
+often by default.
+"""
 CONNECT_SECONDS = 10.0
 """How long the first try to reach a scheduler takes."""
 PATIENCE = 120.0
@@ -68,13 +77,19 @@ class Cluster:
         """As `grade_batch`.
 
         Raises:
-            ClusterUnavailable: no scheduler, or no machine that can grade; what was yielded before counts.
+            ClusterUnavailable: no scheduler, or no machine that can grade; what was yielded before
+                counts.
         """
         until = time.monotonic() + 60 * course.limits.run_minutes
         extras = extras_for(assignment, submissions, course.limits)
-        plugin = CourseOnMachine(pack_course(course, assignment), assignment.name, isolation, extras)
+        plugin = CourseOnMachine(
+            pack_course(course, assignment), assignment.name, isolation, extras
+        )
         run = _Run(plugin, course, assignment, deque(submissions), until, self.refused, warn)
-        with reaching(self._address) as connect, contextlib.closing(run.answers(connect)) as answers:
+        with (
+            reaching(self._address) as connect,
+            contextlib.closing(run.answers(connect)) as answers,
+        ):
             for ended, machine in answers:
                 graded, content = unpack(ended, course.limits)
                 yield dataclasses.replace(graded, machine=machine), content
@@ -86,7 +101,8 @@ class _Run:
 
     Attributes:
         waiting: submissions that no machine has.
-        tasks: by key, the submissions that were handed out, each with the machine that it is meant for.
+        tasks: by key, the submissions that were handed out, each with the machine that it is meant
+            for.
         done: keys of tasks, as they end.
         graders: how many each machine has.
         unfit: machines that refused.
@@ -107,7 +123,8 @@ class _Run:
     told_to_wait: bool = False
 
     def answers(self, connect: Connect) -> Generator[Answered, None, None]:
-        """Each submission with its answer. Where the scheduler is lost, the tasks that were under way are sent anew.
+        """Each submission with its answer. Where the scheduler is lost, the tasks that were under
+        way are sent anew.
 
         Raises:
             ClusterUnavailable: no scheduler answers, or no machine can grade.
@@ -121,14 +138,19 @@ class _Run:
                     self._count_graders(client)
                     yield from self._hand_out(client)
                     yield from self._take_in(client)
-            except (OSError, ClosedClientError):  # Dask's own errors for a lost connection are among these
+            # Dask's own errors for a lost connection are among these
+            except (OSError, ClosedClientError):
                 self.waiting.extendleft(submission for submission, _, _ in self.tasks.values())
                 self.tasks.clear()
                 patience = PATIENCE
-                time.sleep(TICK)  # a machine that is just dying can fail each new registration of the course
+                # a machine that is just dying can fail each new registration of the course
+                time.sleep(TICK)
             finally:
                 self._leave(client)
-        for submission in [*(submission for submission, _, _ in self.tasks.values()), *self.waiting]:
+        for submission in [
+            *(submission for submission, _, _ in self.tasks.values()),
+            *self.waiting,
+        ]:
             yield Ended(submission), ""
 
     def _is_at_work(self) -> bool:
@@ -152,7 +174,8 @@ class _Run:
             client.close(timeout=TICK)
 
     def _count_graders(self, client: Client) -> None:
-        """Ask which machines are there. No submission depends on the answer: Dask notices lost machines by itself.
+        """Ask which machines are there. No submission depends on the answer: Dask notices lost
+        machines by itself.
 
         Raises:
             ClusterUnavailable: there are machines, and none of them can grade.
@@ -165,10 +188,18 @@ class _Run:
         self.counted = time.monotonic()
         workers = client.scheduler_info()["workers"]
         self.unfit &= workers.keys()
-        self.graders = {address: worker["nthreads"] for address, worker in workers.items() if address not in self.unfit}
+        self.graders = {
+            address: worker["nthreads"]
+            for address, worker in workers.items()
+            if address not in self.unfit
+        }
         if workers and not self.graders and not self.tasks:
-            reasons = "; ".join(f"{machine}: {reason}" for machine, reason in sorted(self.refused.items()))
-            raise ClusterUnavailable(f"no machine of the cluster can grade: {reasons}; what was graded is safe")
+            reasons = "; ".join(
+                f"{machine}: {reason}" for machine, reason in sorted(self.refused.items())
+            )
+            raise ClusterUnavailable(
+                f"no machine of the cluster can grade: {reasons}; what was graded is safe"
+            )
         if not workers and not self.told_to_wait:
             self.told_to_wait = True
             self.warn("no machine is there yet; waiting for one")
@@ -200,12 +231,16 @@ class _Run:
             self.waiting.popleft()
 
     def _read(self, submission: FoundSubmission) -> HandedIn | Ended[FoundSubmission]:
-        """Read a submission for the journey. Of one that cannot be read, the answer is returned at once."""
+        """Read a submission for the journey. Of one that cannot be read, the answer is returned at
+        once.
+        """
         try:
             return taken_in(submission, self.assignment.name, self.course.limits.notebook_mb << 20)
         except UnreadableSubmission as problem:
             away = isinstance(problem, OutOfReach)
-            return Ended(submission, pack(Graded(submission.student, problem=str(problem), untried=away)))
+            return Ended(
+                submission, pack(Graded(submission.student, problem=str(problem), untried=away))
+            )
         except OSError as error:
             return Ended(submission, fault=f"it cannot be read: {error}")
 
@@ -238,7 +273,10 @@ class _Run:
         del self.tasks[key]
         error = future.exception(timeout=TICK)
         if isinstance(error, KilledWorker):
-            reason = f"the machine that had it was lost, and it was begun {error.allowed_failures + 1} times"
+            reason = (
+                "the machine that had it was lost, and it was begun "
+                f"{error.allowed_failures + 1} times"
+            )
             yield Ended(submission, fault=reason), ""
         elif isinstance(error, MachineFault):
             yield Ended(submission, fault=f"{error}, and it was begun {RETRIES + 1} times"), ""

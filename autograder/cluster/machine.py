@@ -1,8 +1,9 @@
-"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that grades a submission.
+"""The side of a machine: a plugin of its Dask worker, which holds the course, and the task that
+grades a submission.
 
-The course comes with the plugin, once for each Dask worker, whether it is there already or joins later. No student's
-code and no suite is ever in the Dask worker itself: it starts a station, a program of its own, and hands submissions
-on.
+The course comes with the plugin, once for each Dask worker, whether it is there already or joins
+later. No student's code and no suite is ever in the Dask worker itself: it starts a station, a
+program of its own, and hands submissions on.
 """
 
 from __future__ import annotations
@@ -41,14 +42,17 @@ class MachineRefuses(Exception):
 
 
 class CourseGone(Exception):
-    """This machine does not hold the course: another run of the same course has removed it at its end."""
+    """This machine does not hold the course: another run of the same course has removed it at its
+    end.
+    """
 
 
 class Station:
     """The program that grades on this machine, and the way to it from any thread.
 
     Args:
-        order: the course's folder, the assignment's name, the walls, the number of graders, and what hosts load.
+        order: the course's folder, the assignment's name, the walls, the number of graders, and
+            what hosts load.
 
     Raises:
         KitError: this machine cannot grade, or the program did not start.
@@ -56,17 +60,29 @@ class Station:
 
     def __init__(self, *order: Path | str | int | tuple[str, ...]) -> None:
         self._line, station_end = Pipe()
-        program = [sys.executable, "-P", "-m", "autograder.cluster.station", str(station_end.fileno())]
+        program = [
+            sys.executable,
+            "-P",
+            "-m",
+            "autograder.cluster.station",
+            str(station_end.fileno()),
+        ]
         # in a session of its own: what a terminal sends to a Dask worker is not for it
         self._process = subprocess.Popen(
-            program, pass_fds=[station_end.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            program,
+            pass_fds=[station_end.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         station_end.close()
         try:
             self._line.send(order)
             refusal = self._line.recv()
         except (EOFError, OSError):
-            refusal = f"its graders did not start (status {self._process.wait()}); the log of the Dask worker says why"
+            refusal = (
+                f"its graders did not start (status {self._process.wait()}); the log of the Dask "
+                "worker says why"
+            )
         if refusal:
             self.close()
             raise KitError(refusal)
@@ -117,13 +133,15 @@ class Station:
 class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
     """One assignment of a course on a machine of the cluster.
 
-    Dask's own plugin for folders, `UploadDirectory`, needs a nanny, leaves out folders that are called `tests`, and
-    leaves the copy behind where others may read it.
+    Dask's own plugin for folders, `UploadDirectory`, needs a nanny, leaves out folders that are
+    called `tests`, and leaves the copy behind where others may read it.
     """
 
     idempotent = True
 
-    def __init__(self, packed_course: bytes, assignment: str, isolation: str, extras: tuple[str, ...]) -> None:
+    def __init__(
+        self, packed_course: bytes, assignment: str, isolation: str, extras: tuple[str, ...]
+    ) -> None:
         self._packed_course, self._assignment = packed_course, assignment
         self._isolation, self._extras = isolation, extras
         self._drivers_software = deciding_software()
@@ -132,9 +150,12 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
         self.name = f"attention-kit-{digest.hexdigest()}"  # two of one name are equal
 
     def setup(self, worker: Worker) -> None:
-        """Nothing is unpacked or started before the first submission comes: this runs in Dask's own thread."""
+        """Nothing is unpacked or started before the first submission comes: this runs in Dask's own
+        thread.
+        """
         if worker.nanny and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the nanny or the driver ends the worker
+            # on Ctrl-C the nanny or the driver ends the worker
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._graders, self._address = worker.state.nthreads, worker.address
         own_name = "" if worker.name == worker.address else f"/{worker.name}"
         self._machine = f"{socket.gethostname()}{own_name}"
@@ -156,7 +177,8 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
             self._folder.remove()
 
     def grade(self, handed_in: HandedIn) -> tuple[str, bytes]:
-        """Grade a submission: the machine's name, and the packed answer. Dask calls it in a thread for each task.
+        """Grade a submission: the machine's name, and the packed answer. Dask calls it in a thread
+        for each task.
 
         Raises:
             MachineRefuses, MachineFault: there is no answer.
@@ -179,7 +201,9 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
                 self._folder = ScratchFolder()
                 unpack_course(self._packed_course, self._folder.path / "course")
             root = self._folder.path / "course"
-            self._station = Station(root, self._assignment, self._isolation, self._graders, self._extras)
+            self._station = Station(
+                root, self._assignment, self._isolation, self._graders, self._extras
+            )
         except (KitError, OSError) as error:
             self._refusal = str(error)
         if self._over:
@@ -187,10 +211,13 @@ class CourseOnMachine(WorkerPlugin):  # type: ignore[misc]
 
 
 def deciding_software() -> dict[str, str]:
-    """Versions of what can change a result on this machine: not the build of torch (`+cpu`, `+cu126`), nor the last
-    number of numpy, safetensors and Python, which mends faults alone."""
+    """Versions of what can change a result on this machine: not the build of torch (`+cpu`,
+    `+cu126`), nor the last number of numpy, safetensors and Python, which mends faults alone.
+    """
     versions = {name: version.partition("+")[0] for name, version in software().items()}
-    return versions | {name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")}
+    return versions | {
+        name: ".".join(versions[name].split(".")[:2]) for name in ("numpy", "safetensors", "Python")
+    }
 
 
 def refuse_other_software(drivers_software: dict[str, str]) -> None:
@@ -202,13 +229,19 @@ def refuse_other_software(drivers_software: dict[str, str]) -> None:
     present = deciding_software()
     differing = [name for name, version in drivers_software.items() if present[name] != version]
     if differing:
-        differences = ", ".join(f"{name} {present[name]}, not {drivers_software[name]}" for name in differing)
-        raise KitError(f"it has another software than where the class is graded from: {differences}")
+        differences = ", ".join(
+            f"{name} {present[name]}, not {drivers_software[name]}" for name in differing
+        )
+        raise KitError(
+            f"it has another software than where the class is graded from: {differences}"
+        )
 
 
 def grade_there(course: str, handed_in: HandedIn) -> tuple[str, bytes]:
     """The task: grade a submission on whichever machine this runs, with the course of that name."""
-    secede()  # takes no thread of the Dask worker's, so that the station has the next submission before this one ends
+    # takes no thread of the Dask worker's, so that the station has the next submission before this
+    # one ends
+    secede()
     plugin: Any = get_worker().plugins.get(course)
     if plugin is None:
         raise CourseGone

@@ -20,7 +20,8 @@ class HandedIn:
     """A submission as a machine is given it.
 
     Attributes:
-        place: the last parts of its path, the file's name at the end: what a result says of the name depends on them.
+        place: the last parts of its path, the file's name at the end: what a result says of the
+            name depends on them.
         beside: the name of another notebook in its folder, or "": a result says so.
     """
 
@@ -30,7 +31,9 @@ class HandedIn:
     beside: str = ""
 
     def write_below(self, folder: Path) -> FoundSubmission:
-        """Write the notebook to disk, at a path that a result describes as it would the original one."""
+        """Write the notebook to disk, at a path that a result describes as it would the original
+        one.
+        """
         path = folder.joinpath(*self.place)
         path.parent.mkdir(parents=True)
         path.write_bytes(self.data)
@@ -56,10 +59,11 @@ def taken_in(submission: FoundSubmission, assignment: str, limit: int) -> Handed
 
 
 def pack_course(course: Course, assignment: Assignment) -> bytes:
-    """What a machine needs to grade one assignment, as a zip archive; equal courses give equal bytes.
+    """What a machine needs to grade one assignment, as a zip archive; equal courses give equal
+    bytes.
 
-    It holds the release, the answer key, the suite, the settings without the people in them, and what known mistakes
-    answered.
+    It holds the release, the answer key, the suite, the settings without the people in them, and
+    what known mistakes answered.
 
     Raises:
         KitError: something that grading needs is not there.
@@ -68,7 +72,9 @@ def pack_course(course: Course, assignment: Assignment) -> bytes:
     archived = io.BytesIO()
     with zipfile.ZipFile(archived, "w") as archive:
         for path in sorted([*course_files(course, assignment), *files_below(answers)]):
-            archive.writestr(archive_entry(path.relative_to(course.root).as_posix(), 0o600), path.read_bytes())
+            archive.writestr(
+                archive_entry(path.relative_to(course.root).as_posix(), 0o600), path.read_bytes()
+            )
         archive.writestr(archive_entry(COURSE_FILE, 0o600), settings_of_nobody(course))
     return archived.getvalue()
 

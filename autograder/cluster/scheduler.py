@@ -1,4 +1,6 @@
-"""The way to a scheduler: one that stands somewhere, or a cluster on this machine for as long as a run takes."""
+"""The way to a scheduler: one that stands somewhere, or a cluster on this machine for as long as a
+run takes.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,25 @@ try:
     from distributed.comm.core import FatalCommClosedError
     from distributed.security import Security
 except ImportError as error:
-    raise ClusterUnavailable(f"`--cluster` needs Dask ({error}): pip install 'attention-kit[cluster]'") from error
+    raise ClusterUnavailable(
+        f"`--cluster` needs Dask ({error}): pip install 'attention-kit[cluster]'"
+    ) from error
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 
 _SETTINGS = {
-    # what Dask's processes do beside their work, many times a second: here they share the cores with graders
+    # what Dask's processes do beside their work, many times a second: here they share the cores
+    # with graders
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "30s",
-    "distributed.admin.low-level-log-length": 0,  # else each end keeps its last thousand messages, notebooks and all
+    # else each end keeps its last thousand messages, notebooks and all
+    "distributed.admin.low-level-log-length": 0,
     "distributed.diagnostics.nvml": False,
-    # without a dashboard too there is a port that says to anybody on this machine what is being done
+    # without a dashboard too there is a port that says to anybody on this machine what is being
+    # done
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.admin.large-graph-warning-threshold": "1GB",  # a notebook may be large
@@ -47,14 +54,17 @@ Raises:
 
 @contextlib.contextmanager
 def reaching(address: str) -> Iterator[Connect]:
-    """What makes clients of the cluster at `address`: a scheduler's, or `local:N` for N Dask workers on this machine,
-    of one grader each.
+    """What makes clients of the cluster at `address`: a scheduler's, or `local:N` for N Dask
+    workers on this machine, of one grader each.
 
-    A scheduler runs whatever it is sent. So one that is started here talks by TLS alone, with a key that nobody else
-    has; the certificates for another are those of Dask's own settings.
+    A scheduler runs whatever it is sent. So one that is started here talks by TLS alone, with a key
+    that nobody else has; the certificates for another are those of Dask's own settings.
     """
-    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what is worth knowing of a lost machine the driver says
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"
+    ]:
+        # what is worth knowing of a lost machine the driver says
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     local = _LOCAL.fullmatch(address)
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(_SETTINGS))
@@ -63,7 +73,8 @@ def reaching(address: str) -> Iterator[Connect]:
             return
         scratch = ScratchFolder()
         stack.callback(scratch.remove)
-        # Dask puts a folder below it into Python's path: not one that other users may have made before
+        # Dask puts a folder below it into Python's path: not one that other users may have made
+        # before
         stack.enter_context(dask.config.set({"temporary-directory": str(scratch.path)}))
         cluster = stack.enter_context(
             LocalCluster(
@@ -86,12 +97,18 @@ def _connected(scheduler: str | LocalCluster, seconds: float) -> Client:
     try:
         return Client(scheduler, timeout=seconds, set_as_default=False)
     except (OSError, ValueError) as error:  # ValueError: no address
-        # a scheduler that refuses our certificate is seen to end the connection in one of several ways
-        if isinstance(error, FatalCommClosedError) or re.search(r"SSL\w*Error", f"{error} {error.__cause__!r}"):
+        # a scheduler that refuses our certificate is seen to end the connection in one of several
+        # ways
+        if isinstance(error, FatalCommClosedError) or re.search(
+            r"SSL\w*Error", f"{error} {error.__cause__!r}"
+        ):
             raise ClusterUnavailable(
-                f"{scheduler}: the certificate there and the one here are not of one authority: {error}"
+                f"{scheduler}: the certificate there and the one here are not of one "
+                f"authority: {error}"
             ) from error
-        raise ClusterUnavailable(f"no scheduler answers: {error}; what was graded is safe") from error
+        raise ClusterUnavailable(
+            f"no scheduler answers: {error}; what was graded is safe"
+        ) from error
 
 
 def _require_certificate(address: str) -> None:
@@ -103,8 +120,11 @@ def _require_certificate(address: str) -> None:
     try:
         loaded = Security().get_connection_args("client").get("ssl_context")
     except OSError as error:  # of which ssl's own errors are some
-        raise ClusterUnavailable(f"the certificate files of Dask's settings cannot be used: {error}") from error
+        raise ClusterUnavailable(
+            f"the certificate files of Dask's settings cannot be used: {error}"
+        ) from error
     if loaded is None:
         raise ClusterUnavailable(
-            f"{address} takes no connection without a certificate: docs/cluster.md says how to name one"
+            f"{address} takes no connection without a certificate: docs/cluster.md says "
+            "how to name one"
         )

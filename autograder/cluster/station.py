@@ -1,9 +1,11 @@
-"""The process that grades on a machine, started as a program: one bench, and a pool of forked graders.
+"""The process that grades on a machine, started as a program: one bench, and a pool of forked
+graders.
 
     python -m autograder.cluster.station DESCRIPTOR
 
-It is a process of its own, since graders are forked from a process without threads and keep time by signals, and so
-that no process of Dask's has the suite in it. It reads submissions from a connection, and ends when that does.
+It is a process of its own, since graders are forked from a process without threads and keep time by
+signals, and so that no process of Dask's has the suite in it. It reads submissions from a
+connection, and ends when that does.
 """
 
 from __future__ import annotations

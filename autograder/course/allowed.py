@@ -1,4 +1,6 @@
-"""What a setting in `course.toml` may be: msgspec's constraints, whose descriptions are the words of messages."""
+"""What a setting in `course.toml` may be: msgspec's constraints, whose descriptions are the words
+of messages.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,14 @@ def _text(words: str, allows: Callable[[str], bool]) -> Meta:
 
 
 def _matching(words: str, pattern: str) -> Meta:
-    return _text(words, lambda value: value.isprintable() and re.fullmatch(pattern, value) is not None)
+    return _text(
+        words, lambda value: value.isprintable() and re.fullmatch(pattern, value) is not None
+    )
 
 
 ZONE_NAME = _text(
-    "that names a time zone, such as Europe/Berlin, or is empty", lambda zone: not zone or known_zone(zone) is not None
+    "that names a time zone, such as Europe/Berlin, or is empty",
+    lambda zone: not zone or known_zone(zone) is not None,
 )
 SERVERS_ADDRESS = _matching(
     "that is the address of a database, such as postgresql+psycopg://host/course, or is empty",
@@ -62,7 +67,9 @@ WEB_ADDRESS = _matching(  # a token goes there: https alone, but on this machine
     "that is the address of a platform, such as https://canvas.example.org, or is empty",
     r"(https://[^\s/?#@]+(/[^\s?#@]*)?|http://(127\.0\.0\.1|localhost)(:\d+)?(/[^\s?#@]*)?)?",
 )
-COURSE_ID = _matching("that is the course's number on the platform, or is empty", r"[A-Za-z0-9:_.-]{0,100}")
+COURSE_ID = _matching(
+    "that is the course's number on the platform, or is empty", r"[A-Za-z0-9:_.-]{0,100}"
+)
 
 
 def read_settings(kind: type[_Settings], place: str, table: object, **fields: object) -> _Settings:
@@ -77,14 +84,24 @@ def read_settings(kind: type[_Settings], place: str, table: object, **fields: ob
         ValueError: a setting is unknown, missing, or not what is allowed.
     """
     settings = read_table(place, table)
-    hints = {key: hint for key, hint in get_type_hints(kind, include_extras=True).items() if key not in fields}
+    hints = {
+        key: hint
+        for key, hint in get_type_hints(kind, include_extras=True).items()
+        if key not in fields
+    }
     for key in settings:
         if key not in hints:
             raise ValueError(f"unknown setting {place}.{repr(key)[1:-1]}{among(key, hints)}")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        if field.name in hints and field.name not in settings and field.default is dataclasses.MISSING:
+        if (
+            field.name in hints
+            and field.name not in settings
+            and field.default is dataclasses.MISSING
+        ):
             raise ValueError(f"{place} needs {field.name}: {_words(hints[field.name])}")
-    read = {key: read_setting(f"{place}.{key}", hints[key], value) for key, value in settings.items()}
+    read = {
+        key: read_setting(f"{place}.{key}", hints[key], value) for key, value in settings.items()
+    }
     return kind(**fields, **read)
 
 

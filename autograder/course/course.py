@@ -38,7 +38,9 @@ Share = Annotated[float, between(0, 1)]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one submission may use. Kept by the trusted side; the comments in course.toml say what each means."""
+    """What one submission may use. Kept by the trusted side; the comments in course.toml say what
+    each means.
+    """
 
     call_seconds: Seconds = 5.0
     cell_seconds: Seconds = 10.0
@@ -93,7 +95,9 @@ class About:
 class Gradescope:
     """What a bundle for Gradescope shows students, and when."""
 
-    visibility: Annotated[str, one_of("visible", "after_due_date", "after_published", "hidden")] = "visible"
+    visibility: Annotated[str, one_of("visible", "after_due_date", "after_published", "hidden")] = (
+        "visible"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,9 @@ class Gradebook:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """A learning platform that `export --push` writes to, and what it calls the course. Tokens are in no file here."""
+    """A learning platform that `export --push` writes to, and what it calls the course. Tokens are
+    in no file here.
+    """
 
     url: Annotated[str, WEB_ADDRESS] = ""
     course: Annotated[str, COURSE_ID] = ""
@@ -206,7 +212,9 @@ class Course:
 
     @property
     def db_url(self) -> str:
-        """The address of nbgrader's database, as SQLAlchemy and nbgrader write it. It may hold a password."""
+        """The address of nbgrader's database, as SQLAlchemy and nbgrader write it. It may hold a
+        password.
+        """
         return self.on_server.db_url or f"sqlite:///{self.gradebook}"
 
     @property
@@ -216,7 +224,9 @@ class Course:
 
     @property
     def hidden(self) -> list[Path]:
-        """Folders that no worker may see. The kit's package may lie beside them and is no secret."""
+        """Folders that no worker may see. The kit's package may lie beside them and is no
+        secret.
+        """
         return [self.root / folder.path for folder in Folder if folder.hidden]
 
     def assignments(self) -> list[Assignment]:
@@ -238,11 +248,18 @@ class Course:
         raise UnknownAssignment(f"no assignment {name!r} in {self.sources}; there are: {names}")
 
 
-_SECTIONS = {"course": ("about", About), "limits": ("limits", Limits), "grading": ("grading", Grading),
-             "late": ("late", Late), "totals": ("totals", Totals),
-             "gradescope": ("gradescope", Gradescope), "gradebook": ("on_server", Gradebook),
-             "canvas": ("canvas", Platform), "moodle": ("moodle", Platform),
-             "classroom": ("classroom", Platform)}  # fmt: skip
+_SECTIONS = {
+    "course": ("about", About),
+    "limits": ("limits", Limits),
+    "grading": ("grading", Grading),
+    "late": ("late", Late),
+    "totals": ("totals", Totals),
+    "gradescope": ("gradescope", Gradescope),
+    "gradebook": ("on_server", Gradebook),
+    "canvas": ("canvas", Platform),
+    "moodle": ("moodle", Platform),
+    "classroom": ("classroom", Platform),
+}
 _OF_THE_INSTRUCTORS = ("gradebook", "canvas", "moodle", "classroom")
 """Sections that say where things live, perhaps with a password. They do not travel."""
 _BY_NAME = ("due", "extensions")
@@ -260,7 +277,9 @@ def find_course(start: Path | None = None) -> Course:
     for folder in (start, *start.parents):
         if (folder / COURSE_FILE).is_file():
             return load_course(folder)
-    raise CourseNotFound(f"no {COURSE_FILE} in {start} or above it: run this inside a course folder")
+    raise CourseNotFound(
+        f"no {COURSE_FILE} in {start} or above it: run this inside a course folder"
+    )
 
 
 def load_course(root: Path) -> Course:
@@ -275,48 +294,59 @@ def load_course(root: Path) -> Course:
         _refuse_other_folders(raw.pop("folders", {}))
         known = (*_SECTIONS, *_BY_NAME)
         if unknown := sorted(raw.keys() - set(known)):
-            raise ValueError(f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}")
+            raise ValueError(
+                f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}"
+            )
         parts: dict[str, Any] = {"weights": _weights(raw.get("totals"))}
         parts |= {
-            name: read_settings(kind, section, raw.get(section, {})) for section, (name, kind) in _SECTIONS.items()
+            name: read_settings(kind, section, raw.get(section, {}))
+            for section, (name, kind) in _SECTIONS.items()
         }
-        parts["due"] = due_times(raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone)
+        parts["due"] = due_times(
+            raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone
+        )
     except (ValueError, OSError, RecursionError) as error:
         raise BadCourseFile(f"{path}: {error}") from error
     return Course(root, **parts)
 
 
 def _refuse_other_folders(folders: object) -> None:
-    """Refuse the section [folders], by which early versions kept submissions and results at an address. Empty values
-    pass: `autograder init` wrote them, and they named no place.
+    """Refuse the section [folders], by which early versions kept submissions and results at an
+    address. Empty values pass: `autograder init` wrote them, and they named no place.
 
     Raises:
         ValueError: the section names a place; says where the two folders are.
     """
     if not isinstance(folders, dict) or any(folders.values()):
         raise ValueError(
-            f"[folders] is no longer a section: remove it. Submissions and results lie in {Folder.SUBMITTED.path}/ and "
+            "[folders] is no longer a section: remove it. Submissions and results lie in "
+            f"{Folder.SUBMITTED.path}/ and "
             f"{Folder.RESULTS.path}/ of the course's folder; {HOW_WITH_A_BUCKET}"
         )
 
 
 def _weights(totals: object) -> Weights:
-    """The tables below [totals], taken out of it: what is left are settings like those of any other section.
+    """The tables below [totals], taken out of it: what is left are settings like those of any other
+    section.
 
     Raises:
-        ValueError: one of them is wrong, or `drop_lowest` stands beside categories, which have their own.
+        ValueError: one of them is wrong, or `drop_lowest` stands beside categories, which have
+            their own.
     """
     if not isinstance(totals, dict):
         return Weights()
     weights = read_weights(totals.pop("weights", {}), totals.pop("categories", {}))
     if weights.categories and totals.get("drop_lowest"):
-        raise ValueError("totals.drop_lowest stands beside [totals.categories]: write it into a category")
+        raise ValueError(
+            "totals.drop_lowest stands beside [totals.categories]: write it into a category"
+        )
     return weights
 
 
 def settings_of_nobody(course: Course) -> str:
-    """The settings as text of a course.toml, without the due times and extensions, which name people, and without the
-    address of the gradebook, which may hold a password."""
+    """The settings as text of a course.toml, without the due times and extensions, which name
+    people, and without the address of the gradebook, which may hold a password.
+    """
     parts = []
     for section, (name, _) in _SECTIONS.items():
         if section in _OF_THE_INSTRUCTORS:

@@ -1,4 +1,6 @@
-"""When assignments are due, and who has longer: the sections [due] and [extensions] of course.toml."""
+"""When assignments are due, and who has longer: the sections [due] and [extensions] of
+course.toml.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ class DueTimes:
     extensions: Mapping[str, Mapping[str, timedelta | datetime]] = field(default_factory=dict)
 
 
-def extension_for(extensions: Mapping[str, timedelta | datetime], names: Iterable[str]) -> timedelta | datetime | None:
-    """The extension of the student who is called by these names, however they are spelled: the first one found."""
+def extension_for(
+    extensions: Mapping[str, timedelta | datetime], names: Iterable[str]
+) -> timedelta | datetime | None:
+    """The extension of the student who is called by these names, however they are spelled: the
+    first one found.
+    """
     spelled = {same(name): longer for name, longer in extensions.items()}
     return next((spelled[same(name)] for name in names if same(name) in spelled), None)
 
@@ -38,7 +44,8 @@ def as_span(longer: timedelta | datetime, due: datetime) -> timedelta:
 
 
 def due_times(due: object, extensions: object, zone: str) -> DueTimes:
-    """The two sections as they stand in the file. Whether there are such assignments and students is not looked at.
+    """The two sections as they stand in the file. Whether there are such assignments and students
+    is not looked at.
 
     Args:
         zone: the course's own time zone, for times that name none.
@@ -46,7 +53,9 @@ def due_times(due: object, extensions: object, zone: str) -> DueTimes:
     Raises:
         ValueError: names the entry and what it may be.
     """
-    times = {name: _time(f"due.{name}", value, zone) for name, value in read_table("due", due).items()}
+    times = {
+        name: _time(f"due.{name}", value, zone) for name, value in read_table("due", due).items()
+    }
     longer = {
         assignment: {
             student: _extension(f"extensions.{assignment}.{student}", value, zone)
@@ -72,7 +81,9 @@ def _time(name: str, value: object, zone: str) -> datetime:
             return value.replace(tzinfo=at_home).astimezone(UTC)
         raise ValueError(f"{name} = {value}: it has no time zone; set `timezone` under [course]")
     if isinstance(value, date) or not isinstance(value, str):
-        raise ValueError(f'{name} = {str(value)[:60]}: it must be a time like "2026-10-02 23:59 Europe/Berlin"')
+        raise ValueError(
+            f'{name} = {str(value)[:60]}: it must be a time like "2026-10-02 23:59 Europe/Berlin"'
+        )
     try:
         return read_time(value, zone)
     except ValueError as error:

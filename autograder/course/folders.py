@@ -1,4 +1,5 @@
-"""The folders of a course: what each is called, whether student code may see it, whether it is committed.
+"""The folders of a course: what each is called, whether student code may see it, whether it is
+committed.
 
 All that goes by these, the walls too, asks here, so that a new folder cannot be forgotten.
 """
@@ -25,7 +26,8 @@ class Folder(Enum):
     RESULTS = ("results", True, True)
     AUTOGRADED = ("autograded", True, True)
     FEEDBACK = ("feedback", True, True)
-    KEPT = (".autograder", True, True)  # what the kit remembers: locks, what known mistakes answered
+    # what the kit remembers: locks, what known mistakes answered
+    KEPT = (".autograder", True, True)
     BUILD = ("build", True, True)  # nbgrader's sources
     EXCHANGE = ("exchange", False, True)  # nbgrader's, which every student's account reads
     GIT = (".git", True, False)
@@ -38,5 +40,10 @@ class Folder(Enum):
 
 GRADEBOOK = "gradebook.db"
 LEDGER_FILE = "ledger.json"
-HOW_WITH_A_BUCKET = "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the class in a bucket"
-"""What to do with submissions and results in an object store: the kit reads and writes folders of this machine only."""
+HOW_WITH_A_BUCKET = (
+    "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the "
+    "class in a bucket"
+)
+"""What to do with submissions and results in an object store: the kit reads and writes folders of
+this machine only.
+"""

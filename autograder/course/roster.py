@@ -38,7 +38,9 @@ class Person:
     group: str = ""
 
     def ids_on(self, platform: str) -> tuple[str, ...]:
-        """The person's ids on the platform: several where the platform numbers people anew in each assignment."""
+        """The person's ids on the platform: several where the platform numbers people anew in each
+        assignment.
+        """
         text = self.ids.get(platform, "")
         return tuple(re.split(r"[\s,;]+", text)) if platform in PER_ASSIGNMENT else (text,)
 
@@ -51,7 +53,9 @@ class Roster:
 
 
 def same(text: str) -> str:
-    """The text so that two writings of one name are equal: composed letters, one case, one kind of apostrophe."""
+    """The text so that two writings of one name are equal: composed letters, one case, one kind of
+    apostrophe.
+    """
     text = unicodedata.normalize("NFC", text).casefold()
     return " ".join(re.sub(r"[\u2018\u2019\u02bc`´]", "'", text).split())
 
@@ -84,9 +88,17 @@ def _people(rows: list[list[str]]) -> Iterable[Person]:
         if not cells.get("id"):
             raise ValueError(f"row {number} has no id")
         ids = {platform: of for platform in WITH_IDS if (of := cells.get(platform, ""))}
-        name = cells.get("name") or f"{cells.get('first_name', '')} {cells.get('last_name', '')}".strip()
+        name = (
+            cells.get("name")
+            or f"{cells.get('first_name', '')} {cells.get('last_name', '')}".strip()
+        )
         person = Person(
-            cells["id"], name, cells.get("email", ""), cells.get("section", ""), ids, cells.get("group", "")
+            cells["id"],
+            name,
+            cells.get("email", ""),
+            cells.get("section", ""),
+            ids,
+            cells.get("group", ""),
         )
         own = [(platform, same(of)) for platform in ids for of in person.ids_on(platform)]
         for key in (("id", same(person.id)), *own):

@@ -1,4 +1,5 @@
-"""How much each assignment counts in the mark of the course: weights, and categories such as homework and projects.
+"""How much each assignment counts in the mark of the course: weights, and categories such as
+homework and projects.
 
 They stand in course.toml:
 
@@ -21,7 +22,9 @@ from msgspec import Meta
 from autograder.course.allowed import between, read_setting, read_settings, read_table
 
 Weight = Annotated[float, between(0, 1_000_000)]
-Names = Annotated[tuple[str, ...], Meta(min_length=1, description='a list of names, like ["a2_attention"]')]
+Names = Annotated[
+    tuple[str, ...], Meta(min_length=1, description='a list of names, like ["a2_attention"]')
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Weights:
     """How the assignments of a course make one mark.
 
     Attributes:
-        of_assignments: how much an assignment counts beside the others of its category; 1 for those that are not in it.
+        of_assignments: how much an assignment counts beside the others of its category; 1 for those
+            that are not in it.
         categories: none where all assignments count together.
     """
 
@@ -58,10 +62,14 @@ class Weights:
 
     def named(self) -> set[str]:
         """Every assignment that a weight or a category names."""
-        return {*self.of_assignments, *(name for category in self.categories for name in category.assignments)}
+        return {
+            *self.of_assignments,
+            *(name for category in self.categories for name in category.assignments),
+        }
 
     def categories_of(self, assignments: Iterable[str], drop_lowest: int) -> tuple[Category, ...]:
-        """The categories with the given assignments alone; one without a name where the course has none.
+        """The categories with the given assignments alone; one without a name where the course has
+        none.
 
         Args:
             drop_lowest: for a course without categories.
@@ -72,14 +80,23 @@ class Weights:
         assignments = tuple(assignments)
         if not self.categories:
             return (Category("", 1.0, assignments, drop_lowest),)
-        if outside := [name for name in assignments if all(name not in each.assignments for each in self.categories)]:
+        if outside := [
+            name
+            for name in assignments
+            if all(name not in each.assignments for each in self.categories)
+        ]:
             raise ValueError(
-                f"{outside[0]} is in no category of [totals.categories]; with weight = 0 one counts nothing"
+                f"{outside[0]} is in no category of [totals.categories]; with weight = 0 one "
+                "counts nothing"
             )
         parts = []
         for category in self.categories:
             names = tuple(name for name in assignments if name in category.assignments)
-            parts += [Category(category.name, category.weight, names, category.drop_lowest)] if names else []
+            parts += (
+                [Category(category.name, category.weight, names, category.drop_lowest)]
+                if names
+                else []
+            )
         return tuple(parts)
 
 
@@ -101,7 +118,10 @@ def read_weights(weights: object, categories: object) -> Weights:
     for category in made:
         for name in category.assignments:
             if name in seen:
-                raise ValueError(f"totals.categories: {name} is in {seen[name]} and in {category.name}; name it once")
+                raise ValueError(
+                    f"totals.categories: {name} is in {seen[name]} and in {category.name}; "
+                    "name it once"
+                )
             seen[name] = category.name
     if made and not any(category.weight for category in made):
         raise ValueError("totals.categories: every weight is 0; one must be above it")

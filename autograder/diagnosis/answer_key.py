@@ -22,7 +22,9 @@ class AnswerKey:
     @functools.cached_property
     def submission(self) -> Submission:
         """The answer key itself."""
-        return read_submission(FoundSubmission("answer-key", self._assignment.solution), self._release, self._limits)
+        return read_submission(
+            FoundSubmission("answer-key", self._assignment.solution), self._release, self._limits
+        )
 
     @property
     def cells(self) -> Mapping[str, str]:

@@ -1,9 +1,11 @@
-"""What the known mistakes answered, kept on disk: the first wrong submission need not wait until they have all run.
+"""What the known mistakes answered, kept on disk: the first wrong submission need not wait until
+they have all run.
 
     <course>/.autograder/known/<assignment>/<fingerprint>/<hash of mistake and test>.safetensors
 
-Diagnosis and `verify` write, diagnosis reads. The fingerprint covers whatever an answer can depend on, so a record is
-never stale; a folder that cannot be written, or a file that cannot be read, only costs the time to run the mistake.
+Diagnosis and `verify` write, diagnosis reads. The fingerprint covers whatever an answer can depend
+on, so a record is never stale; a folder that cannot be written, or a file that cannot be read, only
+costs the time to run the mistake.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _FAULTS: dict[str, type[StudentFault]] = {"missing": StudentMissing, "forbidden"
 
 @dataclass(frozen=True, slots=True)
 class _StoredCall:
-    """One call of a record: an error of the mistake's own, another fault, or an answer as the wire has it."""
+    """One call of a record: an error of the mistake's own, another fault, or an answer as the wire
+    has it.
+    """
 
     name: str
     changed: tuple[str, ...]
@@ -89,7 +93,15 @@ class KnownRuns:
                 refusing=frozenset(record.refusing),
                 answering=frozenset(record.answering),
             )
-        except (OSError, SafetensorError, WireError, ValueError, LookupError, TypeError, RuntimeError):
+        except (
+            OSError,
+            SafetensorError,
+            WireError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RuntimeError,
+        ):
             return None  # RecursionError is a RuntimeError
 
     def save(self, mistake: str, runs: Sequence[TestRun]) -> None:
@@ -125,14 +137,22 @@ def _packed(run: TestRun) -> bytes:
     """Raises: WireError where an answer is of a kind that cannot be kept."""
     encoder = Encoder(lambda _: None)
     calls = tuple(_call_to(call, encoder) for call in run.calls)
-    verdict, refusing, answering = run.verdict, tuple(sorted(run.refusing)), tuple(sorted(run.answering))
-    record = _StoredRun(cast("_KeptOutcome", verdict.outcome), verdict.cause, refusing, answering, calls)
+    verdict, refusing, answering = (
+        run.verdict,
+        tuple(sorted(run.refusing)),
+        tuple(sorted(run.answering)),
+    )
+    record = _StoredRun(
+        cast("_KeptOutcome", verdict.outcome), verdict.cause, refusing, answering, calls
+    )
     return pack(encoder.tensors, {"run": encode_line(record).decode()})
 
 
 def _call_to(call: Call, encoder: Encoder) -> _StoredCall:
     if isinstance(call.fault, StudentError):
-        return _StoredCall(call.name, call.changed, error=(call.fault.type_name, call.fault.message))
+        return _StoredCall(
+            call.name, call.changed, error=(call.fault.type_name, call.fault.message)
+        )
     if call.fault is not None:
         return _StoredCall(call.name, call.changed, fault=cast("_KeptFault", call.fault.outcome))
     return _StoredCall(

@@ -1,5 +1,6 @@
-"""What known answers answer to the tests of their question: run here, those of a question one after the other in one
-worker (a fork and the answer key's cells once), unless they were on this machine before.
+"""What known answers answer to the tests of their question: run here, those of a question one after
+the other in one worker (a fork and the answer key's cells once), unless they were on this machine
+before.
 
 Only for diagnosis; `verify` proves each of them in a worker of its own.
 """
@@ -46,14 +47,20 @@ class KnownSitting:
             self._client = None
 
     def record(self, question: SuiteQuestion, answer: KnownAnswer | None) -> AnswerRecord:
-        """What the known answer answers, or the answer key where that is None; the same record each time."""
+        """What the known answer answers, or the answer key where that is None; the same record each
+        time.
+        """
         name = (question.name, answer.name if answer else "")
         if name not in self._records:
             self._records[name] = AnswerRecord(answer, question, self)
         return self._records[name]
 
-    def run(self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
-        """Run tests of a question on a known answer to it, or on the answer key's own where that is None."""
+    def run(
+        self, question: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
+    ) -> dict[str, TestRun]:
+        """Run tests of a question on a known answer to it, or on the answer key's own where that is
+        None.
+        """
         assert self._client is not None
         submission = self._key.with_answer(answer) if answer else self._key.submission
         if self._sitting is None or self._question != question.name:
@@ -61,9 +68,12 @@ class KnownSitting:
             self._sitting = Sitting(self._client, self._limits, self._suite, submission)
             self._question = question.name
         else:
-            # the key's own answer first: the known answer before may have bound other names than this one
+            # the key's own answer first: the known answer before may have bound other names than
+            # this one
             own = cell_of(self._key.submission, question.name)
-            self._sitting.place.go_on_with(submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)])
+            self._sitting.place.go_on_with(
+                submission, [*([own] if own else []), *submission.cells[-1:] * bool(answer)]
+            )
         return self._sitting.run(question, tuple(tests), keep_worker=True, keep_calls=True)
 
     def _close(self) -> None:
@@ -73,10 +83,13 @@ class KnownSitting:
 
 
 class AnswerRecord:
-    """What one known answer (or the answer key, where that is None) answers to the tests of its question; each test is
-    run when it is first asked for, unless it was on this machine before."""
+    """What one known answer (or the answer key, where that is None) answers to the tests of its
+    question; each test is run when it is first asked for, unless it was on this machine before.
+    """
 
-    def __init__(self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting) -> None:
+    def __init__(
+        self, answer: KnownAnswer | None, question: SuiteQuestion, sitting: KnownSitting
+    ) -> None:
         self.answer, self._question = answer, question
         self._name = answer.name if answer else f"the answer key's {question.name}"
         self._sitting, self._kept = sitting, sitting.kept
@@ -109,7 +122,9 @@ Departures = tuple[frozenset[str], ...]
 def departures_of(run: TestRun, key: TestRun) -> Departures:
     """In which ways a run departs from the answer key's run of the same test, call by call."""
     pairs = zip(run.calls, key.calls, strict=False)
-    return tuple(departures(call, right) if call.name == right.name else frozenset() for call, right in pairs)
+    return tuple(
+        departures(call, right) if call.name == right.name else frozenset() for call, right in pairs
+    )
 
 
 def all_of(found: Departures) -> frozenset[str]:

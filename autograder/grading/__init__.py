@@ -1,7 +1,7 @@
 """The trusted half's work: one submission in front of the hidden suite, and a class of them.
 
-One thread each, said before torch can be loaded: graders share the cores by processes, and a fork of a process whose
-torch has run two threads hangs in its first larger operation.
+One thread each, said before torch can be loaded: graders share the cores by processes, and a fork
+of a process whose torch has run two threads hangs in its first larger operation.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A class of submissions: work goes to every core, bytes come back.
 
-A result is made into its file's bytes where it was graded, and here they are only passed on: what is kept of each is
-what a summary needs.
+A result is made into its file's bytes where it was graded, and here they are only passed on: what
+is kept of each is what a summary needs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def grade_batch(
     isolation: str = "auto",
     device: Device | None = None,
 ) -> Generator[tuple[Graded, bytes], None, None]:
-    """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is done, with the
-    content of its result's file (nothing where it has no result).
+    """Grade submissions on `workers` processes (default: one a core); yields each as soon as it is
+    done, with the content of its result's file (nothing where it has no result).
 
     With a `device`, one submission at a time.
 
-    What is not done within the course's `run_minutes` is yielded without a result; so is what a fault of the machine's
-    kept from being graded twice.
+    What is not done within the course's `run_minutes` is yielded without a result; so is what a
+    fault of the machine's kept from being graded twice.
 
     Raises:
         KitError: the suite, the answer key or this machine cannot grade; nothing was graded.
@@ -74,7 +74,9 @@ def graded_bytes(bench: Bench, client: HostClient, found: FoundSubmission) -> by
 
 
 def pack(graded: Graded) -> bytes:
-    """One line with the record, of whose result only the headline, and then the result file's content."""
+    """One line with the record, of whose result only the headline, and then the result file's
+    content.
+    """
     if graded.result is None:
         return encode_line(graded) + b"\n"
     headline = dataclasses.replace(graded, result=graded.result.headline())
@@ -88,6 +90,8 @@ def unpack(ended: Ended[FoundSubmission], limits: Limits) -> tuple[Graded, bytes
             f"the time of this run ([limits] run_minutes = {limits.run_minutes:g}) was up first; "
             "`autograder grade` again goes on with what is left"
         )
-        return Graded(ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True), b""
+        return Graded(
+            ended.job.student, problem=f"{ended.job.path.name}: {reason}", untried=True
+        ), b""
     line, _, content = ended.answer.partition(b"\n")
     return decode_line(line, Graded), content

@@ -1,4 +1,6 @@
-"""What grading needs, started once: proven hosts, and an assignment's grader, loaded while the hosts load."""
+"""What grading needs, started once: proven hosts, and an assignment's grader, loaded while the
+hosts load.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import launch_host, prove_host
 
 GRADERS_A_HOST = 8
-"""A host forks one worker after the other; so many graders it serves without letting them wait for each other."""
+"""A host forks one worker after the other; so many graders it serves without letting them wait for
+each other.
+"""
 
 
 class Bench:
@@ -97,7 +101,11 @@ class Bench:
     def _launch(self, isolation: str, clients: int, extras: tuple[str, ...]) -> list[HostProcess]:
         count = math.ceil(clients / GRADERS_A_HOST)
         shares = [clients // count + (number < clients % count) for number in range(count)]
-        given = {cell.id: cell.source for cell in load_release(self.assignment).cells if cell.role == "given"}
+        given = {
+            cell.id: cell.source
+            for cell in load_release(self.assignment).cells
+            if cell.role == "given"
+        }
         return [launch_host(self.course, isolation, share, extras, given) for share in shares]
 
     def _prove(self, isolation: str) -> None:
@@ -109,7 +117,8 @@ class Bench:
             self.hosts[number] = prove_host(self.course, asked, host)
 
     def grade(self, found: FoundSubmission) -> Graded:
-        """Grade one submission in this process; where the machine fails, once more from its start, with fresh hosts.
+        """Grade one submission in this process; where the machine fails, once more from its start,
+        with fresh hosts.
 
         Raises:
             HostFailed: it failed again; no submission is to blame.
@@ -137,7 +146,10 @@ class Bench:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._close_hosts()
 

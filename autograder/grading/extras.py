@@ -1,4 +1,6 @@
-"""Which libraries grading an assignment needs: those that hosts load before they fork workers, torch among them."""
+"""Which libraries grading an assignment needs: those that hosts load before they fork workers,
+torch among them.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,31 @@ EXTRAS = {
     "sympy": re.compile(r"\.backward\([^)]|autograd\.grad\(|gradcheck|testing\.assert_close"),
     "triton": re.compile(r"triton"),
 }
-"""What the host can load, and how a notebook looks that does or makes torch do: a second or two each."""
+"""What the host can load, and how a notebook looks that does or makes torch do: a second or two
+each.
+"""
 WITHOUT_TORCH = frozenset({"matplotlib"})
-HELPERS_WITH_TORCH = frozenset({
-    "arange", "assert_same_gradients", "eye", "full", "moved", "ones", "rand", "randint", "randn", "randperm", "tensor",
-    "zeros",
-})  # fmt: skip
+HELPERS_WITH_TORCH = frozenset(
+    {
+        "arange",
+        "assert_same_gradients",
+        "eye",
+        "full",
+        "moved",
+        "ones",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+        "tensor",
+        "zeros",
+    }
+)
 """Names of `autograder.suite` that make tensors of torch's, or differentiate them."""
 _IMPORTS_TORCH = re.compile(r"^\s*(import\s[^#\n]*\b|from\s+)(torch|triton)\b", re.MULTILINE)
-_COUNTS_OR_FORBIDS = re.compile(r"""\bforbid\([^)]*["']torch\.|\bstudent\.(cost|counted|launch)\b""")
+_COUNTS_OR_FORBIDS = re.compile(
+    r"""\bforbid\([^)]*["']torch\.|\bstudent\.(cost|counted|launch)\b"""
+)
 """In a suite: a function of torch's that is forbidden, and what counts operations of torch's."""
 _FROM_SUITE = re.compile(r"\bautograder\.suite\s+import\s+(\([^)]*\)|.*)")
 
@@ -41,14 +59,21 @@ def needs_torch(assignment: Assignment) -> bool:
     Raises:
         BadSuite: it does, and torch is not installed.
     """
-    place = next(filter(_uses_torch, [assignment.solution, *sorted(assignment.suite.glob("**/*.py"))]), None)
+    place = next(
+        filter(_uses_torch, [assignment.solution, *sorted(assignment.suite.glob("**/*.py"))]), None
+    )
     if place is not None and not _is_installed("torch"):
-        raise BadSuite(f"{place} uses torch, and torch is not installed here: install it to grade {assignment.name}")
+        raise BadSuite(
+            f"{place} uses torch, and torch is not installed here: install it to grade "
+            f"{assignment.name}"
+        )
     return place is not None
 
 
 def _uses_torch(file: Path) -> bool:
-    """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever needs it will say."""
+    """Whether an answer key or a file of a suite does; False for what cannot be read, as whoever
+    needs it will say.
+    """
     try:
         if file.suffix == ".ipynb":
             cells, _ = parse_notebook(file.read_bytes(), file.name)
@@ -57,7 +82,9 @@ def _uses_torch(file: Path) -> bool:
     except (OSError, ValueError, UnreadableSubmission):
         return False
     taken = set(re.findall(r"\w+", " ".join(_FROM_SUITE.findall(code))))
-    return bool(_IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code) or taken & HELPERS_WITH_TORCH)
+    return bool(
+        _IMPORTS_TORCH.search(code) or _COUNTS_OR_FORBIDS.search(code) or taken & HELPERS_WITH_TORCH
+    )
 
 
 def _is_installed(library: str) -> bool:
@@ -67,19 +94,23 @@ def _is_installed(library: str) -> bool:
         return False
 
 
-def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits) -> tuple[str, ...]:
+def extras_for(
+    assignment: Assignment, submissions: Sequence[FoundSubmission], limits: Limits
+) -> tuple[str, ...]:
     """Libraries that the host loads, because a worker would pay for them again and again.
 
-    Those that the assignment's own running cells or its known answers use, and those that the answer key or some
-    submission names more often than the release does (whose demo cells, which do not run, name them too). All but one
-    are parts of torch, or need it.
+    Those that the assignment's own running cells or its known answers use, and those that the
+    answer key or some submission names more often than the release does (whose demo cells, which do
+    not run, name them too). All but one are parts of torch, or need it.
 
     Raises:
         BadSuite: the assignment needs torch, and torch is not installed.
     """
     wanted = {"torch"} if needs_torch(assignment) else set()
     release = assignment.release.read_text(encoding="utf-8")
-    running = "".join(cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question"))
+    running = "".join(
+        cell.source for cell in load_release(assignment).cells if cell.role in ("given", "question")
+    )
     for name in ("mistakes.py", "alternates.py"):
         known = assignment.suite / name
         running += known.read_text(encoding="utf-8") if known.exists() else ""
@@ -91,7 +122,9 @@ def extras_for(assignment: Assignment, submissions: Sequence[FoundSubmission], l
     for text in notebooks:
         if len(wanted) == len(EXTRAS):
             break
-        wanted |= {n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))}
+        wanted |= {
+            n for n, sign in EXTRAS.items() if len(sign.findall(text)) > len(sign.findall(release))
+        }
     return tuple(sorted(wanted if "torch" in wanted else wanted & WITHOUT_TORCH))
 
 

@@ -23,13 +23,20 @@ from autograder.suite.collection import SuiteQuestion, SuiteTest
 
 
 class GpuSitting(Sitting):
-    """A sitting in which a test that launched kernels and passed runs once more, in workers of its own on the device.
+    """A sitting in which a test that launched kernels and passed runs once more, in workers of its
+    own on the device.
 
-    Each question has workers of its own in the interpreter too: they keep what a kernel did to them.
+    Each question has workers of its own in the interpreter too: they keep what a kernel did to
+    them.
     """
 
     def __init__(
-        self, client: HostClient, limits: Limits, suite: LoadedSuite, submission: Submission, device: DeviceHost
+        self,
+        client: HostClient,
+        limits: Limits,
+        suite: LoadedSuite,
+        submission: Submission,
+        device: DeviceHost,
     ) -> None:
         super().__init__(client, limits, suite, submission)
         self._there = Sitting(device.client, device.limits, suite, submission, self.watch)
@@ -71,7 +78,9 @@ class GpuSitting(Sitting):
         launches: Sequence[Launch],
         passed: TestRun,
     ) -> tuple[TestRun, BaseException | None]:
-        """The run of a test that `passed` in the interpreter, with the calls that it made there; and what it raised."""
+        """The run of a test that `passed` in the interpreter, with the calls that it made there;
+        and what it raised.
+        """
         here, there = self._student(question, stand_ins), self._there._student(question, stand_ins)
         raised, log = self._test(question, test, OnDevice(here, there, launches))
         if isinstance(raised, StudentFault):
@@ -97,13 +106,14 @@ class GpuSitting(Sitting):
 
 
 class OnDevice:
-    """Stands for `student` in a test that passed in the interpreter: the answers of kernels come from the device, all
-    else from where it came before.
+    """Stands for `student` in a test that passed in the interpreter: the answers of kernels come
+    from the device, all else from where it came before.
 
     Args:
         student: the submission in the interpreter's worker.
         device: the submission in a worker with a device.
-        launches: what the kernels of the test did in the interpreter, call by call: a device does not count.
+        launches: what the kernels of the test did in the interpreter, call by call: a device does
+            not count.
     """
 
     def __init__(self, student: Student, device: Student, launches: Sequence[Launch]) -> None:

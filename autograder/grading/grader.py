@@ -1,4 +1,6 @@
-"""Grades submissions of one assignment, one after the other, in this process: reads, runs, diagnoses, carries."""
+"""Grades submissions of one assignment, one after the other, in this process: reads, runs,
+diagnoses, carries.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ class Settled:
 
 
 class AssignmentGrader:
-    """Everything about an assignment that is loaded once: suite, answer key, release, known mistakes.
+    """Everything about an assignment that is loaded once: suite, answer key, release, known
+    mistakes.
 
     Attributes:
         reference: the answer key's names, as tests call them.
@@ -107,7 +110,9 @@ class AssignmentGrader:
         self._device = device
         if (test := load_speed_test(self.assignment.suite)) is not None:
             if test.question not in self.questions:
-                raise BadSuite(f"{self.assignment.suite}/speed.py: there is no question {test.question!r}")
+                raise BadSuite(
+                    f"{self.assignment.suite}/speed.py: there is no question {test.question!r}"
+                )
             self._speed = SpeedMeter(device, test)
 
     def behind(self, client: HostClient) -> str:
@@ -127,7 +132,8 @@ class AssignmentGrader:
         return {question.name: question for question in self.suite.questions}
 
     def grade(self, client: HostClient, found: FoundSubmission) -> Graded:
-        """Grade one submission. What is wrong with it ends up in the answer; only the machine's faults are raised.
+        """Grade one submission. What is wrong with it ends up in the answer; only the machine's
+        faults are raised.
 
         Raises:
             HostFailed: no worker can be had.
@@ -136,16 +142,22 @@ class AssignmentGrader:
         try:
             submission = read_submission(found, self.release, self.course.limits)
         except UnreadableSubmission as problem:
-            return Graded(found.student, problem=str(problem), untried=isinstance(problem, OutOfReach))
+            return Graded(
+                found.student, problem=str(problem), untried=isinstance(problem, OutOfReach)
+            )
         read = time.monotonic() - started
         result, seconds = self.grade_submission(client, submission)
         started = time.monotonic()
         speeds = self._speeds(submission, result)
         timed = {"speed": time.monotonic() - started} if speeds else {}
-        return Graded(submission.student, result, seconds={"read": read, **seconds, **timed}, speeds=speeds)
+        return Graded(
+            submission.student, result, seconds={"read": read, **seconds, **timed}, speeds=speeds
+        )
 
     def _speeds(self, submission: Submission, result: Result) -> tuple[Speed, ...]:
-        """How fast the function is that the suite times; nothing where not all tests of its question passed."""
+        """How fast the function is that the suite times; nothing where not all tests of its
+        question passed.
+        """
         if self._speed is None or self._device is None:
             return ()
         question = next(q for q in result.questions if q.name == self._speed.test.question)
@@ -155,7 +167,8 @@ class AssignmentGrader:
         try:
             with contextlib.closing(Sitting(client, limits, self.suite, submission)) as there:
                 speeds = self._speed.measure(there.place.worker())
-        except Exception as error:  # whatever it is, the result is there already, and is not lost for a time
+        # whatever it is, the result is there already, and is not lost for a time
+        except Exception as error:
             problem = f"it has no speed here: {str(error) or repr(error)}"
             speeds = (Speed(self._speed.test.function, 0.0, 0.0, problem),)
         if client.fault is not None:
@@ -165,18 +178,25 @@ class AssignmentGrader:
     def grade_submission(
         self, client: HostClient, submission: Submission, only: Collection[str] = ()
     ) -> tuple[Result, dict[str, float]]:
-        """The result of a submission that was read (of some of its questions alone, where they are named), and the wall
-        time by stage.
+        """The result of a submission that was read (of some of its questions alone, where they are
+        named), and the wall time by stage.
 
         Raises:
-            HostFailed: the machine failed; whatever was seen until then says nothing of the submission.
+            HostFailed: the machine failed; whatever was seen until then says nothing of the
+                submission.
         """
         with contextlib.closing(self.sit(client, submission)) as sitting:
-            asked = [question for question in self.suite.questions if not only or question.name in only]
+            asked = [
+                question for question in self.suite.questions if not only or question.name in only
+            ]
             return self._result(client, submission, sitting, asked), sitting.watch.seconds
 
     def _result(
-        self, client: HostClient, submission: Submission, sitting: Sitting, asked: Sequence[SuiteQuestion]
+        self,
+        client: HostClient,
+        submission: Submission,
+        sitting: Sitting,
+        asked: Sequence[SuiteQuestion],
     ) -> Result:
         seen = sitting.run_all(asked)
         flags = {question.name: sitting.two_answers.get(question.name, ()) for question in asked}
@@ -188,11 +208,16 @@ class AssignmentGrader:
                 flags[name] += replayed(
                     client, sitting, self.questions[name], seen[name], counted.again, self.reference
                 )
-        lost = {name: {**seen[name], **question.again} for name, question in settled.items() if question.is_lost}
+        lost = {
+            name: {**seen[name], **question.again}
+            for name, question in settled.items()
+            if question.is_lost
+        }
         with sitting.watch.stage("diagnosis"):
             named = self.diagnose(client, lost)
         questions = tuple(
-            self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name]) for q in asked
+            self._question_result(q, settled[q.name], named.get(q.name, Named()), flags[q.name])
+            for q in asked
         )
         cells = (*sitting.place.cells, *submission.notices)
         return Result(
@@ -205,19 +230,28 @@ class AssignmentGrader:
             max_score=total(q.max_score for q in questions),
             questions=questions,
             cells=tuple(
-                dataclasses.replace(cell, message=explain_name(cell.message, self._names_of_checks)) for cell in cells
+                dataclasses.replace(cell, message=explain_name(cell.message, self._names_of_checks))
+                for cell in cells
             ),
         )
 
-    def settle(self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]) -> dict[str, Settled]:
-        """What counts of each question's runs, and which points come back because a prerequisite failed."""
+    def settle(
+        self, sitting: Sitting, seen: Mapping[str, dict[str, TestRun]]
+    ) -> dict[str, Settled]:
+        """What counts of each question's runs, and which points come back because a prerequisite
+        failed.
+        """
         runs = {name: charged(first) for name, first in seen.items()}
         failed = {name for name in runs if _passed(runs[name]) != runs[name].keys()}
         uses = self._uses_in(sitting.place.submission)
         settled = {}
         with sitting.watch.stage("carry", whole=True):
             for name, first in seen.items():
-                again = self._with_stand_ins(sitting, name, first, failed, uses) if name in failed else {}
+                again = (
+                    self._with_stand_ins(sitting, name, first, failed, uses)
+                    if name in failed
+                    else {}
+                )
                 counted = charged(first, again)
                 carried = _passed(charged(again, first)) - _passed(counted)
                 settled[name] = Settled(counted, again, frozenset(carried))
@@ -231,11 +265,12 @@ class AssignmentGrader:
         failed: set[str],
         uses: Mapping[str, Sequence[str]],
     ) -> dict[str, TestRun]:
-        """The lost tests of a question once more, with its failed prerequisites stood in for: a test that is lost again
-        is lost by the question's own fault.
+        """The lost tests of a question once more, with its failed prerequisites stood in for: a
+        test that is lost again is lost by the question's own fault.
 
-        All tests of the question run, in their order, so that a fault that one call leaves behind for the next shows
-        here too. Classes are stood in for along with any function, whose stand-in takes no objects of the student's.
+        All tests of the question run, in their order, so that a fault that one call leaves behind
+        for the next shows here too. Classes are stood in for along with any function, whose
+        stand-in takes no objects of the student's.
         """
         question = self.questions[name]
         charges = charged(runs)
@@ -254,17 +289,25 @@ class AssignmentGrader:
         return {test: again[test] for test in lost}
 
     def _uses_in(self, submission: Submission) -> dict[str, tuple[str, ...]]:
-        """Which questions each question builds on: those that its suite declares, and earlier ones that the student's
-        own cell names. The answer key need not call what a student's right answer calls."""
+        """Which questions each question builds on: those that its suite declares, and earlier ones
+        that the student's own cell names. The answer key need not call what a student's right
+        answer calls.
+        """
         uses: dict[str, tuple[str, ...]] = {}
         for name, declared in self._uses.items():
             cell = cell_of(submission, name)
             words = set(_WORD.findall(cell.source)) if cell else set()
-            uses[name] = (*declared, *(other for other in uses if other in words and other not in declared))
+            uses[name] = (
+                *declared,
+                *(other for other in uses if other in words and other not in declared),
+            )
         return uses
 
-    def _explained(self, client: HostClient, question: SuiteQuestion, runs: dict[str, TestRun]) -> dict[str, TestRun]:
-        """The runs of a question's tests, with words for the answers that a test could not work with.
+    def _explained(
+        self, client: HostClient, question: SuiteQuestion, runs: dict[str, TestRun]
+    ) -> dict[str, TestRun]:
+        """The runs of a question's tests, with words for the answers that a test could not work
+        with.
 
         Raises:
             SuiteFault: a test cannot work with the answers of the answer key either.
@@ -276,7 +319,9 @@ class AssignmentGrader:
                     if key.suspect is not None:
                         raise key.suspect
                     log = CallLog(self.reference, list(run.calls))
-                    runs[name] = dataclasses.replace(run, verdict=unfit(run.verdict, log, key.calls), suspect=None)
+                    runs[name] = dataclasses.replace(
+                        run, verdict=unfit(run.verdict, log, key.calls), suspect=None
+                    )
         return runs
 
     def _key_run(self, question: SuiteQuestion, test: str) -> TestRun:
@@ -285,14 +330,19 @@ class AssignmentGrader:
             self._key_runs |= {(question.name, name): run for name, run in runs.items()}
         return self._key_runs[question.name, test]
 
-    def diagnose(self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]) -> dict[str, Named]:
+    def diagnose(
+        self, client: HostClient, runs: Mapping[str, Mapping[str, TestRun]]
+    ) -> dict[str, Named]:
         """The mistakes that explain what each question lost.
 
         Args:
             runs: by question all its tests, as they ran with right prerequisites.
         """
         with self._known.with_workers_of(client):
-            return {question: self._named(self.questions[question], its) for question, its in runs.items()}
+            return {
+                question: self._named(self.questions[question], its)
+                for question, its in runs.items()
+            }
 
     def _named(self, question: SuiteQuestion, runs: Mapping[str, TestRun]) -> Named:
         """The mistakes of one question; what is charged to one test is explained there alone."""
@@ -303,19 +353,29 @@ class AssignmentGrader:
         named = self.diagnostician.name(question, runs, points)
 
         def of_lost(diagnosis: Diagnosis) -> Diagnosis:
-            return dataclasses.replace(diagnosis, tests=tuple(test for test in diagnosis.tests if test in lost))
+            return dataclasses.replace(
+                diagnosis, tests=tuple(test for test in diagnosis.tests if test in lost)
+            )
 
         return dataclasses.replace(
-            named, first=of_lost(named.first) if named.first else None, slips=tuple(map(of_lost, named.slips))
+            named,
+            first=of_lost(named.first) if named.first else None,
+            slips=tuple(map(of_lost, named.slips)),
         )
 
     def _is_class(self, name: str) -> bool:
         return isinstance(self.reference.get(name), type)
 
     def _question_result(
-        self, question: SuiteQuestion, settled: Settled, named: Named, two_answers: tuple[TwoAnswers, ...]
+        self,
+        question: SuiteQuestion,
+        settled: Settled,
+        named: Named,
+        two_answers: tuple[TwoAnswers, ...],
     ) -> QuestionResult:
-        """The score of a question, of which `named` mistakes explain what was lost by its own fault."""
+        """The score of a question, of which `named` mistakes explain what was lost by its own
+        fault.
+        """
         points = {test.name: test.points for test in question.tests}
         tests = []
         for test in question.tests:
@@ -323,7 +383,9 @@ class AssignmentGrader:
             reached = test.points if verdict.outcome == "passed" else 0.0
             message = explain_name(verdict.said, self._names_of_checks)
             tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
-        regained = total(points[test] * self.course.grading.carry_credit for test in settled.carried)
+        regained = total(
+            points[test] * self.course.grading.carry_credit for test in settled.carried
+        )
         own = points.keys() - _passed(settled.runs) - settled.carried
         kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])
         return QuestionResult(

@@ -1,8 +1,10 @@
-"""Jobs on every core: forked processes that share what was loaded before, each with its own line to a host.
+"""Jobs on every core: forked processes that share what was loaded before, each with its own line to
+a host.
 
-What goes over a line is between the work and the host. A process that dies takes one job with it; so does a host, a job
-for each process. Another takes its place, and the job is done once more from its start. What fails again is named. Past
-a deadline nothing more is begun, and what is still at work is ended.
+What goes over a line is between the work and the host. A process that dies takes one job with it;
+so does a host, a job for each process. Another takes its place, and the job is done once more from
+its start. What fails again is named. Past a deadline nothing more is begun, and what is still at
+work is ended.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ class Hosts(Protocol[ClientT_co]):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[Job]):
-    """What came of a job: an answer; or none and a `fault` that is not the job's; or neither, where the time was up."""
+    """What came of a job: an answer; or none and a `fault` that is not the job's; or neither, where
+    the time was up.
+    """
 
     job: Job
     answer: bytes | None = None
@@ -88,9 +92,11 @@ class Pool(Generic[ClientT, Job]):
     Args:
         hosts: says how many processes, and gives each its client.
         jobs: those that are known; processes know them from the fork, so only numbers are sent.
-        work: does one job in a process and returns bytes. HostFailed is what it raises where the machine is at fault.
+        work: does one job in a process and returns bytes. HostFailed is what it raises where the
+            machine is at fault.
         until: when it must all be over (`time.monotonic()`).
-        arrivals: where more jobs come from, which are pickled: the pool then goes on until it is closed, or hopeless.
+        arrivals: where more jobs come from, which are pickled: the pool then goes on until it is
+            closed, or hopeless.
     """
 
     def __init__(
@@ -131,7 +137,9 @@ class Pool(Generic[ClientT, Job]):
                     self._end_all()
                     for pipe in list(self._at_work):
                         yield from self._take(pipe)
-                    yield from (Ended(self._jobs[number], fault=self._hopeless) for number in self._waiting)
+                    yield from (
+                        Ended(self._jobs[number], fault=self._hopeless) for number in self._waiting
+                    )
                     self._waiting.clear()
                     self._arrivals = None
         finally:
@@ -144,7 +152,11 @@ class Pool(Generic[ClientT, Job]):
 
     def _left(self) -> float | None:
         """Seconds to wait for; at most an hour, since the kernel takes no timeout of months."""
-        return None if math.isinf(self._until) else min(3600.0, max(0.0, self._until - time.monotonic()))
+        return (
+            None
+            if math.isinf(self._until)
+            else min(3600.0, max(0.0, self._until - time.monotonic()))
+        )
 
     def _end_all(self) -> None:
         for process in self._processes.values():
@@ -161,7 +173,8 @@ class Pool(Generic[ClientT, Job]):
             self._pipes[slot] = self._start(slot)
         pipe = self._pipes[slot]
         self._at_work[pipe] = (slot, number)
-        with contextlib.suppress(BrokenPipeError):  # it has died while it waited, which `_take` will see
+        # it has died while it waited, which `_take` will see
+        with contextlib.suppress(BrokenPipeError):
             pipe.send(number if number < self._known else self._jobs[number])
 
     def _take(self, pipe: Connection) -> Iterator[Ended[Job]]:
@@ -181,12 +194,17 @@ class Pool(Generic[ClientT, Job]):
         if self._is_over():
             yield Ended(job, fault=self._hopeless)
             return
-        # where another process has met the same death of the host before, it is not this job's second time
+        # where another process has met the same death of the host before, it is not this job's
+        # second time
         if kind != _HOST_FAILED or self._host_of[slot] == self._renewed:
             self._faults[number] += 1
         self._mend(slot, host_failed=kind == _HOST_FAILED)
         if self._hopeless or self._faults[number] >= MOST_TRIES:
-            yield Ended(job, fault=self._hopeless or f"{text.decode()}, and so it was when it was tried once more")
+            yield Ended(
+                job,
+                fault=self._hopeless
+                or f"{text.decode()}, and so it was when it was tried once more",
+            )
         else:
             self._waiting.append(number)
 
@@ -217,14 +235,17 @@ class Pool(Generic[ClientT, Job]):
         ours, theirs = self._context.Pipe()
         arguments = (self._hosts.clients[slot], theirs, [*self._pipes.values(), ours], os.getpid())
         process = self._context.Process(target=self._serve, args=arguments, daemon=True)
-        # Ctrl-C is for the process that the person sees; from the first moment on, so that no other shows a traceback
+        # Ctrl-C is for the process that the person sees; from the first moment on, so that no other
+        # shows a traceback
         with interrupts_put_off():
             process.start()
         self._processes[slot], self._host_of[slot] = process, self._renewed
         theirs.close()
         return ours
 
-    def _serve(self, client: ClientT, pipe: Connection, inherited: list[Connection], parent: int) -> None:
+    def _serve(
+        self, client: ClientT, pipe: Connection, inherited: list[Connection], parent: int
+    ) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with(parent)
         for other in inherited:
@@ -248,7 +269,9 @@ class Pool(Generic[ClientT, Job]):
         except Exception as error:
             if os.environ.get("AUTOGRADER_DEBUG") is not None:
                 traceback.print_exc()
-            return _FAILED + f"the grader failed with {type(error).__name__}: {error}".encode(errors="replace")
+            return _FAILED + f"the grader failed with {type(error).__name__}: {error}".encode(
+                errors="replace"
+            )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,6 @@
-"""What `autograder regrade` does: grades into a side folder, and says which tests would move which marks."""
+"""What `autograder regrade` does: grades into a side folder, and says which tests would move which
+marks.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Comparison:
 
     def lines(self) -> Iterator[str]:
         """What to tell the person: which suites, then whose mark moves, by how much and why."""
-        of = ", ".join(f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items()))
+        of = ", ".join(
+            f"{count} of suite {suite[:12]}" for suite, count in sorted(self.suites.items())
+        )
         yield f"results that count: {of or 'none'}"
         yield from self.moves
         for student in self.untried:
@@ -71,11 +75,21 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
     side = side_folder(request.results)
     summary = grade_command(dataclasses.replace(request, results=side), watcher)
     name = request.assignment.name
-    students = {result.student for result in summary.results} | {problem.student for problem in summary.problems}
+    students = {result.student for result in summary.results} | {
+        problem.student for problem in summary.problems
+    }
     untried = tuple(problem.student for problem in summary.problems if problem.untried)
-    problems = {entry.student: entry.problem for entry in read_timing(side, name, watcher.warn) if entry.problem}
+    problems = {
+        entry.student: entry.problem
+        for entry in read_timing(side, name, watcher.warn)
+        if entry.problem
+    }
     before, after = (
-        {result.student: result for result in read_results(folder, name, watcher.warn) if result.student in students}
+        {
+            result.student: result
+            for result in read_results(folder, name, watcher.warn)
+            if result.student in students
+        }
         for folder in (request.results, side)
     )
     moves = []
@@ -88,7 +102,9 @@ def regrade(request: GradeRequest, watcher: Watcher = Watcher()) -> Comparison:
 
 
 def take_over(request: GradeRequest) -> None:
-    """Make the results of the side folder those that count; what they replace goes to the history."""
+    """Make the results of the side folder those that count; what they replace goes to the
+    history.
+    """
     results, side, name = request.results, side_folder(request.results), request.assignment.name
     kept = request.course.kept
     with (
@@ -97,12 +113,18 @@ def take_over(request: GradeRequest) -> None:
     ):
         entries = _side_times(side, name)
         for entry in entries:
-            path, new = result_path(results, name, entry.student), result_path(side, name, entry.student)
+            path, new = (
+                result_path(results, name, entry.student),
+                result_path(side, name, entry.student),
+            )
             if read_result(side, name, entry.student) is not None:
                 _replace(files, request, path, new.read_bytes())
                 files.remove(new)
             elif new.exists():
-                raise KitError(f"{new}: it is no result that adds up; nothing was taken over, run `regrade` again")
+                raise KitError(
+                    f"{new}: it is no result that adds up; nothing was taken over, run "
+                    "`regrade` again"
+                )
             elif entry.problem:  # without one it is of a run that was killed
                 _replace(files, request, path, None)
         times = TimingFile(results, name)
@@ -116,7 +138,9 @@ def _side_times(side: Path, assignment: str) -> list[Graded]:
     try:
         return load_timing(side, assignment)
     except ValueError as error:
-        raise KitError(f"{error}; nothing was taken over: remove it, and run `regrade` again") from error
+        raise KitError(
+            f"{error}; nothing was taken over: remove it, and run `regrade` again"
+        ) from error
 
 
 def _replace(files: Together, request: GradeRequest, path: Path, content: bytes | None) -> None:
@@ -146,10 +170,18 @@ def why(before: Result | None, after: Result | None, problem: str = "") -> list[
         return ["has no result that counts yet"]
     if _same(before.score, after.score) and _same(before.max_score, after.max_score):
         return []
-    again = ["another notebook has been handed in"] if before.submission_sha256 != after.submission_sha256 else []
+    again = (
+        ["another notebook has been handed in"]
+        if before.submission_sha256 != after.submission_sha256
+        else []
+    )
     old = {question.name: question for question in before.questions}
     new = {question.name: question for question in after.questions}
-    reasons = [reason for name in dict.fromkeys((*old, *new)) for reason in _of_question(old.get(name), new.get(name))]
+    reasons = [
+        reason
+        for name in dict.fromkeys((*old, *new))
+        for reason in _of_question(old.get(name), new.get(name))
+    ]
     return again + reasons
 
 
@@ -161,15 +193,34 @@ def _of_question(before: QuestionResult | None, after: QuestionResult | None) ->
     for test in dict.fromkeys((*old, *new)):
         was, now = old.get(test), new.get(test)
         if was is None and now is not None:
-            reasons.append(f"{name}: {test} is new, {now.outcome} ({_signed(now.points)} of {shown(now.max_points)})")
+            reasons.append(
+                f"{name}: {test} is new, {now.outcome} ({_signed(now.points)} of "
+                f"{shown(now.max_points)})"
+            )
         elif now is None and was is not None:
-            reasons.append(f"{name}: {test} is gone ({_signed(-was.points)} of {shown(was.max_points)})")
-        elif was and now and not (_same(was.points, now.points) and _same(was.max_points, now.max_points)):
-            how = f"{was.outcome} → {now.outcome}" if was.outcome != now.outcome else f"still {now.outcome}"
-            worth = "" if _same(was.max_points, now.max_points) else f", worth {shown(now.max_points)} now"
+            reasons.append(
+                f"{name}: {test} is gone ({_signed(-was.points)} of {shown(was.max_points)})"
+            )
+        elif (
+            was
+            and now
+            and not (_same(was.points, now.points) and _same(was.max_points, now.max_points))
+        ):
+            how = (
+                f"{was.outcome} → {now.outcome}"
+                if was.outcome != now.outcome
+                else f"still {now.outcome}"
+            )
+            worth = (
+                ""
+                if _same(was.max_points, now.max_points)
+                else f", worth {shown(now.max_points)} now"
+            )
             reasons.append(f"{name}: {test} {how} ({_signed(now.points - was.points)}{worth})")
     for what in ("carried", "kept"):
-        change = (getattr(after, what) if after else 0.0) - (getattr(before, what) if before else 0.0)
+        change = (getattr(after, what) if after else 0.0) - (
+            getattr(before, what) if before else 0.0
+        )
         if not _same(change, 0.0):
             reasons.append(f"{name}: {what} points ({_signed(change)})")
     return reasons

@@ -49,7 +49,8 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class GradeSummary:
-    """What came of it: every submission found that has a result, and those that have none of this run or before.
+    """What came of it: every submission found that has a result, and those that have none of this
+    run or before.
 
     Attributes:
         results, problems: by student. Of the results only the headlines: all of each lies on disk.
@@ -93,13 +94,18 @@ class Watcher:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """No further one will be, however that came."""
 
 
 class Progress(Watcher):
-    """A person in front of a terminal, who sees a bar; where it is none, one line at the beginning."""
+    """A person in front of a terminal, who sees a bar; where it is none, one line at the
+    beginning.
+    """
 
     _stream: TextIO
 
@@ -117,7 +123,9 @@ class Progress(Watcher):
         who = TextColumn("{task.fields[who]}")
         console = Console(file=self._stream)
         # no refresh thread: grader processes are forked from this one
-        self._bar = Bar(*columns, who, console=console, auto_refresh=False, disable=not shown, transient=True)
+        self._bar = Bar(
+            *columns, who, console=console, auto_refresh=False, disable=not shown, transient=True
+        )
         self._task = self._bar.add_task("grading", total=total, who="")
         self._bar.start()
         self._bar.refresh()
@@ -131,6 +139,9 @@ class Progress(Watcher):
         self._bar.refresh()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._bar.stop()

@@ -1,4 +1,6 @@
-"""What `autograder grade` does: finds submissions, grades those that changed, keeps results safe."""
+"""What `autograder grade` does: finds submissions, grades those that changed, keeps results
+safe.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from autograder.grading.staleness import to_grade
 from autograder.intake.find import find_submissions
 from autograder.intake.overlooked import overlooked
 from autograder.records.model import FoundSubmission, Graded, Result
-from autograder.records.results import TimingFile, only_writer, read_result, read_timing, result_path, store_result
+from autograder.records.results import (
+    TimingFile,
+    only_writer,
+    read_result,
+    read_timing,
+    result_path,
+    store_result,
+)
 from autograder.sandbox.device import device_tier, find_device
 
 
@@ -20,7 +29,8 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
     """Grade what changed, write each result as soon as it is there, and say what all of them are.
 
     Raises:
-        KitError: nothing to grade, or this course or machine cannot grade, or another run grades the same.
+        KitError: nothing to grade, or this course or machine cannot grade, or another run grades
+            the same.
     """
     started = time.monotonic()
     course, assignment, folder = request.course, request.assignment, request.results
@@ -34,10 +44,15 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
         _fit_for_a_device(request, watcher)
     with only_writer(course.kept / "locks", folder, assignment.name, share):
         todo, current = to_grade(request, found, watcher)
-        timing = TimingFile(folder, assignment.name, share, {submission.student for submission in found})
+        timing = TimingFile(
+            folder, assignment.name, share, {submission.student for submission in found}
+        )
         done = _grade(request, todo, timing, watcher) if todo else []
         results, lost = _on_disk(request, current, done)
-    problems = sorted((*(graded for graded in done if graded.result is None), *lost), key=lambda graded: graded.student)
+    problems = sorted(
+        (*(graded for graded in done if graded.result is None), *lost),
+        key=lambda graded: graded.student,
+    )
     timed = read_timing(folder, assignment.name) if request.device != "cpu" else []
     students = {one.student for one in found}
     graded_now = {graded.student for graded in done if graded.result}
@@ -59,21 +74,31 @@ def grade_command(request: GradeRequest, watcher: Watcher = Watcher()) -> GradeS
 def _on_disk(
     request: GradeRequest, current: Sequence[Result], done: Sequence[Graded]
 ) -> tuple[tuple[Result, ...], list[Graded]]:
-    """Headlines of the results that stand on disk, and records of those that stood there and have disappeared since.
+    """Headlines of the results that stand on disk, and records of those that stood there and have
+    disappeared since.
 
     The folder may have been emptied while this ran.
     """
     folder, name = request.results, request.assignment.name
     results, lost = list[Result](), []
     for graded in done:
-        if graded.result is None and (older := read_result(folder, name, graded.student)) is not None:
+        if (
+            graded.result is None
+            and (older := read_result(folder, name, graded.student)) is not None
+        ):
             results.append(older.headline())
     for result in [*current, *(graded.result for graded in done if graded.result)]:
         if result_path(folder, name, result.student).exists():
             results.append(result)
         else:
             why = f"its result has disappeared from {folder / name} while this ran; "
-            lost.append(Graded(result.student, problem=f"{why}`autograder grade` again makes it anew", untried=True))
+            lost.append(
+                Graded(
+                    result.student,
+                    problem=f"{why}`autograder grade` again makes it anew",
+                    untried=True,
+                )
+            )
     return tuple(sorted(results, key=lambda result: result.student)), lost
 
 
@@ -81,12 +106,14 @@ def _fit_for_a_device(request: GradeRequest, watcher: Watcher) -> None:
     """Before anything is loaded.
 
     Raises:
-        DeviceUnavailable: nothing in the suite runs on a GPU, or the walls asked for do not go with one.
+        DeviceUnavailable: nothing in the suite runs on a GPU, or the walls asked for do not go with
+            one.
     """
     tests = request.assignment.suite.rglob("*.py")
     if not any(".launch(" in path.read_text(encoding="utf-8") for path in tests):
         raise DeviceUnavailable(
-            f"no test of {request.assignment.name} launches a kernel, so there is nothing for a GPU to run: "
+            f"no test of {request.assignment.name} launches a kernel, so there is nothing for a "
+            "GPU to run: "
             "grade it without `--device`"
         )
     device_tier(request.isolation)
@@ -117,8 +144,10 @@ def _grade(
         walls = [graded.result.walls for graded in done if graded.result]
         if weaker := [name for name in walls if name != "strict"]:
             watcher.warn(
-                f"WARNING: the strict walls do not stand here; isolation was {weaker[-1]!r}, and every result "
-                "says so. `autograder doctor` tells why and what to do; `--isolation strict` refuses instead."
+                f"WARNING: the strict walls do not stand here; isolation was {weaker[-1]!r}, and "
+                "every result "
+                "says so. `autograder doctor` tells why and what to do; `--isolation strict` "
+                "refuses instead."
             )
     return done
 
@@ -133,4 +162,6 @@ def _batch(
     from autograder.grading.batch import grade_batch
 
     device = find_device(request.device) if request.device != "cpu" else None
-    return grade_batch(course, assignment, todo, workers=request.workers, isolation=isolation, device=device)
+    return grade_batch(
+        course, assignment, todo, workers=request.workers, isolation=isolation, device=device
+    )

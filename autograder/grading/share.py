@@ -1,4 +1,6 @@
-"""A share of a class: every n-th submission, so that n machines grade one class and need not know of each other."""
+"""A share of a class: every n-th submission, so that n machines grade one class and need not know
+of each other.
+"""
 
 from __future__ import annotations
 
@@ -36,5 +38,7 @@ def parse_share(text: str) -> Share:
     numbers = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     share = Share(int(numbers[1]), int(numbers[2])) if numbers else None
     if share is None or not 1 <= share.number <= share.count:
-        raise KitError(f"--share {text}: write the third of sixteen shares as 3/16; they are 1/16 to 16/16")
+        raise KitError(
+            f"--share {text}: write the third of sixteen shares as 3/16; they are 1/16 to 16/16"
+        )
     return share

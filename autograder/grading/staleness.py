@@ -1,4 +1,6 @@
-"""Whether a stored result still says what grading would say now: what must be graded, and what is told of the rest."""
+"""Whether a stored result still says what grading would say now: what must be graded, and what is
+told of the rest.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ def to_grade(
     if request.force:
         return list(found), []
     suite, walls = course_sha256(request.course, request.assignment), _isolations(request)
-    # Results look current and are not where a forced run did not come to them any more, or where a run was killed
-    # before it noted that the submission has no problem now.
+    # Results look current and are not where a forced run did not come to them any more, or where a
+    # run was killed before it noted that the submission has no problem now.
     try:
         timing = load_timing(request.results, request.assignment.name)
         older = {entry.student for entry in timing if entry.older or entry.problem}
@@ -63,7 +65,9 @@ def to_grade(
             result is not None
             and submission.student not in older
             # what cannot be read is graded too: the grader says why
-            and not why_stale(result, _sha256(submission, request.course.limits) or "", suite, walls)
+            and not why_stale(
+                result, _sha256(submission, request.course.limits) or "", suite, walls
+            )
         ):
             current.append(result.headline())
         else:
@@ -83,17 +87,23 @@ def stale(
     if own_submissions:
         try:
             found = find_submissions(course, assignment, [])
-            handed_in = {submission.student: _sha256(submission, course.limits) for submission in found}
+            handed_in = {
+                submission.student: _sha256(submission, course.limits) for submission in found
+            }
         except KitError:
             pass  # nothing is there to compare with
     is_built = assignment.release.is_file() and assignment.solution.is_file()
     suite = course_sha256(course, assignment) if is_built else None
-    reasons = {result.student: why_stale(result, handed_in.get(result.student), suite) for result in results}
+    reasons = {
+        result.student: why_stale(result, handed_in.get(result.student), suite)
+        for result in results
+    }
     return {student: reason for student, reason in reasons.items() if reason}
 
 
 def misvalued(course: Course, assignment: Assignment, results: Sequence[Result]) -> dict[str, str]:
-    """Student → what is wrong with a result whose questions are not worth what they are in the suite that it names.
+    """Student → what is wrong with a result whose questions are not worth what they are in the
+    suite that it names.
 
     Only results of the suite as it is now can be looked at; the others are stale.
     """
@@ -101,7 +111,11 @@ def misvalued(course: Course, assignment: Assignment, results: Sequence[Result])
     if not worth or not assignment.solution.is_file():
         return {}
     suite = course_sha256(course, assignment)
-    problems = {result.student: misvaluation(result, worth) for result in results if not why_stale(result, suite=suite)}
+    problems = {
+        result.student: misvaluation(result, worth)
+        for result in results
+        if not why_stale(result, suite=suite)
+    }
     return {student: problem for student, problem in problems.items() if problem}
 
 
@@ -116,6 +130,8 @@ def _sha256(submission: FoundSubmission, limits: Limits) -> str | None:
 def _isolations(request: GradeRequest) -> frozenset[str]:
     """What a result may say that it was graded behind, so that it still holds."""
     known = {"none": ("none",), "strict": ("strict",), "auto": ("strict", *TIERS)}
-    asked = known.get(request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,))
+    asked = known.get(
+        request.isolation, ("strict",) if request.isolation in STRICT else (request.isolation,)
+    )
     device = "" if request.device == "cpu" else f"+{request.device}"
     return frozenset(isolation + device for isolation in asked)

@@ -1,7 +1,8 @@
-"""How fast a function is on the device, beside a baseline on the same device: both behind walls, the clock outside.
+"""How fast a function is on the device, beside a baseline on the same device: both behind walls,
+the clock outside.
 
-A call is too short for a clock on this side of a socket. So a request repeats it: the time of one that repeats it
-many times, less that of one that makes it once, over the calls between.
+A call is too short for a clock on this side of a socket. So a request repeats it: the time of one
+that repeats it many times, less that of one that makes it once, over the calls between.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LONG_ENOUGH, MOST_REPEATS, ROUNDS = 0.2, 4096, 3
-"""Seconds that a timed request should take; calls in one at most; how often each is timed (the fastest counts)."""
+"""Seconds that a timed request should take; calls in one at most; how often each is timed (the
+fastest counts).
+"""
 
 
 class SpeedMeter:
-    """Times a submission's function against the baseline. The baseline is timed once, by the first submission."""
+    """Times a submission's function against the baseline. The baseline is timed once, by the first
+    submission.
+    """
 
     def __init__(self, device: DeviceHost, test: SpeedTest) -> None:
         self._device, self.test = device, test
@@ -42,7 +47,8 @@ class SpeedMeter:
             try:
                 result, seconds = _timed(student, self.test.function, case)
                 problem = _difference(self.test.answer(result), expected, self.test.tolerance)
-            except Exception as error:  # of the student's, or of what the suite's `answer` makes of a strange result
+            # of the student's, or of what the suite's `answer` makes of a strange result
+            except Exception as error:
                 problem = f"it has no speed here: {error}"
             speeds.append(Speed(case.name, 0.0 if problem else seconds, baseline, problem))
         return tuple(speeds)
@@ -54,7 +60,13 @@ class SpeedMeter:
         if not self._baseline:
             worker = Worker(self._device.client, self._device.limits)
             try:
-                next(worker.load([(BASELINE, self.test.baseline)], self._device.limits.cell_seconds, "the baseline"))
+                next(
+                    worker.load(
+                        [(BASELINE, self.test.baseline)],
+                        self._device.limits.cell_seconds,
+                        "the baseline",
+                    )
+                )
                 student = self._student(worker)
                 baseline = [(case, *_timed(student, BASELINE, case)) for case in self.test.cases()]
                 if not all(is_tensor(result) and result.numel() for _, result, _ in baseline):

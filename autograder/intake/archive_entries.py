@@ -1,7 +1,8 @@
 """What a folder, a zip or a tar holds, entry by entry, within bounds on every header.
 
-A header states how long the header after it is, and zipfile and tarfile read that much at once: 6 MB of tar.gz whose
-PAX header is 6 GB long would end the whole command. So both libraries get a file that refuses such a read.
+A header states how long the header after it is, and zipfile and tarfile read that much at once: 6
+MB of tar.gz whose PAX header is 6 GB long would end the whole command. So both libraries get a file
+that refuses such a read.
 """
 
 from __future__ import annotations
@@ -26,12 +27,21 @@ MAX_NAME = 4_096
 """Characters of a path in an archive: what Linux takes."""
 
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""How a zip's files may be compressed. zipfile unpacks bzip2 and LZMA without a bound: 1 MB of them becomes 20 GB."""
+"""How a zip's files may be compressed. zipfile unpacks bzip2 and LZMA without a bound: 1 MB of them
+becomes 20 GB.
+"""
 
 DAMAGED = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
-    EOFError, OSError, ValueError, RuntimeError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+)
 """What a damaged or an encrypted archive raises."""
 
 
@@ -48,8 +58,10 @@ class Bounds:
     """What an archive may hold.
 
     Attributes:
-        header: bytes of one header: a zip's whole directory, or all that stands before one file of a tar.
-        content: bytes of a tar once unpacked: all of it has to be read, even past what is not wanted.
+        header: bytes of one header: a zip's whole directory, or all that stands before one file of
+            a tar.
+        content: bytes of a tar once unpacked: all of it has to be read, even past what is not
+            wanted.
     """
 
     header: int
@@ -81,7 +93,8 @@ class Entry:
 
 
 class _BoundedFile:
-    """A file for zipfile and tarfile: no read takes more than its bound, and no position lies beyond `bounds.content`.
+    """A file for zipfile and tarfile: no read takes more than its bound, and no position lies
+    beyond `bounds.content`.
 
     After `begin_header` all reads together count as one header, until `begin_content`.
     """
@@ -115,13 +128,15 @@ class _BoundedFile:
 
 
 def archive_entries(archive: Path, bounds: Bounds) -> Iterator[Entry]:
-    """The entries of a .zip, a .tar or a .tar.gz, whatever it is called: its first bytes say what it is.
+    """The entries of a .zip, a .tar or a .tar.gz, whatever it is called: its first bytes say what
+    it is.
 
     The end of the file decides nothing: a tar whose last member is a zip ends like a zip.
 
     Raises:
         NoArchive: it is none of these.
-        TooMuch: a header or the content is beyond its bound. Any of `DAMAGED` likewise, while entries are asked for.
+        TooMuch: a header or the content is beyond its bound. Any of `DAMAGED` likewise, while
+            entries are asked for.
     """
     with archive.open("rb") as file:
         start = file.read(2)
@@ -137,26 +152,44 @@ def archive_entries(archive: Path, bounds: Bounds) -> Iterator[Entry]:
 
 
 def folder_entries(folder: Path) -> Iterator[Entry]:
-    """The files in a folder and below; hidden folders are not entered, links are named and not followed."""
+    """The files in a folder and below; hidden folders are not entered, links are named and not
+    followed.
+    """
     for here, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for path in (Path(here) / name for name in folders):
             if path.is_symlink():
-                yield Entry(path.relative_to(folder).as_posix(), 0, "a link, not followed", None, lambda: None)
+                yield Entry(
+                    path.relative_to(folder).as_posix(),
+                    0,
+                    "a link, not followed",
+                    None,
+                    lambda: None,
+                )
         for name in sorted(names):
             path = Path(here) / name
             status = path.lstat()
             problem = "" if stat.S_ISREG(status.st_mode) else "a link or a device, not a file"
             modified = datetime.fromtimestamp(status.st_mtime).replace(microsecond=0)
-            yield Entry(path.relative_to(folder).as_posix(), status.st_size, problem, modified, _opener(path))
+            yield Entry(
+                path.relative_to(folder).as_posix(),
+                status.st_size,
+                problem,
+                modified,
+                _opener(path),
+            )
 
 
 def _opener(path: Path) -> Callable[[], IO[bytes]]:
-    return lambda: os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    return lambda: os.fdopen(
+        os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
+    )
 
 
 def _zip_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
-    """The directory at a zip's end is read in one piece, and with it everything that the zip says of its entries."""
+    """The directory at a zip's end is read in one piece, and with it everything that the zip says
+    of its entries.
+    """
     bounded = cast(IO[bytes], _BoundedFile(file, bounds))
     if not zipfile.is_zipfile(bounded):
         raise NoArchive
@@ -165,7 +198,9 @@ def _zip_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
             mode = stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
             problem = "a link or a device, not a file" if mode not in (0, stat.S_IFREG) else ""
             if info.compress_type not in _READABLE:
-                problem = problem or "packed in a way that is not read here: ask for an ordinary .zip"
+                problem = (
+                    problem or "packed in a way that is not read here: ask for an ordinary .zip"
+                )
             try:
                 modified = datetime(*info.date_time)
             except ValueError:
@@ -175,7 +210,9 @@ def _zip_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Names without the UTF-8 flag are read as CP437 by Python; most tools write UTF-8 all the same."""
+    """Names without the UTF-8 flag are read as CP437 by Python; most tools write UTF-8 all the
+    same.
+    """
     if info.flag_bits & 0x800:
         return info.filename
     try:
@@ -185,8 +222,9 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
 
 
 def _tar_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
-    """A tar has no directory: each header stands before its file. PAX and GNU put long names and maps of sparse files
-    into headers of their own, as many and as long as they like."""
+    """A tar has no directory: each header stands before its file. PAX and GNU put long names and
+    maps of sparse files into headers of their own, as many and as long as they like.
+    """
     bounded = _BoundedFile(file, bounds)
     bounded.begin_header()
     try:
@@ -196,8 +234,19 @@ def _tar_entries(file: IO[bytes], bounds: Bounds) -> Iterator[Entry]:
     with tape:
         while (info := tape.next()) is not None:
             bounded.begin_content()
-            modified = datetime.fromtimestamp(info.mtime).replace(microsecond=0) if 0 < info.mtime < 1e11 else None
+            modified = (
+                datetime.fromtimestamp(info.mtime).replace(microsecond=0)
+                if 0 < info.mtime < 1e11
+                else None
+            )
             problem = "" if info.isreg() else "a link or a device, not a file"
-            yield Entry(info.name, info.size, problem, modified, partial(tape.extractfile, info), info.isdir())
+            yield Entry(
+                info.name,
+                info.size,
+                problem,
+                modified,
+                partial(tape.extractfile, info),
+                info.isdir(),
+            )
             tape.members = []  # type: ignore[attr-defined]  # tarfile keeps every member, a million folders too
             bounded.begin_header()

@@ -1,8 +1,8 @@
 """Unpack an archive that somebody uploaded: into an empty folder, within limits, plain files only.
 
-What is in it decides nothing about where a file goes: members get numbers for names, and their own names are
-kept beside, as text. So no path can escape, no two names can collide, and no link is ever made. An archive that a
-student handed in is opened too, one level deep.
+What is in it decides nothing about where a file goes: members get numbers for names, and their own
+names are kept beside, as text. So no path can escape, no two names can collide, and no link is ever
+made. An archive that a student handed in is opened too, one level deep.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ MAX_TOTAL = 4_000_000_000
 MAX_WITHIN = 64_000_000
 """Bytes of an archive that a student handed in."""
 MAX_STATED_WITHIN = 1_000_000_000
-"""Bytes of everything in it, and `MAX_ENTRIES_WITHIN` files: beyond, it alone is left out, and nobody else."""
+"""Bytes of everything in it, and `MAX_ENTRIES_WITHIN` files: beyond, it alone is left out, and
+nobody else.
+"""
 MAX_ENTRIES_WITHIN = 2_000
 
 _OF_A_DOWNLOAD = Bounds(header=16_000_000, content=50_000_000_000)
@@ -54,8 +56,8 @@ class Incoming:
     """One file of an upload: the path it had there, as text, and where its bytes lie now.
 
     Attributes:
-        parts: the path's parts; never absolute, no "..". Of a file in an archive that a student handed in, they are
-            the archive's.
+        parts: the path's parts; never absolute, no "..". Of a file in an archive that a student
+            handed in, they are the archive's.
         file: a regular file that holds its bytes; an empty path where they were not taken.
         modified: when it was written, where the upload knows.
         inside: the path within that archive.
@@ -90,7 +92,8 @@ class LeftOut:
         name: as it may be shown.
         parts: its path, empty where that leads out of the upload.
         reason: in words, for the instructor.
-        companion: whether it is nothing to wonder about where it lies beside a notebook, like a picture.
+        companion: whether it is nothing to wonder about where it lies beside a notebook, like a
+            picture.
     """
 
     name: str
@@ -124,7 +127,9 @@ def archive_stem(name: str) -> str:
     return _ARCHIVE.sub("", name)
 
 
-def open_upload(source: Path, scratch: Path, file_limit: int, describes: Callable[[str], bool]) -> Upload:
+def open_upload(
+    source: Path, scratch: Path, file_limit: int, describes: Callable[[str], bool]
+) -> Upload:
     """The notebooks in a folder or an archive, and the files that say whose they are.
 
     Args:
@@ -141,18 +146,24 @@ def open_upload(source: Path, scratch: Path, file_limit: int, describes: Callabl
         sifter.sift(partial(folder_entries, source))
         return sifter.upload()
     if not source.is_file():
-        raise KitError(f"{shown(source)} does not exist: name the file or the folder that you downloaded")
+        raise KitError(
+            f"{shown(source)} does not exist: name the file or the folder that you downloaded"
+        )
     try:
         sifter.sift(partial(archive_entries, source, _OF_A_DOWNLOAD))
     except NoArchive:
-        raise KitError(f"{shown(source)} is no archive that can be read: name a .zip, a .tar.gz or a folder") from None
+        raise KitError(
+            f"{shown(source)} is no archive that can be read: name a .zip, a .tar.gz or a folder"
+        ) from None
     except TooMuch:
         raise KitError(
             f"{shown(source)} holds far more than an export of one assignment{sifter.last_seen()}: "
             "unpack it, take that out, and name the folder"
         ) from None
     except DAMAGED as error:
-        raise KitError(f"{shown(source)} cannot be unpacked ({error}): download it again") from error
+        raise KitError(
+            f"{shown(source)} cannot be unpacked ({error}): download it again"
+        ) from error
     return sifter.upload()
 
 
@@ -174,7 +185,8 @@ class _Sifter:
         return f" (at {shown(self._last)})" if self._last else ""
 
     def sift(self, entries: Callable[[], Iterator[Entry]]) -> None:
-        """Take or leave each entry of the download, which is read twice: who brings too much shows in the whole alone.
+        """Take or leave each entry of the download, which is read twice: who brings too much shows
+        in the whole alone.
 
         Raises:
             KitError: there is too much in it.
@@ -182,9 +194,15 @@ class _Sifter:
         wanted = []
         for number, entry in enumerate(entries(), 1):
             if number > MAX_ENTRIES:
-                raise KitError(f"more than {MAX_ENTRIES} files: this is not an export of one assignment")
+                raise KitError(
+                    f"more than {MAX_ENTRIES} files: this is not an export of one assignment"
+                )
             self._last = entry.name
-            if (parts := _parts(entry.name)) is not None and not _is_systems_own(parts) and self._is_wanted(parts):
+            if (
+                (parts := _parts(entry.name)) is not None
+                and not _is_systems_own(parts)
+                and self._is_wanted(parts)
+            ):
                 wanted.append((parts, entry.size))
         crowded = _crowded(wanted)
         for folder, reason in crowded.items():
@@ -195,7 +213,8 @@ class _Sifter:
                 self._take(entry, parts, ())
 
     def _sift_within(self, entries: Iterator[Entry], within: tuple[str, ...]) -> None:
-        """As `sift`, of an archive that a student handed in, whose path in the download is `within`.
+        """As `sift`, of an archive that a student handed in, whose path in the download is
+        `within`.
 
         Raises:
             TooMuch: there is too much in it.
@@ -210,8 +229,9 @@ class _Sifter:
                 self._take(entry, parts, within)
 
     def _path(self, entry: Entry, within: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-        """The parts of a file's path; None for a folder, for what a system keeps for itself, and for what is no path,
-        of which a line is noted."""
+        """The parts of a file's path; None for a folder, for what a system keeps for itself, and
+        for what is no path, of which a line is noted.
+        """
         if entry.is_folder:
             return None
         parts = _parts(entry.name)
@@ -246,7 +266,11 @@ class _Sifter:
             try:
                 if packed is not None:
                     self._sift_within(archive_entries(packed, _OF_A_HAND_IN), parts)
-                    reason = "" if len(self._files) > taken else "an archive without a notebook that can be taken"
+                    reason = (
+                        ""
+                        if len(self._files) > taken
+                        else "an archive without a notebook that can be taken"
+                    )
             except (TooMuch, MemoryError):
                 reason = "an archive that holds too much: ask for the notebook itself"
             except (NoArchive, *DAMAGED):
@@ -258,9 +282,13 @@ class _Sifter:
             self._leave("/".join(parts), parts, reason)
 
     def _unpack(self, entry: Entry, limit: int) -> Path | None:
-        """The member's bytes as a file of its own; None where there are more than it says, or it is damaged."""
+        """The member's bytes as a file of its own; None where there are more than it says, or it is
+        damaged.
+        """
         if self._total + entry.size > MAX_TOTAL:
-            raise KitError(f"more than {MAX_TOTAL // 1_000_000_000} GB of notebooks: collect them in parts")
+            raise KitError(
+                f"more than {MAX_TOTAL // 1_000_000_000} GB of notebooks: collect them in parts"
+            )
         self._unpacked += 1
         target = self._scratch / str(self._unpacked)
         written = _copy(entry, target, min(limit, entry.size))
@@ -268,11 +296,17 @@ class _Sifter:
         return None if written is None else target
 
     def _is_wanted(self, parts: tuple[str, ...]) -> bool:
-        """Whether a file of that path is taken: a notebook, an archive, or what says whose they are."""
+        """Whether a file of that path is taken: a notebook, an archive, or what says whose they
+        are.
+        """
         name = parts[-1]
-        return notebook_stem(name) is not None or bool(_ARCHIVE.search(name)) or self._describes(name)
+        return (
+            notebook_stem(name) is not None or bool(_ARCHIVE.search(name)) or self._describes(name)
+        )
 
-    def _leave(self, name: str, parts: tuple[str, ...], reason: str, *, companion: bool = False) -> None:
+    def _leave(
+        self, name: str, parts: tuple[str, ...], reason: str, *, companion: bool = False
+    ) -> None:
         self._left_out.append(LeftOut(shown(name), parts, reason, companion))
 
 
@@ -284,7 +318,8 @@ def _is_systems_own(parts: tuple[str, ...]) -> bool:
 
 
 def _crowded(wanted: Sequence[tuple[tuple[str, ...], int]]) -> dict[tuple[str, ...], str]:
-    """Folders of single hand-ins that alone hold too much, and why, where the download holds too much altogether.
+    """Folders of single hand-ins that alone hold too much, and why, where the download holds too
+    much altogether.
 
     Hand-ins are the folders right below the deepest one that everything lies in.
 
@@ -301,10 +336,17 @@ def _crowded(wanted: Sequence[tuple[tuple[str, ...], int]]) -> dict[tuple[str, .
         if len(parts) > shared + 1:
             counts[parts[: shared + 1]] += 1
             sizes[parts[: shared + 1]] += size
-    crowded = {folder for folder in counts if counts[folder] > MAX_ENTRIES_WITHIN or sizes[folder] > MAX_STATED_WITHIN}
+    crowded = {
+        folder
+        for folder in counts
+        if counts[folder] > MAX_ENTRIES_WITHIN or sizes[folder] > MAX_STATED_WITHIN
+    }
     if len(wanted) - sum(counts[folder] for folder in crowded) > MAX_TAKEN:
         raise KitError(f"more than {MAX_TAKEN} notebooks: this is not an export of one assignment")
-    return {folder: f"holds {counts[folder]} notebooks: ask for the one that counts" for folder in sorted(crowded)}
+    return {
+        folder: f"holds {counts[folder]} notebooks: ask for the one that counts"
+        for folder in sorted(crowded)
+    }
 
 
 def _why_not(name: str) -> str:
@@ -323,7 +365,8 @@ def _copy(entry: Entry, target: Path, limit: int) -> int | None:
     """Copy at most `limit` bytes; None where there are more, or the member is damaged.
 
     Raises:
-        KitError: the disk that is written to is at fault: as one of `DAMAGED` that would be the student's.
+        KitError: the disk that is written to is at fault: as one of `DAMAGED` that would be the
+            student's.
     """
     written = 0
     try:
@@ -357,11 +400,19 @@ def _chunks(entry: Entry) -> Iterator[bytes]:
 
 
 def _parts(name: str) -> tuple[str, ...] | None:
-    """The parts of a member's path; None where it is absolute, climbs, or is longer than a path can be."""
+    """The parts of a member's path; None where it is absolute, climbs, or is longer than a path can
+    be.
+    """
     if len(name) > MAX_NAME:
         return None
     name = name.replace("\\", "/")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
-    if name.startswith("/") or ".." in parts or "\0" in name or not parts or (len(name) > 1 and name[1] == ":"):
+    if (
+        name.startswith("/")
+        or ".." in parts
+        or "\0" in name
+        or not parts
+        or (len(name) > 1 and name[1] == ":")
+    ):
         return None
     return parts

@@ -1,7 +1,7 @@
 """Looking at code without parsing it: how alike two cells are, and what was added to one.
 
-A student's cell may not parse, and a hostile one may crash Python's parser. So everything here goes by
-lines and by what stands in the first column.
+A student's cell may not parse, and a hostile one may crash Python's parser. So everything here goes
+by lines and by what stands in the first column.
 """
 
 from __future__ import annotations
@@ -22,26 +22,36 @@ def squeezed(text: str) -> str:
 
 
 def place_in_words(number: int, source: str) -> str:
-    """A cell of a notebook, counted from 0, for somebody who looks at it: Jupyter shows no numbers."""
+    """A cell of a notebook, counted from 0, for somebody who looks at it: Jupyter shows no
+    numbers.
+    """
     first = next((line.strip() for line in source.split("\n") if line.strip()), "")
     return f"cell {number + 1} ({first[:37] + '...' if len(first) > 40 else first})"
 
 
 class Looked:
-    """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with many."""
+    """A cell's text, looked at once: a hostile notebook has thousands of cells, each compared with
+    many.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     @cached_property
     def plain(self) -> str:
-        """The text without what an editor may change: blank lines and spaces at the ends of lines."""
+        """The text without what an editor may change: blank lines and spaces at the ends of
+        lines.
+        """
         return "\n".join(line.rstrip() for line in self.source.split("\n") if line.strip())
 
     @cached_property
     def lines(self) -> frozenset[str]:
         """The lines that say something, without their indentation."""
-        return frozenset(line.strip() for line in self.source.split("\n") if line.strip() and not _COMMENT.match(line))
+        return frozenset(
+            line.strip()
+            for line in self.source.split("\n")
+            if line.strip() and not _COMMENT.match(line)
+        )
 
     @cached_property
     def squeezed(self) -> str:
@@ -78,7 +88,8 @@ class Looked:
 
 
 def only_additions(source: str, original: str, assignments: bool) -> str:
-    """What a student added to a locked cell: new imports and definitions (and variables), all else blank lines.
+    """What a student added to a locked cell: new imports and definitions (and variables), all else
+    blank lines.
 
     Line numbers stay. "" where nothing of the kind was added.
     """
@@ -88,14 +99,20 @@ def only_additions(source: str, original: str, assignments: bool) -> str:
     for block in _blocks(lines):
         head = next((lines[i] for i in block if not lines[i].startswith("@")), "")
         defined = DEFINITION.match(head) or (ASSIGNMENT.match(head) if assignments else None)
-        new = defined[1] not in known if defined else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
+        new = (
+            defined[1] not in known
+            if defined
+            else bool(_IMPORT.match(head)) and head.rstrip() not in old_lines
+        )
         for i in block if new else ():
             kept[i] = lines[i]
     return "\n".join(kept) if any(kept) else ""
 
 
 def _blocks(lines: list[str]) -> list[list[int]]:
-    """Line numbers of each statement in the first column with what hangs below it, decorators included."""
+    """Line numbers of each statement in the first column with what hangs below it, decorators
+    included.
+    """
     blocks: list[list[int]] = []
     decorated = False
     for number, line in enumerate(lines):

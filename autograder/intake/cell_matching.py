@@ -1,8 +1,9 @@
 """Match the cells of a notebook to the release.
 
-By nbgrader's grade_id and the kit's own metadata where they are there; by content and position where an editor
-dropped them. Given cells run as released, question cells and the student's own cells as handed in, in the
-student's order. Checks and demos do not run. Whatever was repaired is said in words for the student.
+By nbgrader's grade_id and the kit's own metadata where they are there; by content and position
+where an editor dropped them. Given cells run as released, question cells and the student's own
+cells as handed in, in the student's order. Checks and demos do not run. Whatever was repaired is
+said in words for the student.
 """
 
 from __future__ import annotations
@@ -17,18 +18,29 @@ from autograder.intake.cell_definitions import Looked, only_additions
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release, ReleaseCell
 from autograder.intake.written import WrittenMatch, claims_written, match_written
-from autograder.records.submission import Answer, Cell, CellOutcome, CellState, HandedInCell, Role, Submission
+from autograder.records.submission import (
+    Answer,
+    Cell,
+    CellOutcome,
+    CellState,
+    HandedInCell,
+    Role,
+    Submission,
+)
 
 LOST = "recognised by its content, since its nbgrader metadata is gone"
 DROPPED = "dropped"
 ALIKE = 0.6
-"""Share of a released cell's lines that must stand in a cell without metadata for it to be a copy."""
+"""Share of a released cell's lines that must stand in a cell without metadata for it to be a
+copy.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What matching made of a notebook: the cells that run, written answers, every cell of the file with what it was
-    recognised as, and what to tell the student."""
+    """What matching made of a notebook: the cells that run, written answers, every cell of the file
+    with what it was recognised as, and what to tell the student.
+    """
 
     cells: tuple[Cell, ...]
     written: tuple[Answer, ...]
@@ -62,11 +74,15 @@ def match_cells(cells: Sequence[NotebookCell], release: Release) -> Matched:
 
 
 def cell_of(submission: Submission, question: str) -> Cell | None:
-    """The cell that answers a question: its own, or else the last cell that defines its function."""
+    """The cell that answers a question: its own, or else the last cell that defines its
+    function.
+    """
     own = next((cell for cell in submission.cells if cell.id == question), None)
     if own is not None and question in defined_names(own.source):
         return own
-    return next((cell for cell in reversed(submission.cells) if question in defined_names(cell.source)), own)
+    return next(
+        (cell for cell in reversed(submission.cells) if question in defined_names(cell.source)), own
+    )
 
 
 class _Matching:
@@ -101,14 +117,18 @@ class _Matching:
         written = match_written(self.raw, self.release, places)
         cells = self._finished()
         order = {cell.id: n for n, cell in enumerate(self.release.cells)}
-        notices = sorted([*self.notices, *written.notices], key=lambda notice: order.get(notice.id, -1))
+        notices = sorted(
+            [*self.notices, *written.notices], key=lambda notice: order.get(notice.id, -1)
+        )
         return Matched(cells, written.answers, self._handed_in(places, written), tuple(notices))
 
     def _stands_for(self, piece: _Piece) -> bool:
         """It is where a released cell is: its only copy, or the one that counts."""
         return piece.id not in ("", DROPPED) and (self.locked.get(piece.id, piece) is piece)
 
-    def _handed_in(self, places: Mapping[int, str], written: WrittenMatch) -> tuple[HandedInCell, ...]:
+    def _handed_in(
+        self, places: Mapping[int, str], written: WrittenMatch
+    ) -> tuple[HandedInCell, ...]:
         known = {**places, **written.places}
         return tuple(
             HandedInCell(cell.kind, cell.source, known.get(place, ""), cell.attachments)
@@ -118,7 +138,11 @@ class _Matching:
     def _claim(self, cell: NotebookCell) -> str:
         """The released cell that the metadata names, if it names one of the same kind."""
         names = [cell.grade_id]
-        names += [r.id for r in self.release.cells if cell.role and (r.role, r.name) == (cell.role, cell.name)]
+        names += [
+            r.id
+            for r in self.release.cells
+            if cell.role and (r.role, r.name) == (cell.role, cell.name)
+        ]
         for name in names:
             released = self.release.by_id.get(name)
             if released is not None and released.kind == cell.kind:
@@ -143,7 +167,9 @@ class _Matching:
             if first.look.plain != released.look.plain:
                 first.note = "you changed this locked cell; it ran as released"
         if len(claimed) > 1:
-            self._tell(released.id, "skipped", f"this cell is there {len(claimed)} times; it counts once")
+            self._tell(
+                released.id, "skipped", f"this cell is there {len(claimed)} times; it counts once"
+            )
         if released.role == "check":
             self._tell_about_check(released, claimed)
 
@@ -153,14 +179,17 @@ class _Matching:
         exact = [piece for piece in free if piece.look.plain == released.look.plain]
         if exact:
             return exact
-        # A cell that answers a question is the student's, even where a given cell or a check was merged into it.
+        # A cell that answers a question is the student's, even where a given cell or a check was
+        # merged into it.
         free = [piece for piece in free if not self.asked & piece.look.functions]
         shares = [(released.look.share_kept_in(piece.look), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
     def _keep_additions(self, piece: _Piece, released: ReleaseCell) -> None:
-        """Imports and functions that a student wrote into a locked cell are the student's own, and run."""
+        """Imports and functions that a student wrote into a locked cell are the student's own, and
+        run.
+        """
         if piece.look.plain == released.look.plain:
             return
         added = only_additions(piece.source, released.source, assignments=released.role == "given")
@@ -172,7 +201,11 @@ class _Matching:
         if not claimed:
             self._tell(released.id, "missing", "this check was deleted; grading does not need it")
         elif self.locked[released.id].look.plain != released.look.plain:
-            self._tell(released.id, "skipped", "you changed this check; grading does not use it, nothing is lost")
+            self._tell(
+                released.id,
+                "skipped",
+                "you changed this check; grading does not use it, nothing is lost",
+            )
 
     # Questions
 
@@ -205,8 +238,12 @@ class _Matching:
     def _untouched(self, piece: _Piece, question: ReleaseCell) -> bool:
         return piece.look.plain == question.look.plain
 
-    def _rank(self, piece: _Piece, question: ReleaseCell, names: frozenset[str]) -> tuple[int, bool, float]:
-        """Which of several cells is the answer: one that defines the functions, is no stub, and comes last."""
+    def _rank(
+        self, piece: _Piece, question: ReleaseCell, names: frozenset[str]
+    ) -> tuple[int, bool, float]:
+        """Which of several cells is the answer: one that defines the functions, is no stub, and
+        comes last.
+        """
         return (
             1 if names & piece.look.names else 0,
             not piece.look.is_unfinished(question.look),
@@ -214,25 +251,42 @@ class _Matching:
         )
 
     def _set_aside(self, piece: _Piece, winner: _Piece, question: ReleaseCell) -> None:
-        """A second cell of one question: a copy is left out, a part (a helper in a cell of its own) runs."""
+        """A second cell of one question: a copy is left out, a part (a helper in a cell of its own)
+        runs.
+        """
         new = piece.look.names - winner.look.names
         if new and not piece.look.is_unfinished(question.look):
-            piece.id, piece.note = "", _and(piece.note, f"a second cell of {question.id}; it ran too")
+            piece.id, piece.note = (
+                "",
+                _and(piece.note, f"a second cell of {question.id}; it ran too"),
+            )
             return
         piece.id = DROPPED
-        kept = "the last one that defines the function" if piece.place < winner.place else "the one with your answer"
-        self._tell(question.id, "skipped", f"there are several cells for {question.name}; {kept} was graded")
+        kept = (
+            "the last one that defines the function"
+            if piece.place < winner.place
+            else "the one with your answer"
+        )
+        self._tell(
+            question.id,
+            "skipped",
+            f"there are several cells for {question.name}; {kept} was graded",
+        )
 
     def _alike(self, question: ReleaseCell) -> list[_Piece]:
         """The cell whose text is closest to the stub's: its function may have been renamed."""
-        free = [p for p in self.pieces if not p.claim and not p.id and not self._of_another(p, question)]
+        free = [
+            p for p in self.pieces if not p.claim and not p.id and not self._of_another(p, question)
+        ]
         shares = [(question.look.share_kept_in(piece.look), piece) for piece in free]
         best = max(shares, key=lambda pair: pair[0], default=(0.0, None))
         return [best[1]] if best[1] is not None and best[0] >= ALIKE else []
 
     def _of_another(self, piece: _Piece, question: ReleaseCell) -> bool:
         found = piece.look.functions
-        return any(found & names for id_, names in self.release.functions.items() if id_ != question.id)
+        return any(
+            found & names for id_, names in self.release.functions.items() if id_ != question.id
+        )
 
     def _say_where(self, question: ReleaseCell) -> None:
         """A question without a cell of its own is answered in another's, or missing."""
@@ -244,46 +298,78 @@ class _Matching:
             where = f"in the cell of {host.id}" if host.id else "in a cell of your own"
             self._tell(question.id, "ok", f"{question.name} was found {where}")
         elif any(cell.grade_id == question.id and cell.kind != "code" for cell in self.raw):
-            self._tell(question.id, "missing", "this cell is a text cell now and does not run; make it a code cell")
+            self._tell(
+                question.id,
+                "missing",
+                "this cell is a text cell now and does not run; make it a code cell",
+            )
         else:
-            message = f"no cell defines {question.name}; copy its cell from the released notebook and answer there"
+            message = (
+                f"no cell defines {question.name}; copy its cell from the released notebook and "
+                "answer there"
+            )
             self._tell(question.id, "missing", message)
 
     # The whole
 
     def _refuse_foreign(self) -> None:
         known = set(self.release.by_id)
-        foreign = [cell.grade_id for cell in self.raw if cell.solution and cell.grade_id and cell.grade_id not in known]
+        foreign = [
+            cell.grade_id
+            for cell in self.raw
+            if cell.solution and cell.grade_id and cell.grade_id not in known
+        ]
         if foreign and not any(piece.claim in self.release.functions for piece in self.pieces):
-            # Another assignment may give as code what this one asks for: its functions are no answers.
+            # Another assignment may give as code what this one asks for: its functions are no
+            # answers.
             others = ", ".join(name for name in foreign[:3] if name.isidentifier())
-            raise UnreadableSubmission(f"has the cells of another assignment ({others or 'other names'})")
+            raise UnreadableSubmission(
+                f"has the cells of another assignment ({others or 'other names'})"
+            )
         named = {cell.grade_id for cell in self.raw} & known
-        if not (named or self.locked or any(self.asked & piece.look.functions for piece in self.pieces)):
+        if not (
+            named or self.locked or any(self.asked & piece.look.functions for piece in self.pieces)
+        ):
             raise UnreadableSubmission("has none of the assignment's cells")
 
     def _place_given(self) -> None:
-        """Every given cell runs as released: where the student left it, and before the questions that follow it."""
+        """Every given cell runs as released: where the student left it, and before the questions
+        that follow it.
+        """
         order = [cell.id for cell in self.release.cells]
         for number, released in enumerate(self.release.cells):
             if released.role != "given" or released.kind != "code":
                 continue
-            followers = [p.place for p in self.running if p.id in order[number + 1 :] and p.role == "question"]
+            followers = [
+                p.place
+                for p in self.running
+                if p.id in order[number + 1 :] and p.role == "question"
+            ]
             before = [p.place for p in self.running if p.id in order[:number]]
             piece = self.locked.get(released.id)
-            note = piece.note if piece else "this given cell was deleted; it was restored from the release"
+            note = (
+                piece.note
+                if piece
+                else "this given cell was deleted; it was restored from the release"
+            )
             place = piece.place if piece else max(before, default=-1.0) + 0.25
             if followers and place > min(followers):
                 place = min(followers) - 0.25
                 note = _and(note, "it ran at its place in the release" if piece else "")
-            self.running.append(_Piece(place, released.source, id=released.id, role="given", note=note))
+            self.running.append(
+                _Piece(place, released.source, id=released.id, role="given", note=note)
+            )
 
     def _finished(self) -> tuple[Cell, ...]:
         made, extras = [], 0
         order = {cell.id: n for n, cell in enumerate(self.release.cells)}
         for piece in sorted(self.running, key=lambda piece: (piece.place, order.get(piece.id, -1))):
             extras += not piece.id
-            made.append(Cell(piece.id or f"extra-{extras}", piece.role, piece.source, piece.note, piece.place))
+            made.append(
+                Cell(
+                    piece.id or f"extra-{extras}", piece.role, piece.source, piece.note, piece.place
+                )
+            )
         return tuple(made)
 
     def _tell(self, id_: str, outcome: CellState, message: str) -> None:

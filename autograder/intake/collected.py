@@ -1,4 +1,5 @@
-"""What `collect` did, in `submitted/.collected/<assignment>.json`: which file came from where, and what was left out.
+"""What `collect` did, in `submitted/.collected/<assignment>.json`: which file came from where, and
+what was left out.
 
 The report shows it, and feedback goes back to a platform by it. Who is who stands in the ledger.
 """
@@ -85,7 +86,8 @@ def read_collected(submitted: Path, assignment: str) -> Collected:
     """The record; an empty one where nothing was collected.
 
     Raises:
-        KitError: the file is broken. It says who is who and who was late, so nothing goes on without it.
+        KitError: the file is broken. It says who is who and who was late, so nothing goes on
+            without it.
     """
     path = record_path(submitted, assignment)
     try:
@@ -94,5 +96,6 @@ def read_collected(submitted: Path, assignment: str) -> Collected:
         return Collected()
     except ValueError as error:
         raise KitError(
-            f"{path}: {one_line(str(error))}; put the file back, or move it away and collect {assignment} again"
+            f"{path}: {one_line(str(error))}; put the file back, or move it away and collect "
+            f"{assignment} again"
         ) from error

@@ -1,8 +1,8 @@
 """When a notebook in a clone was committed last: the hand-in time of what students push to GitHub.
 
-The time is the committer's, which is set by the student's own machine: a clock that is wrong, or set wrong, gives a
-wrong time, and GitHub keeps it. git reads the history from the clone's objects alone: the settings of a clone may name
-programs to run, and are not read.
+The time is the committer's, which is set by the student's own machine: a clock that is wrong, or
+set wrong, gives a wrong time, and GitHub keeps it. git reads the history from the clone's objects
+alone: the settings of a clone may name programs to run, and are not read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class CommitTimes:
     """
 
     def __init__(self, scratch: Path) -> None:
-        """An empty repository of our own in `scratch`, which borrows the objects of one clone after the other."""
+        """An empty repository of our own in `scratch`, which borrows the objects of one clone after
+        the other.
+        """
         self._repository = scratch / "commits.git"
         git = shutil.which("git")
         self._git = git or ""
@@ -40,36 +42,49 @@ class CommitTimes:
             self._run("init", "--quiet", "--bare", str(self._repository))
 
     def last_commit(self, clone: Path, notebook: str) -> tuple[datetime | None, str]:
-        """When the notebook was committed last in the branch that is checked out, or why that cannot be told.
+        """When the notebook was committed last in the branch that is checked out, or why that
+        cannot be told.
 
         Args:
             notebook: its path in the clone, with slashes.
         """
         objects = clone / ".git" / "objects"
         head = _head(clone / ".git")
-        if self.problem or not head or (clone / ".git").is_symlink() or objects.is_symlink() or not objects.is_dir():
+        if (
+            self.problem
+            or not head
+            or (clone / ".git").is_symlink()
+            or objects.is_symlink()
+            or not objects.is_dir()
+        ):
             return None, ""
         borrowed = str(objects.resolve())
         if "\n" in borrowed:
             return None, ""
         info = self._repository / "objects" / "info"
         info.mkdir(parents=True, exist_ok=True)
-        (info / "alternates").write_text(f"{borrowed}\n", encoding="utf-8", errors="surrogateescape")
+        (info / "alternates").write_text(
+            f"{borrowed}\n", encoding="utf-8", errors="surrogateescape"
+        )
         oldest = self._borrow_shallow(clone / ".git")
         commit = self._run("log", "-1", "--format=%H %ct", head, "--", f":(literal){notebook}")
         fields = re.fullmatch(r"([0-9a-f]{40}) (\d{1,11})", commit)
         if fields is None:
             return None, ""
-        if fields[1] in oldest:  # what came before is not there, so the notebook may be older than this commit
+        # what came before is not there, so the notebook may be older than this commit
+        if fields[1] in oldest:
             return (
                 None,
-                "the clone has no history, so it cannot be told when the notebook was committed: clone it whole",
+                "the clone has no history, so it cannot be told when the notebook was committed: "
+                "clone it whole",
             )
         return datetime.fromtimestamp(int(fields[2]), UTC), ""
 
     def _borrow_shallow(self, git_folder: Path) -> list[str]:
         """The commits at which the history of the clone ends, if it was cloned with a depth."""
-        lines = [line for line in _text(git_folder / "shallow").splitlines() if _HASH.fullmatch(line)]
+        lines = [
+            line for line in _text(git_folder / "shallow").splitlines() if _HASH.fullmatch(line)
+        ]
         boundary = self._repository / "shallow"
         if lines:
             boundary.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -78,15 +93,30 @@ class CommitTimes:
         return lines
 
     def _run(self, *arguments: str) -> str:
-        """What git prints, "" where it fails. It reads no settings but our own empty repository's."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        no_settings = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull,
-                   "GIT_DIR": str(self._repository), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}  # fmt: skip
+        """What git prints, "" where it fails. It reads no settings but our own empty
+        repository's.
+        """
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+        }
+        no_settings = {
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_DIR": str(self._repository),
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+        }
         try:
             done = subprocess.run(
-                [self._git, *arguments], env=environment | no_settings, capture_output=True, text=True,
-                timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+                [self._git, *arguments],
+                env=environment | no_settings,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
@@ -103,7 +133,11 @@ def _head(git_folder: Path) -> str:
     loose = _text(git_folder / branch[1]).strip()
     if _HASH.fullmatch(loose):
         return loose
-    packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(branch[1])}$", _text(git_folder / "packed-refs"), re.MULTILINE)
+    packed = re.search(
+        rf"^([0-9a-f]{{40}}) {re.escape(branch[1])}$",
+        _text(git_folder / "packed-refs"),
+        re.MULTILINE,
+    )
     return packed[1] if packed else ""
 
 

@@ -1,4 +1,6 @@
-"""Find the notebooks to grade: single files, flat folders, and nbgrader's `<student>/<assignment>/` layout."""
+"""Find the notebooks to grade: single files, flat folders, and nbgrader's `<student>/<assignment>/`
+layout.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from autograder.records.model import FoundSubmission
 SUFFIX = ".ipynb"
 
 
-def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Path]) -> list[FoundSubmission]:
+def find_submissions(
+    course: Course, assignment: Assignment, paths: Sequence[Path]
+) -> list[FoundSubmission]:
     """Every submission in `paths` (default: the course's `submitted/`), by student.
 
     A student's folder without a notebook is found too, so that reading it says what is missing.
@@ -42,13 +46,15 @@ def find_submissions(course: Course, assignment: Assignment, paths: Sequence[Pat
         there = overlooked(course, assignment, paths, [])
         raise NothingToGrade(
             f"no submission of {name} in {', '.join(shown(path) for path in asked)}: looked for "
-            f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, one a student"
-            + (f"; there is {there[0]}" if there else "")
+            f"<student>/{name}/{name}{SUFFIX} and for notebooks directly in the folder, "
+            "one a student" + (f"; there is {there[0]}" if there else "")
         )
     return [found[student] for student in sorted(found)]
 
 
-def _found_in(course: Course, ledger: Ledger, assignment: str, path: Path, given: bool) -> Iterator[FoundSubmission]:
+def _found_in(
+    course: Course, ledger: Ledger, assignment: str, path: Path, given: bool
+) -> Iterator[FoundSubmission]:
     path = path.absolute()
     below = _ours(course, path) if given else path
     if path.is_dir():
@@ -56,33 +62,49 @@ def _found_in(course: Course, ledger: Ledger, assignment: str, path: Path, given
             yield dataclasses.replace(submission, below=below)
     elif os.path.lexists(path):
         if path.suffix != SUFFIX:
-            raise NothingToGrade(f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder")
+            raise NothingToGrade(
+                f"{shown(path)} is not a notebook: name a {SUFFIX} file or a folder"
+            )
         yield dataclasses.replace(_single(ledger, assignment, path), below=below)
     elif given:
-        raise NothingToGrade(f"{shown(path)} does not exist: name a notebook or a folder of submissions")
+        raise NothingToGrade(
+            f"{shown(path)} does not exist: name a notebook or a folder of submissions"
+        )
 
 
 def _ours(course: Course, path: Path) -> Path:
-    """The part of a named path that no student can have made a link: what leads to the course's `submitted/`.
+    """The part of a named path that no student can have made a link: what leads to the course's
+    `submitted/`.
 
-    Elsewhere there is none: `../submission/a2.ipynb` may be a link to the answer key, or lie behind one, and so may
-    whatever a shell makes of `*`.
+    Elsewhere there is none: `../submission/a2.ipynb` may be a link to the answer key, or lie behind
+    one, and so may whatever a shell makes of `*`.
     """
     submitted = course.submitted.resolve()
-    return next((part for part in (*reversed(path.parents), path) if part.resolve() == submitted), Path(path.anchor))
+    return next(
+        (part for part in (*reversed(path.parents), path) if part.resolve() == submitted),
+        Path(path.anchor),
+    )
 
 
 def _single(ledger: Ledger, assignment: str, path: Path) -> FoundSubmission:
     """A notebook named on the command line."""
     folder = path.parent
-    laid_out = folder.name == assignment and folder.parent.name != "" and (
-        path.stem == assignment or (folder / f"{assignment}{SUFFIX}").exists() or len(_notebooks(folder)) == 1
-    )  # fmt: skip
+    laid_out = (
+        folder.name == assignment
+        and folder.parent.name != ""
+        and (
+            path.stem == assignment
+            or (folder / f"{assignment}{SUFFIX}").exists()
+            or len(_notebooks(folder)) == 1
+        )
+    )
     student = folder.parent.name if laid_out else path.stem
     return FoundSubmission(ledger.student_in(student), path)
 
 
-def _in_folder(course: Course, ledger: Ledger, assignment: str, folder: Path) -> Iterator[FoundSubmission]:
+def _in_folder(
+    course: Course, ledger: Ledger, assignment: str, folder: Path
+) -> Iterator[FoundSubmission]:
     expected = f"{assignment}{SUFFIX}"
     in_submitted = folder.parent.parent == course.submitted.absolute()
     if folder.name == assignment and ((folder / expected).exists() or in_submitted):
@@ -101,7 +123,9 @@ def _in_folder(course: Course, ledger: Ledger, assignment: str, folder: Path) ->
 
 
 def _of_student(ledger: Ledger, assignment: str, folder: Path) -> FoundSubmission:
-    """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else the newest."""
+    """The notebook in `<student>/<assignment>/`: the one of the right name, else the only one, else
+    the newest.
+    """
     expected = folder / f"{assignment}{SUFFIX}"
     there = [] if _is_link(folder) else _notebooks(folder)
     chosen = expected if expected in there or not there else max(there, key=_time_and_name)
@@ -110,7 +134,9 @@ def _of_student(ledger: Ledger, assignment: str, folder: Path) -> FoundSubmissio
 
 def _notebooks(folder: Path) -> list[Path]:
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir(follow_symlinks=False))
+        names = sorted(
+            entry.name for entry in os.scandir(folder) if not entry.is_dir(follow_symlinks=False)
+        )
     except OSError:
         return []
     return [folder / name for name in names if name.endswith(SUFFIX) and not name.startswith(".")]
@@ -122,7 +148,9 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_put_aside(folder: Path) -> bool:
-    """Whether there is nothing but what `collect` put aside: whose it was, somebody else's folder tells."""
+    """Whether there is nothing but what `collect` put aside: whose it was, somebody else's folder
+    tells.
+    """
     try:
         return not _is_link(folder) and [entry.name for entry in os.scandir(folder)] == [PREVIOUS]
     except OSError:

@@ -1,7 +1,8 @@
 """IPython syntax made plain Python, without IPython: a graded cell runs in an ordinary interpreter.
 
-Works on lines, with a small scanner that knows strings, brackets and continued lines, so that a cell that does
-not parse is handled too and text inside a string is never touched. Line numbers stay the same.
+Works on lines, with a small scanner that knows strings, brackets and continued lines, so that a
+cell that does not parse is handled too and text inside a string is never touched. Line numbers stay
+the same.
 """
 
 from __future__ import annotations
@@ -12,14 +13,44 @@ from dataclasses import dataclass
 RUNS_BODY = frozenset({"time", "timeit", "capture", "prun", "memit", "debug"})
 """Cell magics whose body is Python of this notebook."""
 OTHER_LANGUAGE = frozenset(
-    {"!", "bash", "sh", "script", "system", "sx", "cmd", "perl", "ruby", "pypy", "python", "python2", "python3", "R"}
-    | {"html", "javascript", "js", "svg", "latex", "markdown", "writefile", "file", "cython", "sql", "julia", "cuda"}
+    {
+        "!",
+        "bash",
+        "sh",
+        "script",
+        "system",
+        "sx",
+        "cmd",
+        "perl",
+        "ruby",
+        "pypy",
+        "python",
+        "python2",
+        "python3",
+        "R",
+    }
+    | {
+        "html",
+        "javascript",
+        "js",
+        "svg",
+        "latex",
+        "markdown",
+        "writefile",
+        "file",
+        "cython",
+        "sql",
+        "julia",
+        "cuda",
+    }
 )
 """Cell magics whose body is no Python, or runs elsewhere: the whole cell is left out."""
 
 _ANYTHING = re.compile(r"[%!?]|^[ \t]*>>> |^[ \t]+|get_ipython", re.MULTILINE)
 _LIKELY = re.compile(r"^[ \t]*[%!?]|\?[ \t;]*$|=[ \t]*[%!]|get_ipython", re.MULTILINE)
-"""Every magic has one of these, and text in a string may: where there is none, no line has to be looked at."""
+"""Every magic has one of these, and text in a string may: where there is none, no line has to be
+looked at.
+"""
 _MAGIC = re.compile(r"([ \t]*)(%%|%|!!|!|\?\??)[ \t]*([\w.]*)(.*)", re.DOTALL)
 _HELP = re.compile(r"[ \t]*%{0,2}[A-Za-z_*][\w.*\[\]]*[ \t]*\?\??[ \t]*;?[ \t]*\Z")
 _IPYTHON = re.compile(r"[ \t]*(?:(\w+)[ \t]*=[ \t]*)?get_ipython\(\)\.\w+\(")
@@ -44,7 +75,8 @@ _STRING_END = {
 
 
 def harmless(source: str) -> tuple[str, str]:
-    """The cell as plain Python with the same line numbers, and what was left out, "" where nothing was.
+    """The cell as plain Python with the same line numbers, and what was left out, "" where nothing
+    was.
 
     Examples:
         >>> harmless("%matplotlib inline\\nx = 1")
@@ -57,18 +89,25 @@ def harmless(source: str) -> tuple[str, str]:
     source = "\n".join(lines)
     if not _LIKELY.search(source):
         return source, ""
-    first = next((n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
+    first = next(
+        (n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")),
+        None,
+    )
     if first is not None and (cell_magic := re.match(r"[ \t]*%%(!|\w+)", lines[first])):
         name = cell_magic[1]
         if name in OTHER_LANGUAGE:
-            return "\n".join(f"# {line}" for line in lines), f"not run when grading: a %%{name} cell is not Python"
+            return "\n".join(
+                f"# {line}" for line in lines
+            ), f"not run when grading: a %%{name} cell is not Python"
     made, left_out = _Cleaner(lines).clean()
     note = "left out when grading: " + ", ".join(left_out) if left_out else ""
     return "\n".join(made), note if len(note) <= 300 else note[:299] + "…"
 
 
 def _without_prompts(lines: list[str]) -> list[str]:
-    """Take off what a pasted cell begins with, as Jupyter does: a common indentation, or `>>>` prompts."""
+    """Take off what a pasted cell begins with, as Jupyter does: a common indentation, or `>>>`
+    prompts.
+    """
     first = next((line for line in lines if line.strip()), "")
     if re.match(r"[ \t]*>>> ", first):
         return [re.sub(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)", "", line) for line in lines]
@@ -116,7 +155,12 @@ class _Cleaner:
             indent, escape, name, rest = magic.groups()
             if escape == "%%":
                 self._drop(line, indent, f"%%{name}", wanted=name in RUNS_BODY)
-            elif escape == "%" and name == "time" and rest.strip() and not rest.rstrip().endswith("?"):
+            elif (
+                escape == "%"
+                and name == "time"
+                and rest.strip()
+                and not rest.rstrip().endswith("?")
+            ):
                 self._python(indent + rest.strip().removeprefix("--no-raise-error").lstrip())
             else:
                 self._drop(line, indent, escape + name if escape != "?" else f"?{name}")
@@ -127,7 +171,9 @@ class _Cleaner:
         return bool(_IPYTHON.match(line)) and self._ipython_call(line)
 
     def _ipython_call(self, line: str) -> bool:
-        """`get_ipython().system(...)`, which is what a notebook converted to a script has for its magics."""
+        """`get_ipython().system(...)`, which is what a notebook converted to a script has for its
+        magics.
+        """
         after, _ = _scan(line, _State())
         if not after.fresh:
             return False
@@ -154,7 +200,9 @@ class _Cleaner:
         self.state = _State()
         self._drop(magic, "", name[0] if name else magic[:1], value=target + "None")
 
-    def _drop(self, line: str, indent: str, name: str, value: str = "", wanted: bool = False) -> None:
+    def _drop(
+        self, line: str, indent: str, name: str, value: str = "", wanted: bool = False
+    ) -> None:
         """Replace a magic by a comment, with the lines that its backslashes continue it on."""
         number = len(self.made) + 1
         body = line.lstrip(" \t")

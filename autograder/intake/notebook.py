@@ -75,21 +75,32 @@ def match_notebook(
 
 
 def _said_once(matched: Matched) -> Matched:
-    """Where an editor dropped all metadata, one remark about the file instead of one on every cell."""
+    """Where an editor dropped all metadata, one remark about the file instead of one on every
+    cell.
+    """
     lost = sum(LOST in cell.note for cell in matched.cells)
     if lost < MANY:
         return matched
     cells = tuple(
-        dataclasses.replace(cell, note="; ".join(part for part in cell.note.split("; ") if part != LOST))
+        dataclasses.replace(
+            cell, note="; ".join(part for part in cell.note.split("; ") if part != LOST)
+        )
         for cell in matched.cells
     )
-    remark = f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which costs nothing"
-    return dataclasses.replace(matched, cells=cells, notices=(CellOutcome(NOTEBOOK, "ok", remark), *matched.notices))
+    remark = (
+        f"its nbgrader metadata is gone: {lost} cells were recognised by their content, which "
+        "costs nothing"
+    )
+    return dataclasses.replace(
+        matched, cells=cells, notices=(CellOutcome(NOTEBOOK, "ok", remark), *matched.notices)
+    )
 
 
 def _plain_python(cell: Cell) -> Cell:
     source, left_out = harmless(cell.source)
-    exchanged = "graded with the staff's code in place of my_course" if _OWN_COURSE.search(source) else ""
+    exchanged = (
+        "graded with the staff's code in place of my_course" if _OWN_COURSE.search(source) else ""
+    )
     note = "; ".join(part for part in (cell.note, left_out, exchanged) if part)
     return dataclasses.replace(cell, source=source, note=note)
 
@@ -109,10 +120,13 @@ def refuse_what_is_no_file(found: FoundSubmission, assignment: str) -> None:
     above = path.parent.parent.parent if path.parent.name == assignment else path.parent
     if link := link_on_the_way(path, found.below or above):
         raise UnreadableSubmission(
-            f"{shown(link.name)}: is a link, not a file; hand in the notebook itself, or name the place where it lies"
+            f"{shown(link.name)}: is a link, not a file; hand in the notebook itself, or name "
+            "the place where it lies"
         )
     if not os.path.lexists(path):
-        raise UnreadableSubmission(f"{shown(path.name)}: there is no such file{_instead(path.parent)}")
+        raise UnreadableSubmission(
+            f"{shown(path.name)}: there is no such file{_instead(path.parent)}"
+        )
 
 
 def _instead(folder: Path) -> str:
@@ -122,7 +136,11 @@ def _instead(folder: Path) -> str:
     except OSError:
         there = []
     named = ", ".join(shown(name) for name in there[:3]) + (", …" if len(there) > 3 else "")
-    return f"; there is {named}: a notebook must be handed in" if there else "; a notebook must be handed in"
+    return (
+        f"; there is {named}: a notebook must be handed in"
+        if there
+        else "; a notebook must be handed in"
+    )
 
 
 def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
@@ -132,9 +150,17 @@ def _name_remarks(found: FoundSubmission, release: Release) -> list[str]:
         return []
     remarks = []
     if found.path.name != expected:
-        remarks.append(f"the notebook is called {shown(found.path.name)}, not {expected}; it was graded all the same")
+        remarks.append(
+            f"the notebook is called {shown(found.path.name)}, not {expected}; it was graded "
+            "all the same"
+        )
     with os.scandir(found.path.parent) as entries:
-        others = sorted(e.name for e in entries if e.name.endswith(".ipynb") and e.name != found.path.name)
+        others = sorted(
+            e.name for e in entries if e.name.endswith(".ipynb") and e.name != found.path.name
+        )
     if others:
-        remarks.append(f"there are several notebooks; {shown(found.path.name)} was graded, not {shown(others[0])}")
+        remarks.append(
+            f"there are several notebooks; {shown(found.path.name)} was graded, not "
+            f"{shown(others[0])}"
+        )
     return remarks

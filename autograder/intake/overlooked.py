@@ -1,5 +1,6 @@
-"""What lies among the submissions, looks like one, and is not where submissions are looked for: nothing is skipped
-without a word."""
+"""What lies among the submissions, looks like one, and is not where submissions are looked for:
+nothing is skipped without a word.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ DEEPEST = 8
 MOST_ENTRIES = 50_000
 """Files and folders looked at below one path: a class of a thousand with fifty files each."""
 
-_OF_TOOLS = re.compile(rf"\.ipynb_checkpoints|__MACOSX|__pycache__|\.git|{re.escape(COLLECTED)}|\.collecting-.*")
+_OF_TOOLS = re.compile(
+    rf"\.ipynb_checkpoints|__MACOSX|__pycache__|\.git|{re.escape(COLLECTED)}|\.collecting-.*"
+)
 _LIKE_A_NOTEBOOK = re.compile(r"\.ipynb", re.IGNORECASE)
 PREVIOUS = "previous"
 """The folder into which `collect` puts aside what it replaces."""
@@ -34,22 +37,37 @@ def overlooked(
     asked = [Path(path).absolute() for path in paths] or [course.submitted]
     others = {other.name for other in course.assignments()} - {assignment.name}
     taken = {one.path for one in found}
-    settled = {path.parent for path in taken if path.parent.name == assignment.name and os.path.lexists(path)}
-    below = (_below(folder, assignment.name, others, settled, taken) for folder in asked if folder.is_dir())
+    settled = {
+        path.parent
+        for path in taken
+        if path.parent.name == assignment.name and os.path.lexists(path)
+    }
+    below = (
+        _below(folder, assignment.name, others, settled, taken)
+        for folder in asked
+        if folder.is_dir()
+    )
     return list(dict.fromkeys(itertools.chain.from_iterable(below)))
 
 
-def _below(folder: Path, assignment: str, others: set[str], settled: set[Path], taken: set[Path]) -> Iterator[str]:
+def _below(
+    folder: Path, assignment: str, others: set[str], settled: set[Path], taken: set[Path]
+) -> Iterator[str]:
     closed: list[str] = []
     seen = 0
-    for here, folders, files in os.walk(folder, onerror=lambda error: closed.append(str(error.filename))):
+    for here, folders, files in os.walk(
+        folder, onerror=lambda error: closed.append(str(error.filename))
+    ):
         at = Path(here)
         depth = len(at.relative_to(folder).parts)
         wanted = [name for name in folders if _is_searched(name, at, assignment, others)]
         folders[:] = [] if at in settled or depth >= DEEPEST else sorted(wanted)
         seen += len(files) + len(folders)
         if seen > MOST_ENTRIES:
-            yield f"{shown(folder)}: holds more than {MOST_ENTRIES} files; what lies beyond was not looked at"
+            yield (
+                f"{shown(folder)}: holds more than {MOST_ENTRIES} files; what lies beyond was "
+                "not looked at"
+            )
             return
         for name in sorted(files if at not in settled else ()):
             path = at / name
@@ -60,7 +78,11 @@ def _below(folder: Path, assignment: str, others: set[str], settled: set[Path], 
 
 
 def _is_searched(name: str, parent: Path, assignment: str, others: set[str]) -> bool:
-    return not (_OF_TOOLS.fullmatch(name) or name in others or (name == PREVIOUS and parent.name == assignment))
+    return not (
+        _OF_TOOLS.fullmatch(name)
+        or name in others
+        or (name == PREVIOUS and parent.name == assignment)
+    )
 
 
 def _why(path: Path, depth: int, assignment: str) -> str:
@@ -72,7 +94,8 @@ def _why(path: Path, depth: int, assignment: str) -> str:
     if not path.name.endswith(".ipynb"):
         return "its name does not end in .ipynb; rename it, or let `autograder collect` take it in"
     return (
-        f"it lies neither in <student>/{assignment}/ nor directly in the folder that is graded; move it there, or name "
+        f"it lies neither in <student>/{assignment}/ nor directly in the folder that is graded; "
+        "move it there, or name "
         "the folder that it lies in"
     )
 

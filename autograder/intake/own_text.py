@@ -1,7 +1,10 @@
-"""Text of a student's own in a notebook: lines of prose, comments and strings that stand nowhere in the release.
+"""Text of a student's own in a notebook: lines of prose, comments and strings that stand nowhere in
+the release.
 
-An answer in words may stand in any cell: in a text cell, in a comment or a string of code, in what a cell printed, in
-a picture. Code is never parsed (see `text.py`): comments and strings are told by their first characters.
+An answer in words may stand in any cell: in a text cell, in a comment or a string of code, in what
+a cell printed, in
+a picture. Code is never parsed (see `text.py`): comments and strings are told by their first
+characters.
 """
 
 from __future__ import annotations
@@ -38,7 +41,10 @@ _CONTENT = re.compile(r"[^\W_]|[^\x00-\x7f]")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[^\n]*")
 _OF_PYTHON = frozenset({"time", "timeit", "capture", "prun", "python", "python3", "px", "debug"})
 _LINE_MAGIC = re.compile(r"^[ \t]*[%!][^\n]*$", re.MULTILINE)
-_TOOL = re.compile(r"[ \t]*[%!]+[ \t]*(?:pip3?|conda|mamba|apt(?:-get)?|git|wget|curl|nvidia-smi|ls|pwd|cd|python3?)\b")
+_TOOL = re.compile(
+    r"[ \t]*[%!]+[ "
+    r"\t]*(?:pip3?|conda|mamba|apt(?:-get)?|git|wget|curl|nvidia-smi|ls|pwd|cd|python3?)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,9 @@ class OwnText:
 
 
 class StaffText:
-    """Text of the course's staff, against which a student's is held: the release, and the code of the answer key."""
+    """Text of the course's staff, against which a student's is held: the release, and the code of
+    the answer key.
+    """
 
     def __init__(self, release: Release) -> None:
         self._squeezed = "\n".join([release.squeezed, *map(squeezed, release.key_code)])
@@ -76,10 +84,11 @@ class StaffText:
         return self._pictures.issuperset(cell.attachments[name].values())
 
     def has_line(self, line: str, *, as_part: bool) -> bool:
-        """Whether staff wrote this line; with `as_part`, whether it stands within any text of theirs.
+        """Whether staff wrote this line; with `as_part`, whether it stands within any text of
+        theirs.
 
-        In a cell of the student's own one word may be the answer, and "relu" stands in every release. In a question's
-        cell such strings are names of weights and dtypes.
+        In a cell of the student's own one word may be the answer, and "relu" stands in every
+        release. In a question's cell such strings are names of weights and dtypes.
         """
         text = squeezed(line)
         return text in self._lines or ((as_part or len(text) >= LONG) and text in self._squeezed)
@@ -106,13 +115,18 @@ def own_text(place: int, cell: NotebookCell, staff: StaffText, *, is_released: b
     as_part = is_released and cell.kind == "code"
     different = dict.fromkeys(line.strip() for line in lines if squeezed(line))
     if len(different) <= _MOST_LINES:
-        different = dict.fromkeys(line for line in different if not staff.has_line(line, as_part=as_part))
+        different = dict.fromkeys(
+            line for line in different if not staff.has_line(line, as_part=as_part)
+        )
     return OwnText(place, tuple(different), files)
 
 
 def own_files(cell: NotebookCell, staff: StaffText) -> tuple[str, ...]:
     """Names of the pictures and other files that the student attached to the cell."""
-    return (*(name for name in cell.attachments if not staff.has_picture(cell, name)), *cell.other_files)
+    return (
+        *(name for name in cell.attachments if not staff.has_picture(cell, name)),
+        *cell.other_files,
+    )
 
 
 def lines_in_words(source: str) -> list[str]:
@@ -126,7 +140,9 @@ def lines_in_words(source: str) -> list[str]:
     pieces = list(_pieces(_LINE_MAGIC.sub("", source)))
     words = [line for is_code, piece in pieces if not is_code for line in piece.split("\n")]
     code = '""'.join(piece for is_code, piece in pieces if is_code)
-    return _with_content([*shell, *words, *(line for line in code.split("\n") if _is_no_code(line))])
+    return _with_content(
+        [*shell, *words, *(line for line in code.split("\n") if _is_no_code(line))]
+    )
 
 
 def _with_content(lines: Iterable[str]) -> list[str]:
@@ -134,7 +150,9 @@ def _with_content(lines: Iterable[str]) -> list[str]:
 
 
 def _pieces(source: str) -> Iterator[tuple[bool, str]]:
-    """The code (True), comments and strings (False) of a cell, in their order and without their marks."""
+    """The code (True), comments and strings (False) of a cell, in their order and without their
+    marks.
+    """
     position = 0
     while (start := _START.search(source, position)) is not None:
         before = source[position : start.start()]
@@ -144,7 +162,9 @@ def _pieces(source: str) -> Iterator[tuple[bool, str]]:
             position = len(source) if end < 0 else end
             yield False, source[start.end() : position]
             continue
-        ends = (match for match in _END[start[0]].finditer(source, start.end()) if match[0][0] != "\\")
+        ends = (
+            match for match in _END[start[0]].finditer(source, start.end()) if match[0][0] != "\\"
+        )
         last = next(ends, None)
         text = source[start.end() : last.start() if last else len(source)]
         yield False, _FIELD.sub("", text) if _IS_FORMATTED.search(before[-3:]) else text
@@ -155,8 +175,9 @@ def _pieces(source: str) -> Iterator[tuple[bool, str]]:
 
 
 def _is_no_code(line: str) -> bool:
-    """Whether a line without its comments and strings is no Python: two names beside each other, or a name with a full
-    stop behind it, as in a sentence."""
+    """Whether a line without its comments and strings is no Python: two names beside each other, or
+    a name with a full stop behind it, as in a sentence.
+    """
     pairs = ({match[1], match[2]} for match in _TWO_NAMES.finditer(line))
     if any(not pair & _KEYWORDS for pair in pairs):
         return True

@@ -24,7 +24,8 @@ class Owner:
         stem: the file's own name, without what the platform added and without the ending.
         members: where a group handed the file in: everybody in it, the person themselves included.
         rank: orders the files of one attempt; the largest is preferred.
-        attempt: orders the attempts of one student, where the platform keeps several; the largest is the latest.
+        attempt: orders the attempts of one student, where the platform keeps several; the largest
+            is the latest.
         handed_in: when, where the platform says so.
         unread: why that time could not be read; "" where it could, or there is none.
         late: whether the platform marks it as late; None where it says nothing of that.
@@ -71,7 +72,8 @@ def own_stem(file: Incoming, name: str) -> str:
 
 
 def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[datetime | None, str]:
-    """The time that a text tells, or None and why it cannot be read; None and "" where there is no text.
+    """The time that a text tells, or None and why it cannot be read; None and "" where there is no
+    text.
 
     Args:
         zone: the course's own time zone.
@@ -86,7 +88,9 @@ def time_or_reason(text: str | None, zone: str, unnamed: str = "") -> tuple[date
 
 
 def text_of_note(note: Incoming | None) -> tuple[str | None, str]:
-    """The text of a small file that holds a time, or None and why it cannot be read; None and "" for no file."""
+    """The text of a small file that holds a time, or None and why it cannot be read; None and ""
+    for no file.
+    """
     if note is None:
         return None, ""
     try:
@@ -100,7 +104,12 @@ def with_times(find_owner: FindOwner, find_time: FindTime) -> FindOwner:
 
     def find(file: Incoming) -> Owner | None:
         owner = find_owner(file)
-        if owner is None or owner.handed_in is not None or owner.unread or notebook_stem(file.name) is None:
+        if (
+            owner is None
+            or owner.handed_in is not None
+            or owner.unread
+            or notebook_stem(file.name) is None
+        ):
             return owner
         moment, unread = find_time(file, owner)
         return replace(owner, handed_in=moment, unread=unread)

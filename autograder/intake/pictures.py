@@ -1,4 +1,5 @@
-"""How large a picture is once it is decoded, from its first bytes: a PNG of 100 kB can fill 10 GB of a browser.
+"""How large a picture is once it is decoded, from its first bytes: a PNG of 100 kB can fill 10 GB
+of a browser.
 
 Nothing here decodes a picture; whoever opens a page does, the instructor in the formgrader too.
 """
@@ -12,15 +13,20 @@ import struct
 MAX_PIXELS = 50_000_000
 """Far above any screenshot or photograph: 200 MB in a browser."""
 
-GRAY_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
-"""A PNG in base64: what stands in a page in place of a picture that is too large. The answer stays an answer."""
+GRAY_PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
+"""A PNG in base64: what stands in a page in place of a picture that is too large. The answer stays
+an answer.
+"""
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of the segments that state a JPEG's size."""
 
 
 def shown_in_a_page(data: str) -> str:
-    """The picture, in base64, as it may stand in a page: itself, or `GRAY_PIXEL` where it has too many pixels.
+    """The picture, in base64, as it may stand in a page: itself, or `GRAY_PIXEL` where it has too
+    many pixels.
 
     Its media type decides nothing: browsers go by what a picture's first bytes say.
     """
@@ -31,7 +37,9 @@ def shown_in_a_page(data: str) -> str:
 
 
 def pixels(data: bytes) -> int:
-    """Width times height of a PNG, JPEG, GIF, WebP, BMP or AVIF, as its header states them; 0 of anything else."""
+    """Width times height of a PNG, JPEG, GIF, WebP, BMP or AVIF, as its header states them; 0 of
+    anything else.
+    """
     try:
         width, height = _size(data)
     except (struct.error, IndexError):
@@ -71,7 +79,8 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 def _webp_size(data: bytes) -> tuple[int, int]:
     form = data[12:16]
     if form == b"VP8X":
-        width, width_above, height, height_above = struct.unpack_from("<HBHB", data, 24)  # three bytes each
+        # three bytes each
+        width, width_above, height, height_above = struct.unpack_from("<HBHB", data, 24)
         return (width_above << 16 | width) + 1, (height_above << 16 | height) + 1
     if form == b"VP8L":
         bits = struct.unpack_from("<I", data, 21)[0]

@@ -1,7 +1,7 @@
 """Read a notebook file within limits: any format from 3 to 4.5, as plain records, outputs dropped.
 
-The file may be anything: a device, a gigabyte, a list nested a million deep. What cannot be read raises
-`UnreadableSubmission` with one line that names the file and says what to do.
+The file may be anything: a device, a gigabyte, a list nested a million deep. What cannot be read
+raises `UnreadableSubmission` with one line that names the file and says what to do.
 """
 
 from __future__ import annotations
@@ -22,12 +22,21 @@ from autograder.intake.pictures import GRAY_PIXEL, MAX_PIXELS, shown_in_a_page
 
 MAX_CELLS = 2_000
 MAX_SOURCE = 2_000_000
-"""Characters of all cells together: far above any course notebook, and small enough to search line by line."""
+"""Characters of all cells together: far above any course notebook, and small enough to search line
+by line.
+"""
 MAX_CONTAINERS = 500_000
-"""Brackets and braces in the file. Python needs some 200 bytes for each: 20 MB of them would take gigabytes."""
+"""Brackets and braces in the file. Python needs some 200 bytes for each: 20 MB of them would take
+gigabytes.
+"""
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-         (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _TEXT_MAGIC = re.compile(r"\s*%md(?:-sandbox)?(?:[ \t]*\n|[ \t]+)")
 """How Databricks marks text, in a cell of either kind."""
 _PICTURE = re.compile(r"image/[\w.+-]+")
@@ -48,9 +57,11 @@ class NotebookCell:
         role: the kit's own tag, "" where the metadata is lost.
         name: the name that goes with the role.
         solution: nbgrader says that students write here.
-        points: what nbgrader's metadata says that it is worth; in a submission that is nothing to go by.
+        points: what nbgrader's metadata says that it is worth; in a submission that is nothing to
+            go by.
         attachments: pictures inside a text cell: file name → media type → base64.
-        other_files: names of attachments that are no pictures, or that stand in a cell which cannot show them.
+        other_files: names of attachments that are no pictures, or that stand in a cell which cannot
+            show them.
         printed: what a code cell printed when it last ran, cut off where it is long.
         of_the_tool: an editor wrote it, and not the student.
     """
@@ -99,33 +110,52 @@ def parse_notebook(data: bytes, name: str) -> tuple[tuple[NotebookCell, ...], tu
         UnreadableSubmission: not JSON, not a notebook, or far too much of something.
     """
     if not data.strip():
-        raise UnreadableSubmission(f"{name}: the file is empty; save the notebook and hand it in again")
+        raise UnreadableSubmission(
+            f"{name}: the file is empty; save the notebook and hand it in again"
+        )
     text, remarks = _decode(data)
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
-        raise UnreadableSubmission(f"{name}: holds too many lists and objects; clear the outputs and hand it in again")
+        raise UnreadableSubmission(
+            f"{name}: holds too many lists and objects; clear the outputs and hand it in again"
+        )
     try:
         raw = json.loads(text)
     except RecursionError:
-        raise UnreadableSubmission(f"{name}: is nested too deeply for a notebook; hand in a copy saved anew") from None
+        raise UnreadableSubmission(
+            f"{name}: is nested too deeply for a notebook; hand in a copy saved anew"
+        ) from None
     except ValueError:
         if line := _line_of_conflict(text):
             raise UnreadableSubmission(
-                f"{name}: holds an unresolved merge conflict from line {line} on (it begins with <<<<<<<); resolve it, "
+                f"{name}: holds an unresolved merge conflict from line {line} on (it begins with "
+                "<<<<<<<); resolve it, "
                 "open the notebook in Jupyter, save it and hand it in again"
             ) from None
         raise UnreadableSubmission(
-            f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb and hand it in again"
+            f"{name}: is not a notebook (no valid JSON); open it in Jupyter, save it as .ipynb "
+            "and hand it in again"
         ) from None
     cells = [cell for cell in _cells(raw, name) if isinstance(cell, dict)]
     if len(cells) > MAX_CELLS:
-        raise UnreadableSubmission(f"{name}: has more than {MAX_CELLS} cells; delete those that you added")
+        raise UnreadableSubmission(
+            f"{name}: has more than {MAX_CELLS} cells; delete those that you added"
+        )
     made = tuple(_cell(cell) for cell in cells)
     if sum(len(cell.source) for cell in made) > MAX_SOURCE:
         raise UnreadableSubmission(
-            f"{name}: its cells hold more than {MAX_SOURCE // 1_000_000} MB of text; take data out of the code"
+            f"{name}: its cells hold more than {MAX_SOURCE // 1_000_000} MB of text; take data "
+            "out of the code"
         )
-    if any(data == GRAY_PIXEL for cell in made for kinds in cell.attachments.values() for data in kinds.values()):
-        remarks = (*remarks, f"A picture has more than {MAX_PIXELS // 1_000_000} million pixels and is not shown.")
+    if any(
+        data == GRAY_PIXEL
+        for cell in made
+        for kinds in cell.attachments.values()
+        for data in kinds.values()
+    ):
+        remarks = (
+            *remarks,
+            f"A picture has more than {MAX_PIXELS // 1_000_000} million pixels and is not shown.",
+        )
     return made, remarks
 
 
@@ -138,11 +168,15 @@ def _line_of_conflict(text: str) -> int:
 
 
 def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), None) or json.detect_encoding(data)
+    encoding = next(
+        (name for bom, name in _BOMS if data.startswith(bom)), None
+    ) or json.detect_encoding(data)
     try:
         return data.decode(encoding), ()
     except UnicodeDecodeError:
-        remark = "The file is not in UTF-8; it was read as Windows-1252, so some letters may differ."
+        remark = (
+            "The file is not in UTF-8; it was read as Windows-1252, so some letters may differ."
+        )
         return data.decode("cp1252", errors="replace"), (remark,)
 
 
@@ -154,17 +188,24 @@ def _cells(raw: Any, name: str) -> list[Any]:
         sheets = raw.get("worksheets")
         if isinstance(sheets, list):
             lists = [
-                sheet["cells"] for sheet in sheets if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+                sheet["cells"]
+                for sheet in sheets
+                if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
             ]
             return [cell for cells in lists for cell in cells]
     raise UnreadableSubmission(
-        f"{name}: is not a notebook (it has no cells); open it in Jupyter, save it as .ipynb and hand it in again"
+        f"{name}: is not a notebook (it has no cells); open it in Jupyter, save it as .ipynb and "
+        "hand it in again"
     )
 
 
 def _cell(raw: dict[str, Any]) -> NotebookCell:
     kind = raw.get("cell_type")
-    kind = {"heading": "markdown", "html": "markdown"}.get(kind, kind) if isinstance(kind, str) else "raw"
+    kind = (
+        {"heading": "markdown", "html": "markdown"}.get(kind, kind)
+        if isinstance(kind, str)
+        else "raw"
+    )
     if kind not in ("code", "markdown"):
         kind = "raw"
     source = _text(raw.get("source", raw.get("input", "")))
@@ -182,7 +223,9 @@ def _cell(raw: dict[str, Any]) -> NotebookCell:
         solution=grading.get("solution") is True,
         points=_number(grading.get("points")),
         attachments=pictures,
-        other_files=tuple(_shown_name(name) for name in _dict(raw.get("attachments")) if name not in pictures),
+        other_files=tuple(
+            _shown_name(name) for name in _dict(raw.get("attachments")) if name not in pictures
+        ),
         printed=_printed(raw.get("outputs")) if kind == "code" else "",
         of_the_tool=metadata.get("created_in_deepnote_cell") is True or _is_badge(source, metadata),
     )
@@ -209,7 +252,10 @@ def _printed(outputs: Any) -> str:
         output = _dict(output)
         if output.get("name") != "stderr":
             data = _dict(output.get("data", output))  # format 3 has no `data`
-            texts += [_text(data.get(kind)) for kind in ("text", "text/plain", "text/markdown", "text/html")]
+            texts += [
+                _text(data.get(kind))
+                for kind in ("text", "text/plain", "text/markdown", "text/html")
+            ]
     return "\n".join(text for text in texts if text)[:_MAX_PRINTED]
 
 

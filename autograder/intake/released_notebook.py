@@ -51,7 +51,8 @@ class Release:
     """The released notebook of one assignment.
 
     Attributes:
-        key_code: the question cells of the answer key, where it is there: their comments and strings are no student's.
+        key_code: the question cells of the answer key, where it is there: their comments and
+            strings are no student's.
         pictures: those attached to its cells, as base64.
     """
 
@@ -94,7 +95,9 @@ def load_release(assignment: Assignment) -> Release:
     """
     release = read_release_cells(assignment.release, assignment.name, assignment.solution)
     if not release.questions:
-        raise BadSource(f"{assignment.release} has no question cell: run `autograder build {assignment.name}`")
+        raise BadSource(
+            f"{assignment.release} has no question cell: run `autograder build {assignment.name}`"
+        )
     return release
 
 
@@ -120,10 +123,14 @@ def read_release_cells(path: Path, assignment: str, key: Path | None = None) -> 
     return release
 
 
-def release_of(cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()) -> Release:
+def release_of(
+    cells: Sequence[NotebookCell], assignment: str, key_code: tuple[str, ...] = ()
+) -> Release:
     """The release whose notebook has these cells."""
     released = tuple(_cell(number, cell) for number, cell in enumerate(cells, start=1))
-    pictures = frozenset(data for cell in cells for kinds in cell.attachments.values() for data in kinds.values())
+    pictures = frozenset(
+        data for cell in cells for kinds in cell.attachments.values() for data in kinds.values()
+    )
     return Release(assignment, released, key_code, pictures)
 
 
@@ -140,8 +147,13 @@ def _cell(number: int, cell: NotebookCell) -> ReleaseCell:
     role = cell.role or _role_of(cell)
     if role not in _ROLES or (role == "text" and cell.kind == "code"):
         role = "given" if cell.kind == "code" else "text"
-    ids = {"question": cell.name, "demo": f"demo_{cell.name or number}", "given": f"given_{cell.name or number}",
-           "check": f"check_{cell.name}", "written": f"written_{cell.name}"}  # fmt: skip
+    ids = {
+        "question": cell.name,
+        "demo": f"demo_{cell.name or number}",
+        "given": f"given_{cell.name or number}",
+        "check": f"check_{cell.name}",
+        "written": f"written_{cell.name}",
+    }
     id_ = cell.grade_id or ids.get(role, f"text_{number}")
     return ReleaseCell(id_, role, cell.name or id_, cell.source, cell.kind)  # type: ignore[arg-type]  # checked above
 
@@ -157,7 +169,9 @@ def _role_of(cell: NotebookCell) -> str:
 
 
 def written_points(assignment: Assignment) -> float:
-    """Points of the written answers, which a person gives: they are in no result (0 where nothing is built)."""
+    """Points of the written answers, which a person gives: they are in no result (0 where nothing
+    is built).
+    """
     return total(cell.points for cell in _built_cells(assignment) if cell.role == "written")
 
 
@@ -167,8 +181,14 @@ def tested_points(assignment: Assignment) -> float:
 
 
 def points_of_questions(assignment: Assignment) -> dict[str, float]:
-    """Points of each question's tests, as the release states them; nothing where it is not built."""
-    return {cell.name: cell.points for cell in _built_cells(assignment) if cell.role == "check" and cell.points}
+    """Points of each question's tests, as the release states them; nothing where it is not
+    built.
+    """
+    return {
+        cell.name: cell.points
+        for cell in _built_cells(assignment)
+        if cell.role == "check" and cell.points
+    }
 
 
 def _built_cells(assignment: Assignment) -> tuple[NotebookCell, ...]:
@@ -189,7 +209,9 @@ def read_built_json(path: Path) -> dict[str, Any]:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(notebook, dict) or not isinstance(notebook.setdefault("metadata", {}), dict):
         raise ValueError("it is no JSON object with metadata")
-    if not isinstance(notebook.get("cells"), list) or not all(map(_is_built_cell, notebook["cells"])):
+    if not isinstance(notebook.get("cells"), list) or not all(
+        map(_is_built_cell, notebook["cells"])
+    ):
         raise ValueError("it has no list of cells, each with a cell_type, a source and metadata")
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
@@ -201,7 +223,10 @@ def _is_built_cell(cell: Any) -> bool:
     if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
         return False
     source, metadata = cell.setdefault("source", ""), cell.get("metadata")
-    if not (isinstance(source, str) or (isinstance(source, list) and all(isinstance(line, str) for line in source))):
+    if not (
+        isinstance(source, str)
+        or (isinstance(source, list) and all(isinstance(line, str) for line in source))
+    ):
         return False
     if not isinstance(metadata, dict):
         return False

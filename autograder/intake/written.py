@@ -1,8 +1,9 @@
-"""Find the answers written in words, which people read and grade, wherever in the notebook a student wrote them.
+"""Find the answers written in words, which people read and grade, wherever in the notebook a
+student wrote them.
 
-In the cell of the prompt, by its metadata or else by its content and place; in cells of their own below it. Where the
-prompt was left as released, everything that the student wrote anywhere in the notebook goes to a person with it: an
-answer is blank only where there is no such text at all.
+In the cell of the prompt, by its metadata or else by its content and place; in cells of their own
+below it. Where the prompt was left as released, everything that the student wrote anywhere in the
+notebook goes to a person with it: an answer is blank only where there is no such text at all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from functools import cached_property
 
 from autograder.basics.definitions import defined_names
 from autograder.intake.cell_definitions import Looked, squeezed
-from autograder.intake.own_text import LONG, OwnText, has_words_in_a_row, own_files, own_text, staff_text
+from autograder.intake.own_text import (
+    LONG,
+    OwnText,
+    has_words_in_a_row,
+    own_files,
+    own_text,
+    staff_text,
+)
 from autograder.intake.reading import NotebookCell
 from autograder.intake.released_notebook import Release, ReleaseCell
 from autograder.records.submission import Answer, CellOutcome
@@ -22,7 +30,10 @@ from autograder.records.submission import Answer, CellOutcome
 ALIKE = 0.5
 """The released cell holds the prompt and a line to replace: half of its lines may be gone."""
 
-ELSEWHERE = "*The place for this answer was left as released. What the student wrote elsewhere in the notebook:*"
+ELSEWHERE = (
+    "*The place for this answer was left as released. What the student wrote elsewhere in "
+    "the notebook:*"
+)
 """Stands between a blank prompt and the text that may be its answer."""
 _HIDDEN = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 """What a notebook does not show of a text cell."""
@@ -30,7 +41,9 @@ _HIDDEN = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class WrittenMatch:
-    """The written answers, where in the notebook they stand (place → grade_id), and what to tell about missing ones."""
+    """The written answers, where in the notebook they stand (place → grade_id), and what to tell
+    about missing ones.
+    """
 
     answers: tuple[Answer, ...]
     places: Mapping[int, str]
@@ -42,17 +55,22 @@ def claims_written(cell: NotebookCell, release: Release) -> bool:
     return any(_names(cell, released) for released in release.cells if released.role == "written")
 
 
-def match_written(cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]) -> WrittenMatch:
+def match_written(
+    cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]
+) -> WrittenMatch:
     """Find every written answer.
 
     Args:
-        code: the released code cells that were found: their places in the notebook, and which they are.
+        code: the released code cells that were found: their places in the notebook, and which they
+            are.
     """
     return _Search(cells, release, code).run()
 
 
 class _Search:
-    def __init__(self, cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]) -> None:
+    def __init__(
+        self, cells: Sequence[NotebookCell], release: Release, code: Mapping[int, str]
+    ) -> None:
         self.cells = cells
         self.release = release
         self.order = {cell.id: number for number, cell in enumerate(release.cells)}
@@ -73,12 +91,22 @@ class _Search:
             if answer is not None:
                 answers.append(answer)
             if released.id not in self.places.values():
-                notices.append(CellOutcome(released.id, "missing", "the cell of this written answer was deleted"))
+                notices.append(
+                    CellOutcome(
+                        released.id, "missing", "the cell of this written answer was deleted"
+                    )
+                )
         return WrittenMatch(tuple(answers), self.places, tuple(notices))
 
     def _anchor_texts(self) -> None:
-        """Text cells of the release, edited or not: what stands between them belongs to one place in the release."""
-        free = [place for place, cell in enumerate(self.cells) if cell.kind != "code" and place not in self.anchors]
+        """Text cells of the release, edited or not: what stands between them belongs to one place
+        in the release.
+        """
+        free = [
+            place
+            for place, cell in enumerate(self.cells)
+            if cell.kind != "code" and place not in self.anchors
+        ]
         texts = [released for released in self.release.cells if released.role == "text"]
         for least in (1.0, ALIKE):
             for released in texts:
@@ -124,8 +152,16 @@ class _Search:
     def _by_content(self, released: ReleaseCell) -> int | None:
         """The text cell that keeps the prompt."""
         wanted = released.look.squeezed_lines
-        free = [place for place, cell in enumerate(self.cells) if self._is_open(place) and cell.kind != "code"]
-        shares = [(len(wanted & self.lines[place]) / len(wanted), -place) for place in free] if wanted else []
+        free = [
+            place
+            for place, cell in enumerate(self.cells)
+            if self._is_open(place) and cell.kind != "code"
+        ]
+        shares = (
+            [(len(wanted & self.lines[place]) / len(wanted), -place) for place in free]
+            if wanted
+            else []
+        )
         best, nearest = max(shares, default=(0.0, 0))
         return -nearest if best >= ALIKE else None
 
@@ -137,33 +173,47 @@ class _Search:
         return cell.grade_id not in self.order and cell.role in ("", "text")
 
     def _is_own(self, place: int) -> bool:
-        """A cell with words of the student's own, and not a piece of the release that an editor has split off."""
+        """A cell with words of the student's own, and not a piece of the release that an editor has
+        split off.
+        """
         cell = self.cells[place]
         if not self._is_open(place) or (cell.kind == "code" and not _is_prose(cell.source)):
             return False
         text = squeezed(cell.source)
         piece = len(text) >= LONG and text in self.release.squeezed
-        return self._has_files(cell) or not (piece or self.lines[place] <= self.release.squeezed_lines)
+        return self._has_files(cell) or not (
+            piece or self.lines[place] <= self.release.squeezed_lines
+        )
 
     def _adds(self, place: int, released: ReleaseCell) -> bool:
-        """Whether something stands in the cell that the released one does not say. An editor may break its lines
-        anew."""
+        """Whether something stands in the cell that the released one does not say. An editor may
+        break its lines anew.
+        """
         cell = self.cells[place]
         text, whole = squeezed(cell.source), released.look.squeezed
         broken_anew = 2 * len(text) >= len(whole) and text in whole
-        return self._has_files(cell) or not (broken_anew or self.lines[place] <= released.look.squeezed_lines)
+        return self._has_files(cell) or not (
+            broken_anew or self.lines[place] <= released.look.squeezed_lines
+        )
 
     def _has_files(self, cell: NotebookCell) -> bool:
         """Whether the student attached something to the cell."""
-        return bool(cell.attachments or cell.other_files) and bool(own_files(cell, staff_text(self.release)))
+        return bool(cell.attachments or cell.other_files) and bool(
+            own_files(cell, staff_text(self.release))
+        )
 
     def _below(self, place: int) -> list[int]:
         """The student's own cells under the answer, as far as the next cell that everybody has."""
-        end = next((other for other in range(place + 1, len(self.cells)) if other in self.anchors), len(self.cells))
+        end = next(
+            (other for other in range(place + 1, len(self.cells)) if other in self.anchors),
+            len(self.cells),
+        )
         return [other for other in range(place + 1, end) if self._is_own(other)]
 
     def _between(self, released: ReleaseCell) -> list[int]:
-        """Where neither name nor prompt is left: the student's own cells between the neighbours in the release."""
+        """Where neither name nor prompt is left: the student's own cells between the neighbours in
+        the release.
+        """
         number = self.order[released.id]
         before = [place for place, id_ in self.anchors.items() if self.order[id_] < number]
         after = [place for place, id_ in self.anchors.items() if self.order[id_] > number]
@@ -176,12 +226,15 @@ class _Search:
         """Everything that the student wrote in the notebook, cell by cell."""
         staff = staff_text(self.release)
         texts = [
-            own_text(place, cell, staff, is_released=place in self.anchors) for place, cell in enumerate(self.cells)
+            own_text(place, cell, staff, is_released=place in self.anchors)
+            for place, cell in enumerate(self.cells)
         ]
         return [text for text in texts if text.lines or text.files]
 
     def _nearest_first(self, place: int | None) -> list[OwnText]:
-        """The student's texts, those beside the prompt first; in the notebook's order where the prompt is gone."""
+        """The student's texts, those beside the prompt first; in the notebook's order where the
+        prompt is gone.
+        """
         if place is None:
             return self._own_texts
         return sorted(self._own_texts, key=lambda text: abs(text.place - place))
@@ -190,8 +243,13 @@ class _Search:
         """A text for a person to read, letter by letter, with the place where it stands."""
         where = f"Cell {text.place + 1}"
         if prompt is not None and abs(text.place - prompt) == 1:
-            where += ", right above the prompt" if text.place < prompt else ", right below the prompt"
-        lines = [*text.lines, *(f"[attached file: {' '.join(name.split())}]" for name in text.files)]
+            where += (
+                ", right above the prompt" if text.place < prompt else ", right below the prompt"
+            )
+        lines = [
+            *text.lines,
+            *(f"[attached file: {' '.join(name.split())}]" for name in text.files),
+        ]
         return f"{where}:\n\n{_fenced(lines)}"
 
 
@@ -200,11 +258,15 @@ def _names(cell: NotebookCell, released: ReleaseCell) -> bool:
 
 
 def _shown(cell: NotebookCell, released: ReleaseCell) -> str:
-    """A cell of an answer for a person to read, with the comments that a notebook would not show."""
+    """A cell of an answer for a person to read, with the comments that a notebook would not
+    show.
+    """
     if cell.kind == "code":
         return f"```\n{cell.source}\n```"
     hidden = [line for text in _HIDDEN.findall(cell.source) for line in text.split("\n")]
-    hidden = [line for line in hidden if squeezed(line) and squeezed(line) not in released.look.squeezed]
+    hidden = [
+        line for line in hidden if squeezed(line) and squeezed(line) not in released.look.squeezed
+    ]
     return f"{cell.source}\n\nHidden in this text:\n\n{_fenced(hidden)}" if hidden else cell.source
 
 

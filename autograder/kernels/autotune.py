@@ -1,7 +1,7 @@
 """@triton.autotune without a GPU: every configuration runs, and all must write the same.
 
-A GPU takes the configuration that is fastest on it, so each of them has to be right. Those that differ only in what
-the interpreter does not see (warps, stages) are one.
+A GPU takes the configuration that is fastest on it, so each of them has to be right. Those that
+differ only in what the interpreter does not see (warps, stages) are one.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,11 @@ from autograder.kernels.compiler import StaticAssertion
 from autograder.kernels.memory import KernelFault, Memory
 
 MOST_AT_ONCE = 4
-"""Configurations of one launch. Where there are more, the first runs always, and the others take turns."""
-_TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-6}  # by bytes of an element: how far sums in another order may differ
+"""Configurations of one launch. Where there are more, the first runs always, and the others take
+turns.
+"""
+# by bytes of an element: how far sums in another order may differ
+_TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 _Array = np.ndarray[Any, Any]
 
 
@@ -27,11 +30,15 @@ class Autotuned:
         memory: of the launch before.
     """
 
-    def __init__(self, quietly: Callable[[Callable[[], Any]], None], memory: Callable[[], Memory]) -> None:
+    def __init__(
+        self, quietly: Callable[[Callable[[], Any]], None], memory: Callable[[], Memory]
+    ) -> None:
         self._quietly, self._memory = quietly, memory
         self._launches = 0
 
-    def run(self, tuner: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(
+        self, tuner: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Launch with each configuration in turn. What the first wrote stays.
 
         Args:
@@ -76,7 +83,11 @@ class Autotuned:
             except Exception as error:
                 if len(configs) == 1:
                     raise
-                said = str(error) if isinstance(error, KernelFault) else f"{type(error).__name__}: {error}"
+                said = (
+                    str(error)
+                    if isinstance(error, KernelFault)
+                    else f"{type(error).__name__}: {error}"
+                )
                 raise KernelFault(f"with the configuration {_words(config)}: {said}") from error
             if not written:
                 tuner.best_config = config
@@ -87,17 +98,22 @@ class Autotuned:
         _compare(tensors, written)
         _put_back(tensors, written[0][1])
 
-    def _refuse_a_second_run(self, tuner: Any, args: Any, kwargs: Any, config: Any, tensors: Memory) -> None:
-        """Triton times a kernel by many launches: one that goes on from what it left must be reset in between."""
+    def _refuse_a_second_run(
+        self, tuner: Any, args: Any, kwargs: Any, config: Any, tensors: Memory
+    ) -> None:
+        """Triton times a kernel by many launches: one that goes on from what it left must be reset
+        in between.
+        """
         excused = {*tuner.reset_to_zero, *tuner.restore_value}
         named = {**tuner.nargs, **kwargs}
         shielded = Memory({}, traced=False)
         for name in excused & named.keys():
             shielded.add(name, named[name])
         changed = [
-            key for key, found in self._memory().elements.items()
+            key
+            for key, found in self._memory().elements.items()
             if found.changed_what_it_found and key not in shielded.elements
-        ]  # fmt: skip
+        ]
         if not changed or tuner.user_defined_pre_hook:
             return
         once = _kept(tensors)
@@ -106,16 +122,21 @@ class Autotuned:
         _put_back(tensors, once)
         for found in _differences(tensors, once, twice):
             raise KernelFault(
-                f"launched twice, the kernel writes something else to {found.name}{found.place}: autotune launches it "
-                f"many times to find the fastest configuration. Name it in reset_to_zero or restore_value"
+                f"launched twice, the kernel writes something else to {found.name}{found.place}: "
+                "autotune launches it "
+                "many times to find the fastest configuration. Name it in reset_to_zero or "
+                "restore_value"
             )
 
 
 def _launch(tuner: Any, args: Any, kwargs: Any, config: Any) -> None:
-    """One launch as Triton does it when it has chosen: what is to be reset is, then the configuration's own hook."""
+    """One launch as Triton does it when it has chosen: what is to be reset is, then the
+    configuration's own hook.
+    """
     if conflicts := kwargs.keys() & config.kwargs.keys():
         raise KernelFault(
-            f"{', '.join(sorted(conflicts))} is passed to the launch and set by autotune: leave it to one"
+            f"{', '.join(sorted(conflicts))} is passed to the launch and set by autotune: "
+            "leave it to one"
         )
     named = {**tuner.nargs, **kwargs, **config.all_kwargs()}
     tuner.pre_hook(named, reset_only=True)
@@ -159,32 +180,54 @@ class Difference:
 def _compare(tensors: Memory, written: list[tuple[Any, list[_Array]]]) -> None:
     """All configurations must have written the same, but for rounding."""
     (first, ours), *others = written
-    unequal = [(config, unlike[0]) for config, kept in others if (unlike := _differences(tensors, ours, kept))]
+    unequal = [
+        (config, unlike[0])
+        for config, kept in others
+        if (unlike := _differences(tensors, ours, kept))
+    ]
     if not unequal:
         return
     config, found = unequal[0]
-    told = [f"{_words(config)} the kernel writes {found.theirs:.6g}", f"{_words(first)} {found.ours:.6g}"]
-    outvoted = len(unequal) == len(others) > 1 and not _differences(tensors, others[0][1], others[1][1])
+    told = [
+        f"{_words(config)} the kernel writes {found.theirs:.6g}",
+        f"{_words(first)} {found.ours:.6g}",
+    ]
+    outvoted = len(unequal) == len(others) > 1 and not _differences(
+        tensors, others[0][1], others[1][1]
+    )
     if outvoted or found.ours != found.ours:
-        told = [f"{_words(first)} the kernel writes {found.ours:.6g}", f"{_words(config)} {found.theirs:.6g}"]
+        told = [
+            f"{_words(first)} the kernel writes {found.ours:.6g}",
+            f"{_words(config)} {found.theirs:.6g}",
+        ]
     raise KernelFault(
-        f"with the configuration {told[0]} to {found.name}{found.place}, with {told[1]}: autotune takes the fastest, "
+        f"with the configuration {told[0]} to {found.name}{found.place}, with {told[1]}: "
+        "autotune takes the fastest, "
         "so each must be right"
     )
 
 
 def _differences(tensors: Memory, ours: list[_Array], theirs: list[_Array]) -> list[Difference]:
     """The tensors in which two outcomes differ by more than rounding."""
-    kept = {id(elements): pair for elements, *pair in zip(tensors.elements.values(), ours, theirs, strict=True)}
+    kept = {
+        id(elements): pair
+        for elements, *pair in zip(tensors.elements.values(), ours, theirs, strict=True)
+    }
     found = []
     for region in tensors.regions.values():
         pair = kept[id(region.elements)]
         if np.array_equal(pair[0], pair[1]):
             continue
-        a, b = (_numbers(region, bits[region.start : region.start + region.extent]) for bits in pair)
+        a, b = (
+            _numbers(region, bits[region.start : region.start + region.extent]) for bits in pair
+        )
         with np.errstate(all="ignore"):
-            far = np.abs(a - b) > _TOLERANCE.get(region.tensor.element_size(), 0) * np.maximum(1, np.abs(a))
-            far |= (np.isnan(a) != np.isnan(b)) | (np.isinf(a) & (a != b)) | (np.isinf(b) & (a != b))
+            far = np.abs(a - b) > _TOLERANCE.get(region.tensor.element_size(), 0) * np.maximum(
+                1, np.abs(a)
+            )
+            far |= (
+                (np.isnan(a) != np.isnan(b)) | (np.isinf(a) & (a != b)) | (np.isinf(b) & (a != b))
+            )
         at = np.nonzero(far & region.valid)[0]
         if at.size:
             place = region.index_of(int(at[0]))[0]

@@ -1,8 +1,8 @@
 """Would a GPU compile this kernel? Triton's own compiler says so, as far as it goes without one.
 
-The interpreter runs a kernel as Python, and Python knows `print`, `break`, numpy and every global name. Here each
-kernel is first turned into Triton's intermediate code, for the types and constants of the launch: what is refused
-there no GPU would run.
+The interpreter runs a kernel as Python, and Python knows `print`, `break`, numpy and every global
+name. Here each kernel is first turned into Triton's intermediate code, for the types and constants
+of the launch: what is refused there no GPU would run.
 """
 
 import ast
@@ -34,20 +34,26 @@ class StaticAssertion(KernelFault):
 
 
 class Compiler:
-    """Compiles kernels that were made for the interpreter. One for a process, made before any kernel has run."""
+    """Compiles kernels that were made for the interpreter. One for a process, made before any
+    kernel has run.
+    """
 
     def __init__(self) -> None:
         self._twins: dict[Any, JITFunction[Any]] = {}
         self._known: dict[Any, KernelFault | None] = {}
         target = GPUTarget(*_TARGET)
         self._backend = make_backend(target)
-        # an overflow check beside each operation on integers refuses nothing, and is a quarter of the work
+        # an overflow check beside each operation on integers refuses nothing, and is a quarter of
+        # the work
         given = {"arch": "sm80", "enable_fp_fusion": True, "sanitize_overflow": False}
         self._options = self._backend.parse_options(given)
-        self._context = ir.context()  # of all modules: to load dialects takes as long as to compile a small kernel
+        # of all modules: to load dialects takes as long as to compile a small kernel
+        self._context = ir.context()
         ir.load_dialects(self._context)
         self._backend.load_dialects(self._context)
-        members = {name: getattr(triton.language, name, None) for name in vars(triton.language.tensor)}
+        members = {
+            name: getattr(triton.language, name, None) for name in vars(triton.language.tensor)
+        }
         self.members = {
             getattr(triton.language.tensor, name): function
             for name, function in members.items()
@@ -58,21 +64,32 @@ class Compiler:
         class Generator(code_generator.CodeGenerator):  # type: ignore[misc]  # Triton has no types
             """Triton's, for functions that were made to be interpreted."""
 
-            def __init__(self, context: Any, prototype: Any, gscope: dict[str, Any], *rest: Any, **named: Any) -> None:
+            def __init__(
+                self, context: Any, prototype: Any, gscope: dict[str, Any], *rest: Any, **named: Any
+            ) -> None:
                 names = _names_in(named["jit_fn"]) & gscope.keys()
-                super().__init__(context, prototype, {n: compiler.twin(gscope[n]) for n in names}, *rest, **named)
-                self._loops: dict[int, dict[str, Any]] = {}  # by a loop's body: what it hands on, as it was before
+                super().__init__(
+                    context, prototype, {n: compiler.twin(gscope[n]) for n in names}, *rest, **named
+                )
+                # by a loop's body: what it hands on, as it was before
+                self._loops: dict[int, dict[str, Any]] = {}
 
-            def _find_carries(self, node: Any, liveins: dict[str, Any], ignore: Any = frozenset()) -> Any:
-                """What a loop hands on from one turn to the next. Triton's own compiles the body to find that out, and
-                then once more. Here each name that the body gives a value is handed on, whether it changes or not."""
+            def _find_carries(
+                self, node: Any, liveins: dict[str, Any], ignore: Any = frozenset()
+            ) -> Any:
+                """What a loop hands on from one turn to the next. Triton's own compiles the body to
+                find that out, and then once more. Here each name that the body gives a value is
+                handed on, whether it changes or not.
+                """
                 if not isinstance(node, ast.For):
                     return super()._find_carries(node, liveins, ignore)
                 given = _given_by(node) - set(ignore)
                 found = {name: value for name, value in liveins.items() if name in given}
                 names, handles, types = [], [], []
                 for name, value in found.items():
-                    if isinstance(value, base_value) and (own := code_generator.flatten_values_to_ir([value])):
+                    if isinstance(value, base_value) and (
+                        own := code_generator.flatten_values_to_ir([value])
+                    ):
                         names.append(name)
                         handles += own
                         types.append(value.type)
@@ -86,7 +103,9 @@ class Compiler:
                     if isinstance(before, base_value):
                         self._verify_loop_carried_variable(name, self.lscope[name], before)
                     else:
-                        assert name not in self.local_defs, f"Loop carried variable {name} is not a triton value"
+                        assert name not in self.local_defs, (
+                            f"Loop carried variable {name} is not a triton value"
+                        )
 
             def call_Function(self, node: Any, fn: Any, args: list[Any], kws: Any) -> Any:  # noqa: N802
                 member = compiler.members.get(getattr(fn, "__func__", None))
@@ -107,8 +126,10 @@ class Compiler:
             return value
         if value not in self._twins:
             twin = self._twins[value] = JITFunction(value.fn, **value.kwargs)
-            twin.hash = f"{twin.__qualname__} {len(self._twins)}"  # else made of all that it calls, twins or not
-            twin.parse = functools.cache(twin.parse)  # read, and not changed, each time that it is compiled
+            # else made of all that it calls, twins or not
+            twin.hash = f"{twin.__qualname__} {len(self._twins)}"
+            # read, and not changed, each time that it is compiled
+            twin.parse = functools.cache(twin.parse)
         return self._twins[value]
 
     def check(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -119,12 +140,15 @@ class Compiler:
         """
         kernel = self.twin(function)
         given = kernel.signature.bind(
-            *arguments, **{name: value for name, value in keywords.items() if name in function.arg_names}
+            *arguments,
+            **{name: value for name, value in keywords.items() if name in function.arg_names},
         )
         given.apply_defaults()
         values = list(given.arguments.values())
         signature = {
-            parameter.name: "constexpr" if parameter.is_constexpr else _type_of(value, parameter, kernel.__name__)
+            parameter.name: "constexpr"
+            if parameter.is_constexpr
+            else _type_of(value, parameter, kernel.__name__)
             for parameter, value in zip(kernel.params, values, strict=True)
         }
         # constants stand inside of tuples, too: a stride of 1 is one
@@ -139,14 +163,21 @@ class Compiler:
         if fault is not None:
             raise fault
 
-    def _compile(self, kernel: Any, signature: dict[str, Any], constants: dict[Any, Any]) -> KernelFault | None:
-        functions, modules = self._backend.get_codegen_implementation(self._options), self._backend.get_module_map()
+    def _compile(
+        self, kernel: Any, signature: dict[str, Any], constants: dict[Any, Any]
+    ) -> KernelFault | None:
+        functions, modules = (
+            self._backend.get_codegen_implementation(self._options),
+            self._backend.get_module_map(),
+        )
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 _refuse_print(kernel)
                 source = ASTSource(kernel, signature, constants, {})
-                source.make_ir(GPUTarget(*_TARGET), self._options, functions, modules, self._context)
+                source.make_ir(
+                    GPUTarget(*_TARGET), self._options, functions, modules, self._context
+                )
         except CompilationError as error:
             return self._told(kernel, error)
         except KernelFault as fault:
@@ -164,8 +195,12 @@ class Compiler:
         own = {twin.src: twin for twin in self._twins.values() if not is_library(twin)}
         last = next(link for link in reversed(errors) if link.src in own or link is error)
         reason = next((link.error_message for link in reversed(errors) if link.error_message), "")
-        kind = StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
-        return kind(f"{_line_of(own.get(last.src, kernel), last.node)}: {_reason(str(reason), last.node)}")
+        kind = (
+            StaticAssertion if isinstance(errors[-1], CompileTimeAssertionFailure) else KernelFault
+        )
+        return kind(
+            f"{_line_of(own.get(last.src, kernel), last.node)}: {_reason(str(reason), last.node)}"
+        )
 
 
 def is_library(function: Any) -> bool:
@@ -183,17 +218,25 @@ def _names_in(function: Any) -> set[str]:
 def _given_by(loop: ast.For) -> set[str]:
     """Every name that the body of a loop gives a value."""
     nodes = (node for statement in loop.body for node in ast.walk(statement))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _refuse_print(function: Any) -> None:
     if is_library(function) or "print" not in _names_in(function):
         return
     for node in ast.walk(function.parse()):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ):
             raise KernelFault(
-                f"{_line_of(function, node)}: `print` belongs to Python. On a GPU it is refused, or prints a line for "
-                "each element of each program: take it out (tl.device_print is there while you look for an error)"
+                f"{_line_of(function, node)}: `print` belongs to Python. On a GPU it is refused, "
+                "or prints a line for "
+                "each element of each program: take it out (tl.device_print is there while you "
+                "look for an error)"
             )
 
 
@@ -202,13 +245,16 @@ def _type_of(value: Any, parameter: Any, kernel: str) -> Any:
         return mangle_type(value, not parameter.do_not_specialize)
     except Exception as error:  # whatever a value of an unknown type makes of it
         raise KernelFault(
-            f"{kernel} is given {parameter.name} = {str(value)[:60]} ({type(value).__name__}), which cannot be passed "
+            f"{kernel} is given {parameter.name} = {str(value)[:60]} ({type(value).__name__}), "
+            "which cannot be passed "
             "to a kernel: tensors and numbers can, anything else only as tl.constexpr"
         ) from error
 
 
 def _line_of(function: Any, node: Any) -> str:
-    """Where in the student's text a node stands: "no GPU would compile line 5 of softmax_kernel (`break`)"."""
+    """Where in the student's text a node stands: "no GPU would compile line 5 of softmax_kernel
+    (`break`)".
+    """
     lines, line = function.src.splitlines(), getattr(node, "lineno", 1)
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
     return f"no GPU would compile line {line} of {function.__name__} (`{text[:80]}`)"
@@ -217,7 +263,10 @@ def _line_of(function: Any, node: Any) -> str:
 _REASONS: tuple[tuple[str, Callable[..., str]], ...] = (
     (
         r"Cannot access global variable (\w+) from",
-        lambda name: f"`{name}` is neither an argument, nor a tl.constexpr, nor a function of @triton.jit or of tl",
+        lambda name: (
+            f"`{name}` is neither an argument, nor a tl.constexpr, nor a function of "
+            "@triton.jit or of tl"
+        ),
     ),
     (r"unsupported AST node type: (\w+)", lambda name: f"kernels know no `{name.lower()}`"),
     (r"^NameError\(['\"](\w+) is not defined['\"]\)$", lambda name: f"`{name}` is not defined"),

@@ -1,4 +1,6 @@
-"""Triton's language and a kernel's text, as the interpreter sees them: exchanged once, and as a GPU would read them."""
+"""Triton's language and a kernel's text, as the interpreter sees them: exchanged once, and as a GPU
+would read them.
+"""
 
 import ast
 import functools
@@ -18,29 +20,40 @@ from autograder.kernels.tape import Recorder
 class Language:
     """Triton's language as kernels see it in the interpreter.
 
-    The interpreter exchanges some hundred functions at each launch, and at each call of a function like tl.max, and
-    the latter stay exchanged. Here they are found once, and stand exchanged while a launch lasts.
+    The interpreter exchanges some hundred functions at each launch, and at each call of a function
+    like tl.max, and the latter stay exchanged. Here they are found once, and stand exchanged while
+    a launch lasts.
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        language = types.FunctionType((lambda: None).__code__, {"tl": triton.language, "core": triton.language.core})
+        language = types.FunctionType(
+            (lambda: None).__code__, {"tl": triton.language, "core": triton.language.core}
+        )
         scope = interpreter._patch_lang(language)
         phrases, during = Phrases(recorder), {}
         for owner, name, _ in scope._changes:
             value = recorder.followed(owner, name, vars(owner)[name])
-            member = (getattr(value, "__kwdefaults__", None) or {}).get("member")  # which it is put in the place of
+            # which it is put in the place of
+            member = (getattr(value, "__kwdefaults__", None) or {}).get("member")
             if member:
                 function = _with_semantic(member)
-                value = phrases.of(recorder.unasked(function) if name in ("load", "store") else function)
+                value = phrases.of(
+                    recorder.unasked(function) if name in ("load", "store") else function
+                )
             during[id(owner), name] = value
-        self._changes = [(owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes]
+        self._changes = [
+            (owner, name, before, during[id(owner), name]) for owner, name, before in scope._changes
+        ]
         scope.restore()
         tensor = triton.language.tensor
-        for name, member in vars(tensor).items():  # x.exp() and its like, which the interpreter has forgotten
+        # x.exp() and its like, which the interpreter has forgotten
+        for name, member in vars(tensor).items():
             if (id(tensor), name) not in during and "_semantic" in _parameters(member):
                 self._changes.append((tensor, name, member, phrases.of(_with_semantic(member))))
-        block_pointer = getattr(triton.language.core, "_block_ptr", None)  # Triton 3.8 has it, and gives its methods
-        for name in ("advance", "load", "store") if block_pointer else ():  # nothing to work with in the interpreter
+        # Triton 3.8 has it, and gives its methods
+        block_pointer = getattr(triton.language.core, "_block_ptr", None)
+        # nothing to work with in the interpreter
+        for name in ("advance", "load", "store") if block_pointer else ():
             method = getattr(block_pointer, name)
             before = vars(block_pointer).get(name, interpreter._MISSING)
             self._changes.append((block_pointer, name, before, _with_semantic(method)))
@@ -52,10 +65,13 @@ class Language:
         interpreter._patch_lang = self._exchange
         interpreter.FunctionRewriter.ast_transformer = _AsCompiled()
         interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
-        if hasattr(interpreter, "BlockPointerHandle"):  # from Triton 3.8 on they are made of other operations
+        # from Triton 3.8 on they are made of other operations
+        if hasattr(interpreter, "BlockPointerHandle"):
             interpreter.BlockPointerHandle.materialize_pointers = _pointers_of_a_block
         interpreter.TensorHandle.__init__ = _make_handle
-        interpreter.InterpretedFunction.__call__ = lambda kernel, *args, **kwargs: self._call(kernel, args, kwargs)
+        interpreter.InterpretedFunction.__call__ = lambda kernel, *args, **kwargs: self._call(
+            kernel, args, kwargs
+        )
 
     def _exchange(self, _: Any) -> "Language":
         self._depth += 1
@@ -106,11 +122,17 @@ def _parameters(member: Any) -> tuple[str, ...]:
 
 
 def _with_semantic(method: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given, **named: method(*given, **{**named, "_semantic": interpreter.interpreter_semantic})
+    return lambda *given, **named: method(
+        *given, **{**named, "_semantic": interpreter.interpreter_semantic}
+    )
 
 
-def _make_handle(handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict[str, Any] | None = None) -> None:
-    """A tile, as Triton's own makes it and checks it; some twenty are made for the smallest program."""
+def _make_handle(
+    handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict[str, Any] | None = None
+) -> None:
+    """A tile, as Triton's own makes it and checks it; some twenty are made for the smallest
+    program.
+    """
     handle.data, handle.dtype, handle.attr = data, dtype, {} if attr is None else attr
     pointer = isinstance(dtype, triton.language.pointer_type)
     if not pointer and data.itemsize > 1 and data.itemsize * 8 > dtype.primitive_bitwidth:
@@ -119,25 +141,35 @@ def _make_handle(handle: Any, data: np.ndarray[Any, Any], dtype: Any, attr: dict
 
 @functools.lru_cache(maxsize=1024)
 def _tile(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """How far each element of a tile lies behind its first, if one place further along an axis is so many bytes."""
+    """How far each element of a tile lies behind its first, if one place further along an axis is
+    so many bytes.
+    """
     places = np.indices(shape, dtype=np.int64)
-    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1).view(np.uint64)
+    far: np.ndarray[Any, Any] = np.tensordot(np.array(steps, dtype=np.int64), places, axes=1).view(
+        np.uint64
+    )
     return far
 
 
 @functools.lru_cache(maxsize=1024)
 def _within(shape: tuple[int, ...], axis: int, first: int, end: int) -> np.ndarray[Any, Any]:
-    """Which elements of a tile that begins at `first` of an axis lie on it, when it ends before `end`."""
+    """Which elements of a tile that begins at `first` of an axis lie on it, when it ends before
+    `end`.
+    """
     places: np.ndarray[Any, Any] = first + np.indices(shape, dtype=np.int64)[axis]
     return (places >= 0) & (places < end)
 
 
 def _pointers_of_a_block(block: Any, boundary_check: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """The addresses of a block pointer's elements, and which of them stand within the axes that are checked."""
+    """The addresses of a block pointer's elements, and which of them stand within the axes that are
+    checked.
+    """
     size, shape = block.base.get_element_ty().primitive_bitwidth // 8, tuple(block.block_shape)
     firsts = [int(offset.data.item()) for offset in block.offsets]
     steps = [size * int(stride.data.item()) for stride in block.strides]
-    start = int(block.base.data.item()) + sum(first * step for first, step in zip(firsts, steps, strict=True))
+    start = int(block.base.data.item()) + sum(
+        first * step for first, step in zip(firsts, steps, strict=True)
+    )
     addresses = _tile(shape, tuple(steps)) + np.uint64(start % (1 << 64))
     inside = _within(shape, 0, 0, shape[0])
     for axis in boundary_check:
@@ -161,7 +193,11 @@ class _AsCompiled(interpreter.ASTTransformer):  # type: ignore[misc]  # Triton h
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:  # noqa: N802
         self.generic_visit(node)
-        return _calling("attention_kit_not", node, node.operand) if isinstance(node.op, ast.Not) else node
+        return (
+            _calling("attention_kit_not", node, node.operand)
+            if isinstance(node.op, ast.Not)
+            else node
+        )
 
 
 def _calling(name: str, node: ast.expr, *arguments: ast.expr) -> ast.expr:
@@ -195,8 +231,10 @@ _GIVEN = {"attention_kit_logical": _logical, "attention_kit_not": _not}
 
 
 def _compile_and_exec(rewriter: Any, tree: ast.Module) -> Any:
-    """The function that a kernel was rewritten to. Only names that the rewriting has put there are given to its
-    notebook: Triton's own would give it all of the interpreter's, and names would be known that no GPU knows."""
+    """The function that a kernel was rewritten to. Only names that the rewriting has put there are
+    given to its notebook: Triton's own would give it all of the interpreter's, and names would be
+    known that no GPU knows.
+    """
     names, own = rewriter.fn.__globals__, dict(rewriter.kwargs)
     known = set(rewriter.fn.__code__.co_names)
     given = {**vars(interpreter), **_GIVEN}

@@ -1,7 +1,9 @@
-"""The memory of one launch: which addresses belong to which tensor, and in which order its elements are touched.
+"""The memory of one launch: which addresses belong to which tensor, and in which order its elements
+are touched.
 
-Every tensor gets addresses of its own, so that each access can be told apart, checked and counted. On a GPU nothing
-orders programs, nor the lanes of one program: what depends on an order is a fault here, with a name.
+Every tensor gets addresses of its own, so that each access can be told apart, checked and counted.
+On a GPU nothing orders programs, nor the lanes of one program: what depends on an order is a fault
+here, with a name.
 """
 
 from collections import Counter
@@ -21,7 +23,9 @@ class KernelFault(Exception):
 
 
 class Elements:
-    """All elements of one storage: who has loaded and stored them, and when. Tensors that share it share this."""
+    """All elements of one storage: who has loaded and stored them, and when. Tensors that share it
+    share this.
+    """
 
     def __init__(self, storage: Any, size: int) -> None:
         self._address, self.size = storage.data_ptr(), size
@@ -30,14 +34,18 @@ class Elements:
         self.stored_by: _Array | None = None  # its lane
         self.left: _Array | None = None  # the bits that it left
         self.added: _Array | None = None  # whether an atomic operation has changed an element
-        self.loaded: list[tuple[_Array, _Array]] = []  # elements and lanes of this program's loads since a barrier
+        # elements and lanes of this program's loads since a barrier
+        self.loaded: list[tuple[_Array, _Array]] = []
         self.kept = False  # whether a load found what was there before the launch
 
     def bits(self) -> _Array:
         """The memory, each element as an unsigned number."""
         self.__array_interface__ = {
-            "data": (self._address, False), "shape": (self.count,), "typestr": f"<u{self.size}", "version": 3,
-        }  # fmt: skip
+            "data": (self._address, False),
+            "shape": (self.count,),
+            "typestr": f"<u{self.size}",
+            "version": 3,
+        }
         return np.asarray(self)
 
     def add(self, where: _Array) -> None:
@@ -53,7 +61,8 @@ class Elements:
         return int(np.count_nonzero(at if self.added is None else (at > 0) | self.added))
 
     def write_into(self, expected: _Array, stored: _Array, unsure: _Array) -> None:
-        """Bring the bytes of a storage from before the launch up to date: what its stores have made of them.
+        """Bring the bytes of a storage from before the launch up to date: what its stores have made
+        of them.
 
         Args:
             stored: gets 1 where a byte was written.
@@ -84,7 +93,9 @@ class Region:
         self.base = (number << _SPAN) + self.address % _ALIGNED
         self.shape, self.strides = list(tensor.shape), list(tensor.stride())
         self.extent = (
-            1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) if tensor.numel() else 0
+            1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+            if tensor.numel()
+            else 0
         )
         self.valid = np.zeros(self.extent, dtype=bool)
         self.in_shape(self.valid)[...] = True
@@ -97,7 +108,8 @@ class Region:
         return np.lib.stride_tricks.as_strided(values, self.shape, steps, writeable=True)
 
     def index_of(self, offset: int) -> tuple[list[int], int]:
-        """The index of the element `offset` after the first, and what is left over between two elements.
+        """The index of the element `offset` after the first, and what is left over between two
+        elements.
 
         An element past the end is told as a row too many: rows are the last axis but one.
         """
@@ -114,7 +126,9 @@ class Memory:
     """All tensors of one launch, and a clock that goes on by one with each access."""
 
     def __init__(self, names: dict[int, str], *, traced: bool) -> None:
-        """`names`: of tensors, by the address of their storage; others are called as the kernel's parameter is."""
+        """`names`: of tensors, by the address of their storage; others are called as the kernel's
+        parameter is.
+        """
         self.regions: dict[int, Region] = {}
         self.elements: dict[tuple[int, int], Elements] = {}  # by address and size of an element
         self.loads: Counter[str] = Counter()
@@ -124,7 +138,8 @@ class Memory:
         self._by_argument: dict[int, Region] = {}
         self._clock = 0
         self._starts: list[int] = []  # the clock when each program began,
-        self._released: list[int] = []  # and at its last atomic operation, which publishes what it wrote before
+        # and at its last atomic operation, which publishes what it wrote before
+        self._released: list[int] = []
         self._ordered = 0  # the clock at the last barrier of this program
         self._shapes: dict[tuple[int, ...], int] = {}
         self._lanes: dict[tuple[int, ...], _Array] = {}
@@ -132,15 +147,22 @@ class Memory:
     # tensors
 
     def add(self, name: str, value: Any) -> None:
-        """Give the tensors of an argument (a tensor, a descriptor, a tuple of them) their addresses."""
+        """Give the tensors of an argument (a tensor, a descriptor, a tuple of them) their
+        addresses.
+        """
         if isinstance(value, tuple):
             for part in value:
                 self.add(name, part)
             return
-        tensor = getattr(value, "base", value)  # of a tensor descriptor, or of a tensor seen in another dtype
+        # of a tensor descriptor, or of a tensor seen in another dtype
+        tensor = getattr(value, "base", value)
         if not hasattr(tensor, "data_ptr"):
             return
-        storage, size, number = tensor.untyped_storage(), tensor.element_size(), len(self.regions) + 1
+        storage, size, number = (
+            tensor.untyped_storage(),
+            tensor.element_size(),
+            len(self.regions) + 1,
+        )
         elements = self.elements.setdefault((storage.data_ptr(), size), Elements(storage, size))
         known = self._names.get(storage.data_ptr())
         region = Region(known or name.removesuffix("_ptr"), tensor, number, elements)
@@ -169,7 +191,9 @@ class Memory:
             elements.loaded.clear()
 
     def atomic(self) -> None:
-        """An atomic operation: it publishes what this program has written, and sees what others have published."""
+        """An atomic operation: it publishes what this program has written, and sees what others
+        have published.
+        """
         self._released[-1] = self._clock
 
     # accesses
@@ -184,7 +208,8 @@ class Memory:
             values: what is written, a number a lane.
 
         Returns:
-            The addresses in real memory, and each tensor that is touched with the offsets of its elements.
+            The addresses in real memory, and each tensor that is touched with the offsets of its
+            elements.
 
         Raises:
             KernelFault: it may not, or its result would depend on an order that nobody promises.
@@ -207,7 +232,9 @@ class Memory:
                 found = given + (region.address - region.base)
             else:
                 offsets = self._offsets(region, given[mine], ends, verb)
-                self._check(region, offsets, lanes[mine], verb, None if written is None else written[mine])
+                self._check(
+                    region, offsets, lanes[mine], verb, None if written is None else written[mine]
+                )
                 found = np.where(mine, given + (region.address - region.base), found)
             touched.append((region, offsets))
         if everything:
@@ -216,7 +243,9 @@ class Memory:
         real[on] = found.view(np.uint64)
         return real, touched
 
-    def _check(self, region: Region, offsets: _Array, lanes: _Array, verb: str, written: _Array | None) -> None:
+    def _check(
+        self, region: Region, offsets: _Array, lanes: _Array, verb: str, written: _Array | None
+    ) -> None:
         if written is not None:
             self._check_store(region, offsets, lanes, written)
         else:
@@ -224,16 +253,24 @@ class Memory:
         self._count(region, offsets, verb)
 
     def _lanes_of(self, shape: tuple[int, ...]) -> _Array:
-        """A number a lane. Equal numbers of two accesses are the same lane: tiles of one shape, seen at one place."""
+        """A number a lane. Equal numbers of two accesses are the same lane: tiles of one shape,
+        seen at one place.
+        """
         lanes = self._lanes.get(shape)
         if lanes is None:
             squeezed = tuple(n for n in shape if n > 1)
             kind = self._shapes.setdefault(squeezed, len(self._shapes))
-            lanes = self._lanes[shape] = np.arange(int(np.prod(shape)), dtype=np.int64) + (kind << _LANE)
+            lanes = self._lanes[shape] = np.arange(int(np.prod(shape)), dtype=np.int64) + (
+                kind << _LANE
+            )
         return lanes
 
-    def _by_region(self, given: _Array, verb: str) -> list[tuple[Region, _Array | None, tuple[int, int]]]:
-        """Each tensor that is touched, which of the addresses are its own (None: all), and the first and the last."""
+    def _by_region(
+        self, given: _Array, verb: str
+    ) -> list[tuple[Region, _Array | None, tuple[int, int]]]:
+        """Each tensor that is touched, which of the addresses are its own (None: all), and the
+        first and the last.
+        """
         if not given.size:
             return []
         half = 1 << (_SPAN - 1)
@@ -242,7 +279,10 @@ class Memory:
         if first == last:
             return [(self._region(first, verb), None, ends)]
         numbers = (given + half) >> _SPAN
-        touched = [(self._region(number, verb), numbers == number) for number in np.unique(numbers).tolist()]
+        touched = [
+            (self._region(number, verb), numbers == number)
+            for number in np.unique(numbers).tolist()
+        ]
         return [(region, mine, _ends(given[mine])) for region, mine in touched]
 
     def _region(self, number: int, verb: str) -> Region:
@@ -257,7 +297,12 @@ class Memory:
         offsets: _Array = far >> region.size.bit_length() - 1  # an element has 1, 2, 4 or 8 bytes
         beside = far & region.size - 1
         between = np.logical_or.reduce(beside)
-        if region.whole and not between and ends[0] >= region.base and ends[1] - region.base < region.bytes:
+        if (
+            region.whole
+            and not between
+            and ends[0] >= region.base
+            and ends[1] - region.base < region.bytes
+        ):
             return offsets
         inside = (offsets >= 0) & (offsets < region.extent)
         inside[inside] = region.valid[offsets[inside]]
@@ -268,13 +313,15 @@ class Memory:
         index, rest = region.index_of(int(offsets[wrong][0]))
         if rest or beside[wrong][0]:
             raise KernelFault(
-                f"{self._who()} {verb} memory between the elements of {name} (shape {shape}, strides "
+                f"{self._who()} {verb} memory between the elements of {name} (shape "
+                f"{shape}, strides "
                 f"{region.strides}): do the strides belong to {name}?"
             )
         row = max(len(shape) - 2, 0)
         if shape and index[row] >= shape[row]:
             raise KernelFault(
-                f"{self._who()} {verb} {name}{index}, and {name} has {shape[row]} rows (its shape is {shape})"
+                f"{self._who()} {verb} {name}{index}, and {name} has {shape[row]} rows (its "
+                f"shape is {shape})"
             )
         raise KernelFault(f"{self._who()} {verb} {name}{index}, and the shape of {name} is {shape}")
 
@@ -284,14 +331,20 @@ class Memory:
         if verb != "reads":
             self.stores[region.name] += offsets.size
         if self._traced:
-            for kind in {"reads": ("reads",), "writes": ("writes",), "adds to": ("reads", "writes")}[verb]:
+            for kind in {
+                "reads": ("reads",),
+                "writes": ("writes",),
+                "adds to": ("reads", "writes"),
+            }[verb]:
                 counts = region.counts.setdefault(kind, np.zeros(region.extent, dtype=np.int64))
                 np.add.at(counts, offsets, 1)
 
     # order
 
     def _check_load(self, region: Region, offsets: _Array, lanes: _Array, verb: str) -> None:
-        """A load, or an atomic operation: has somebody stored there, whom nothing puts before this lane?"""
+        """A load, or an atomic operation: has somebody stored there, whom nothing puts before this
+        lane?
+        """
         elements, where = region.elements, offsets + region.start
         if (
             elements.stored_at is not None
@@ -302,8 +355,10 @@ class Memory:
             other = (stored >= self._ordered) & (elements.stored_by[where] != lanes)
             if verb == "reads" and other.any():
                 raise KernelFault(
-                    f"{self._who()} reads {_place(region, offsets, other)}, which another lane of it has written: "
-                    f"{_LANES}. tl.debug_barrier() between the store and the load orders them; better is to keep the "
+                    f"{self._who()} reads {_place(region, offsets, other)}, which another lane "
+                    "of it has written: "
+                    f"{_LANES}. tl.debug_barrier() between the store and the load orders them; "
+                    "better is to keep the "
                     "value in a variable"
                 )
             elements.kept = elements.kept or not stored.all()
@@ -315,7 +370,9 @@ class Memory:
             elements.add(where)
 
     def _check_store(self, region: Region, offsets: _Array, lanes: _Array, values: _Array) -> None:
-        """A store: would another lane, or another program, have read or written something else there?"""
+        """A store: would another lane, or another program, have read or written something else
+        there?
+        """
         elements, where = region.elements, offsets + region.start
         if elements.stored_at is None or elements.stored_by is None:
             elements.stored_at = np.zeros(elements.count, dtype=np.int64)
@@ -328,24 +385,30 @@ class Memory:
             other = (stored >= self._ordered) & (by[where] != lanes)
             if other.any() and (other := other & (elements.bits()[where] != bits)).any():
                 raise KernelFault(
-                    f"{self._who()} writes {_place(region, offsets, other)}, where another lane of it has written "
-                    f"something else: {_LANES}. tl.debug_barrier() between the two stores orders them"
+                    f"{self._who()} writes {_place(region, offsets, other)}, where another lane "
+                    "of it has written "
+                    f"something else: {_LANES}. tl.debug_barrier() between the two "
+                    "stores orders them"
                 )
         at[where] = self._clock
         by[where] = lanes
-        if lanes.size > 1 and (lost := by[where] != lanes).any():  # two lanes of this store, one element
+        # two lanes of this store, one element
+        if lanes.size > 1 and (lost := by[where] != lanes).any():
             last = dict(zip(lanes.tolist(), bits.tolist(), strict=True))
             lost &= bits != np.array([last[lane] for lane in by[where].tolist()], dtype=bits.dtype)
             if lost.any():
                 raise KernelFault(
-                    f"two lanes of {self._who()} write {_place(region, offsets, lost)}, and not the same: {_LANES}"
+                    f"two lanes of {self._who()} write {_place(region, offsets, lost)}, and not "
+                    f"the same: {_LANES}"
                 )
         if elements.loaded:
             self._refuse_late(region, where, lanes, bits)
         elements.left[where] = bits  # type: ignore[index]  # made with `stored_at`
 
     def _refuse_late(self, region: Region, where: _Array, lanes: _Array, bits: _Array) -> None:
-        """A store into what other lanes of this program have loaded: on a GPU they may come later."""
+        """A store into what other lanes of this program have loaded: on a GPU they may come
+        later.
+        """
         elements = region.elements
         writer = np.full(elements.count, -1, dtype=np.int64)
         writer[where] = lanes
@@ -355,19 +418,24 @@ class Memory:
             other = (writer[seen] >= 0) & (writer[seen] != by) & changed[seen]
             if other.any():
                 raise KernelFault(
-                    f"{self._who()} writes {_place(region, seen - region.start, other)}, which another "
-                    f"lane of it has loaded: {_LANES}. tl.debug_barrier() between the load and the store orders them"
+                    f"{self._who()} writes {_place(region, seen - region.start, other)}, "
+                    "which another "
+                    f"lane of it has loaded: {_LANES}. tl.debug_barrier() between the load and "
+                    "the store orders them"
                 )
 
     def _refuse_foreign(self, region: Region, offsets: _Array, stored: _Array, verb: str) -> None:
-        """What another program has stored may be touched after both have done something atomic, and not else."""
+        """What another program has stored may be touched after both have done something atomic, and
+        not else.
+        """
         foreign = (stored > 0) & (stored < self._starts[-1])
         if foreign.any() and self._released[-1]:
             owners = np.searchsorted(self._starts, stored[foreign], side="right") - 1
             foreign[foreign] = np.array(self._released)[owners] < stored[foreign]
         if foreign.any():
             raise KernelFault(
-                f"{self._who()} {verb} {_place(region, offsets, foreign)}, which another program has "
+                f"{self._who()} {verb} {_place(region, offsets, foreign)}, which another "
+                "program has "
                 "written: programs run in any order, so the result would be a matter of luck"
             )
 

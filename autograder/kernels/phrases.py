@@ -1,8 +1,10 @@
-"""What a function of Triton's language asks of the interpreter's builder follows from types and constants alone.
+"""What a function of Triton's language asks of the interpreter's builder follows from types and
+constants alone.
 
-Before it asks for any arithmetic, it compares types and shapes and converts constants, which takes several times as
-long as the arithmetic of a tile. A kernel's loop calls the same functions with the same types again and again. Here
-what one of them asked is noted, once for each combination of types and constants, and asked again with other tiles.
+Before it asks for any arithmetic, it compares types and shapes and converts constants, which takes
+several times as long as the arithmetic of a tile. A kernel's loop calls the same functions with the
+same types again and again. Here what one of them asked is noted, once for each combination of types
+and constants, and asked again with other tiles.
 """
 
 import functools
@@ -47,8 +49,10 @@ class _Phrase:
     """What a function asked of the builder.
 
     Attributes:
-        steps: an operation, what it was given, and which of that was a tile: its place, and where it came from.
-        result: where the tile that it gave came from, and all else that makes a tensor of it; None for no tensor.
+        steps: an operation, what it was given, and which of that was a tile: its place, and where
+            it came from.
+        result: where the tile that it gave came from, and all else that makes a tensor of it; None
+            for no tensor.
     """
 
     def __init__(self) -> None:
@@ -75,19 +79,32 @@ class _Notes:
 
     def __init__(self, builder: Any, handles: list[Any]) -> None:
         self._builder, self._handles = builder, handles
-        self.phrase, self.whole = _Phrase(), True  # whole: nothing has been asked that a phrase cannot say
+        # whole: nothing has been asked that a phrase cannot say
+        self.phrase, self.whole = _Phrase(), True
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._builder, name)
-        return functools.partial(self._ask, member) if makes_handles(name) and callable(member) else member
+        return (
+            functools.partial(self._ask, member)
+            if makes_handles(name) and callable(member)
+            else member
+        )
 
     def _ask(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        interpreter.interpreter_semantic.builder = self._builder  # what it does in turn is its own affair
+        # what it does in turn is its own affair
+        interpreter.interpreter_semantic.builder = self._builder
         result = operation(*given, **named)
         interpreter.interpreter_semantic.builder = self
-        tiles = [(place, self.source(value)) for place, value in enumerate(given) if isinstance(value, HANDLES)]
+        tiles = [
+            (place, self.source(value))
+            for place, value in enumerate(given)
+            if isinstance(value, HANDLES)
+        ]
         self.phrase.steps.append((operation, list(given), tiles))
-        nested = [*named.values(), *(part for value in given if isinstance(value, list | tuple) for part in value)]
+        nested = [
+            *named.values(),
+            *(part for value in given if isinstance(value, list | tuple) for part in value),
+        ]
         if named or isinstance(result, tuple) or any(isinstance(part, HANDLES) for part in nested):
             self.whole = False
         self._handles.append(result)
@@ -128,7 +145,11 @@ class Phrases:
             if self._listening:
                 return function(*given, **named)
             try:
-                key = (function, *map(_kind, given), *[(name, _kind(value)) for name, value in named.items()])
+                key = (
+                    function,
+                    *map(_kind, given),
+                    *[(name, _kind(value)) for name, value in named.items()],
+                )
                 phrase = self._known[key]
             except _Unknown:
                 return function(*given, **named)

@@ -1,9 +1,11 @@
-"""A strict interpreter for Triton kernels on a CPU: what a GPU would not forgive is a fault with a name.
+"""A strict interpreter for Triton kernels on a CPU: what a GPU would not forgive is a fault with a
+name.
 
-Triton's own interpreter runs programs one after the other on real memory: an address past the end reads rubbish or
-corrupts the heap, a masked lane without `other` is 0, races do not show, and Python runs that no GPU would compile.
-Here every access is checked and counted, and every kernel is compiled first, as far as that goes without a GPU. The
-same text stands in the notebook that needs it (`build` copies it), so it uses nothing but numpy, torch and triton.
+Triton's own interpreter runs programs one after the other on real memory: an address past the end
+reads rubbish or corrupts the heap, a masked lane without `other` is 0, races do not show, and
+Python runs that no GPU would compile. Here every access is checked and counted, and every kernel is
+compiled first, as far as that goes without a GPU. The same text stands in the notebook that needs
+it (`build` copies it), so it uses nothing but numpy, torch and triton.
 """
 
 import contextlib
@@ -29,8 +31,9 @@ from autograder.kernels.tape import Recorder
 
 _TESTED = ((3, 6), (3, 9))
 MOST_PROGRAMS = 1 << 18
-"""Programs of one launch. They run one after the other, and the quickest takes longer than 20 microseconds: no limit of
-time allows more, and a list of very many would fill the memory first."""
+"""Programs of one launch. They run one after the other, and the quickest takes longer than 20
+microseconds: no limit of time allows more, and a list of very many would fill the memory first.
+"""
 _POISON = {"f": float("nan"), "b": True}
 
 
@@ -39,12 +42,14 @@ class UnknownTriton(ImportError):
 
 
 class Recording:
-    """What the kernels of one call touched. `loads` and `stores` count elements by tensor; `reads` and `writes` hold
-    how often each element was touched, in the tensor's shape; `steps` is the story, program by program. The last three
-    are there where they were asked for."""
+    """What the kernels of one call touched. `loads` and `stores` count elements by tensor; `reads`
+    and `writes` hold how often each element was touched, in the tensor's shape; `steps` is the
+    story, program by program. The last three are there where they were asked for.
+    """
 
     def __init__(self, names: dict[int, str], keep_steps: bool) -> None:
-        self.names, self.keep_steps = names, keep_steps  # names: by the address of a tensor's storage
+        # names: by the address of a tensor's storage
+        self.names, self.keep_steps = names, keep_steps
         self.kernels = self.programs = self.dots = self.largest = 0
         self.loads: Counter[str] = Counter()
         self.stores: Counter[str] = Counter()
@@ -56,11 +61,20 @@ class Recording:
     def __str__(self) -> str:
         lines: dict[tuple[int, ...], list[str]] = {}
         for program, verb, name, box in self.steps:
-            spans = ", ".join(str(r.start) if len(r) == 1 else f"{r.start}…{r.stop - 1}" for r in box)
+            spans = ", ".join(
+                str(r.start) if len(r) == 1 else f"{r.start}…{r.stop - 1}" for r in box
+            )
             lines.setdefault(program, []).append(f"    {verb} {name}[{spans}]")
-        text = [f"program {program_in_words(program)}\n" + "\n".join(lines[program]) for program in sorted(lines)]
-        moved = ", ".join(f"{name} {count}" for name, count in [*self.loads.items(), *self.stores.items()])
-        return "\n".join([*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"])
+        text = [
+            f"program {program_in_words(program)}\n" + "\n".join(lines[program])
+            for program in sorted(lines)
+        ]
+        moved = ", ".join(
+            f"{name} {count}" for name, count in [*self.loads.items(), *self.stores.items()]
+        )
+        return "\n".join(
+            [*text, f"{self.programs} programs, {self.dots} dots; elements moved: {moved}"]
+        )
 
     def add(self, memory: Memory) -> None:
         """What one launch moved."""
@@ -81,14 +95,19 @@ class Strict:
         self.recording = Recording({}, keep_steps=False)
         self.memory = Memory({}, traced=False)
         self.seed = 0
-        self.around_launch: Callable[[list[Any]], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+        self.around_launch: Callable[[list[Any]], contextlib.AbstractContextManager[Any]] = (
+            contextlib.nullcontext
+        )
         self._order: list[tuple[int, ...]] = []
         self._axes = 1
         builder = interpreter.interpreter_builder
-        self._original = {name: getattr(builder, name) for name in _HOOKED if hasattr(builder, name)}
+        self._original = {
+            name: getattr(builder, name) for name in _HOOKED if hasattr(builder, name)
+        }
         for name in self._original:
             setattr(builder, name, getattr(self, "_" + name))
-        # overflow is computed beside each operation, and told to an assertion that nobody has switched on
+        # overflow is computed beside each operation, and told to an assertion that nobody has
+        # switched on
         builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
         self._recorder = Recorder(builder)
         interpreter.interpreter_builder = interpreter.interpreter_semantic.builder = self._recorder
@@ -102,7 +121,9 @@ class Strict:
 
     @contextlib.contextmanager
     def record(self, names: dict[int, str], *, keep_steps: bool = False) -> Iterator[Recording]:
-        """Record every kernel launched inside. `names` gives tensors their names by the address of their storage."""
+        """Record every kernel launched inside. `names` gives tensors their names by the address of
+        their storage.
+        """
         before, self.recording = self.recording, Recording(names, keep_steps)
         try:
             yield self.recording
@@ -112,12 +133,19 @@ class Strict:
     # a launch
 
     def _wrap_executor(self, executor: Any) -> None:
-        """Around each launch: the tensors' names and addresses first, then the counts; faults come out as they are."""
-        call, to_host, from_host = executor.__call__, executor._init_args_hst, executor._restore_args_dev
+        """Around each launch: the tensors' names and addresses first, then the counts; faults come
+        out as they are.
+        """
+        call, to_host, from_host = (
+            executor.__call__,
+            executor._init_args_hst,
+            executor._restore_args_dev,
+        )
 
         def init_args(grid: Any, args_dev: Any, kwargs: Any) -> Any:
             tensors = _tensors_in((*args_dev, *kwargs.values()))
-            apart = len(set(map(id, tensors))) == len(tensors)  # else only copies tell two parameters apart
+            # else only copies tell two parameters apart
+            apart = len(set(map(id, tensors))) == len(tensors)
             here = apart and all(tensor.device.type == "cpu" for tensor in tensors)
             args, keywords = (args_dev, kwargs) if here else to_host(grid, args_dev, kwargs)
             self._open(inspect.getcallargs(grid.fn, *args, **keywords))
@@ -135,14 +163,20 @@ class Strict:
                     call(grid, *args, **kwargs)
             except interpreter.InterpreterError as error:
                 cause: BaseException = error
-                while isinstance(cause, interpreter.InterpreterError) and cause.__cause__ is not None:
+                while (
+                    isinstance(cause, interpreter.InterpreterError) and cause.__cause__ is not None
+                ):
                     cause = cause.__cause__
                 raise cause from None
             finally:
                 self._recorder.clear()
                 self.recording.add(self.memory)
 
-        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = init_args, restore_args, launch
+        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = (
+            init_args,
+            restore_args,
+            launch,
+        )
 
     def _wrap_kernels(self, kernels: Any) -> None:
         """Before each launch: would a GPU compile this?"""
@@ -174,7 +208,9 @@ class Strict:
         with self.record(self.recording.names) as aside:
             launch()
         self.recording.largest = max(self.recording.largest, aside.largest)
-        self.recording.unfilled += [name for name in aside.unfilled if name not in self.recording.unfilled]
+        self.recording.unfilled += [
+            name for name in aside.unfilled if name not in self.recording.unfilled
+        ]
         self.memory = memory
 
     def _open(self, arguments: dict[str, Any]) -> None:
@@ -185,7 +221,9 @@ class Strict:
             self.memory.add(name, value)
 
     def _implicit_cvt(self, argument: Any) -> Any:
-        """A tensor argument as the kernel sees it: a pointer, whose address here is the tensor's own."""
+        """A tensor argument as the kernel sees it: a pointer, whose address here is the tensor's
+        own.
+        """
         converted = self._convert(argument)
         region = self.memory.region_of(argument)
         if region is not None and hasattr(argument, "data_ptr"):
@@ -198,7 +236,8 @@ class Strict:
         programs = math.prod(grid)
         if programs > MOST_PROGRAMS:
             raise KernelFault(
-                f"a launch of {programs} programs: on a CPU they run one after the other, {MOST_PROGRAMS} at most"
+                f"a launch of {programs} programs: on a CPU they run one after the other, "
+                f"{MOST_PROGRAMS} at most"
             )
         self._original["set_grid_dim"](*grid)
 
@@ -216,18 +255,25 @@ class Strict:
 
     # accesses
 
-    def _create_masked_load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **options: Any) -> Any:
+    def _create_masked_load(
+        self, pointers: Any, mask: Any, other: Any, *rest: Any, **options: Any
+    ) -> Any:
         mask = _as_handle(mask)
         real, names = self._touch(pointers, mask, "reads")
         if other is None and not mask.data.all():
-            self.recording.unfilled += [name for name in names if name not in self.recording.unfilled]
+            self.recording.unfilled += [
+                name for name in names if name not in self.recording.unfilled
+            ]
             element = pointers.get_element_ty()
             kind = interpreter._get_np_dtype(element)
-            lost = np.iinfo(kind).max if kind.kind in "iu" else _POISON[kind.kind]  # of bfloat16's bits: a NaN too
+            # of bfloat16's bits: a NaN too
+            lost = np.iinfo(kind).max if kind.kind in "iu" else _POISON[kind.kind]
             other = type(pointers)(np.full(pointers.data.shape, lost, dtype=kind), element)
         return self._original["create_masked_load"](real, mask, other, *rest, **options)
 
-    def _create_masked_store(self, pointers: Any, value: Any, mask: Any, *rest: Any, **options: Any) -> Any:
+    def _create_masked_store(
+        self, pointers: Any, value: Any, mask: Any, *rest: Any, **options: Any
+    ) -> Any:
         mask = _as_handle(mask)
         real, _ = self._touch(pointers, mask, "writes", value.data)
         return self._original["create_masked_store"](real, value, mask, *rest, **options)
@@ -238,13 +284,19 @@ class Strict:
         except KernelFault as fault:
             raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
-    def _create_tensor_pointer_store(self, pointer: Any, value: Any, boundary_check: Any, *rest: Any) -> Any:
+    def _create_tensor_pointer_store(
+        self, pointer: Any, value: Any, boundary_check: Any, *rest: Any
+    ) -> Any:
         try:
-            return self._original["create_tensor_pointer_store"](pointer, value, boundary_check, *rest)
+            return self._original["create_tensor_pointer_store"](
+                pointer, value, boundary_check, *rest
+            )
         except KernelFault as fault:
             raise _naming_unchecked_axes(fault, pointer, boundary_check) from None
 
-    def _create_atomic_rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def _create_atomic_rmw(
+        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any
+    ) -> Any:
         real, _ = self._touch(pointers, mask, "adds to")
         self.memory.atomic()
         return self._original["create_atomic_rmw"](operation, real, value, mask, *rest)
@@ -261,14 +313,20 @@ class Strict:
 
     def _create_dot(self, a: Any, b: Any, *rest: Any) -> Any:
         if triton.language.bfloat16 in (a.dtype.scalar, b.dtype.scalar):
-            raise KernelFault("tl.dot of bfloat16 is wrong in the interpreter: use float16 or float32 on a CPU")
+            raise KernelFault(
+                "tl.dot of bfloat16 is wrong in the interpreter: use float16 or float32 on a CPU"
+            )
         product = self._original["create_dot"](a, b, *rest)
         self.recording.dots += 1
         self.recording.largest = max(self.recording.largest, product.data.size)
         return product
 
-    def _touch(self, pointers: Any, mask: Any, verb: str, values: Any = None) -> tuple[Any, list[str]]:
-        """Check and count one access; the pointers with their real addresses, and whose they are."""
+    def _touch(
+        self, pointers: Any, mask: Any, verb: str, values: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Check and count one access; the pointers with their real addresses, and whose they
+        are.
+        """
         shape = pointers.data.shape
         on = mask.data if mask.data.shape == shape else np.broadcast_to(mask.data, shape)
         if values is not None and values.shape != shape:
@@ -308,7 +366,9 @@ def _tensors_in(value: Any) -> list[Any]:
 
 
 def _as_handle(mask: Any) -> Any:
-    """A mask as Triton's builder passes it; of block pointers and descriptors it is a bare array."""
+    """A mask as Triton's builder passes it; of block pointers and descriptors it is a bare
+    array.
+    """
     if isinstance(mask, np.ndarray):
         return interpreter.TensorHandle(mask, triton.language.int1)
     return mask
@@ -319,7 +379,9 @@ def _naming_unchecked_axes(fault: KernelFault, pointer: Any, boundary_check: Any
     axes = [str(axis) for axis in range(len(pointer.block_shape)) if axis not in boundary_check]
     if not axes:
         return fault
-    return KernelFault(f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(axes)}")
+    return KernelFault(
+        f"{fault}; boundary_check of this block pointer leaves out axis {' and '.join(axes)}"
+    )
 
 
 def _interpreted() -> bool:
@@ -330,8 +392,8 @@ def install() -> Strict:
     """The strict interpreter of this process.
 
     Raises:
-        UnknownTriton: this Triton has another interpreter than the versions that ours was tested with: an older one,
-            or a newer one in which a small kernel does not do what it should.
+        UnknownTriton: this Triton has another interpreter than the versions that ours was tested
+            with: an older one, or a newer one in which a small kernel does not do what it should.
     """
     known = getattr(interpreter, "attention_kit_strict", None)
     if known is None:
@@ -369,7 +431,10 @@ def _probe(strict: Strict) -> None:
     x, y = torch.arange(6.0), torch.zeros(6)
     with strict.record({}) as seen:
         _probe_kernel[(2,)](x, y, 3, block=4)
-    if y.tolist() != [3.0, 4.0, 5.0, 15.0, 16.0, 17.0] or (seen.programs, dict(seen.loads)) != (2, {"x": 6}):
+    if y.tolist() != [3.0, 4.0, 5.0, 15.0, 16.0, 17.0] or (seen.programs, dict(seen.loads)) != (
+        2,
+        {"x": 6},
+    ):
         raise RuntimeError("a small kernel is not what it should be")
     with contextlib.suppress(KernelFault):
         _probe_kernel[(2,)](x, y, 4, block=4)
@@ -379,15 +444,21 @@ def _probe(strict: Strict) -> None:
 def trace(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> tuple[Any, Recording]:
     """Call a function that launches kernels; its result, and what each program touched.
 
-    Print the recording to read it; `recording.reads["k"]` counts how often each element of k was read. Tensors that
-    the function was given have the names of its parameters, others those of the kernel's parameters.
+    Print the recording to read it; `recording.reads["k"]` counts how often each element of k was
+    read. Tensors that the function was given have the names of its parameters, others those of the
+    kernel's parameters.
     """
     if not _interpreted():
         raise RuntimeError(
-            "kernels run on the GPU here: to trace them set TRITON_INTERPRET=1 before triton is imported"
+            "kernels run on the GPU here: to trace them set TRITON_INTERPRET=1 before "
+            "triton is imported"
         )
     given = inspect.signature(function).bind(*arguments, **keywords).arguments
-    names = {t.untyped_storage().data_ptr(): name for name, t in given.items() if isinstance(t, torch.Tensor)}
+    names = {
+        t.untyped_storage().data_ptr(): name
+        for name, t in given.items()
+        if isinstance(t, torch.Tensor)
+    }
     with install().record(names, keep_steps=True) as recording:
         result = function(*arguments, **keywords)
     return result, recording

@@ -1,10 +1,12 @@
-"""The programs of a launch run one text. What is the same for all of them is done once, and the rest is played back.
+"""The programs of a launch run one text. What is the same for all of them is done once, and the
+rest is played back.
 
-The interpreter runs a kernel as Python for every program: it looks at types, converts constants and compares shapes,
-which takes ten times as long as the arithmetic. Here the first program's operations are written down. Those that
-depend on constants only are done; for the other programs the rest is done again, without the Python around it. Where
-Python asks for a value (`if`, `while`, `range`), the tape parts in one stretch for each answer. A program that answers
-what none has yet runs as Python, is given what was already done, and goes on from there; so does one whose operation
+The interpreter runs a kernel as Python for every program: it looks at types, converts constants and
+compares shapes, which takes ten times as long as the arithmetic. Here the first program's
+operations are written down. Those that depend on constants only are done; for the other programs
+the rest is done again, without the Python around it. Where Python asks for a value (`if`, `while`,
+`range`), the tape parts in one stretch for each answer. A program that answers what none has yet
+runs as Python, is given what was already done, and goes on from there; so does one whose operation
 fails, so that the fault comes out of the student's own line.
 """
 
@@ -33,7 +35,9 @@ HANDLES = tuple(
 
 
 def makes_handles(name: str) -> bool:
-    """Whether a member of the builder is an operation: one that makes tiles, or does something to them."""
+    """Whether a member of the builder is an operation: one that makes tiles, or does something to
+    them.
+    """
     return name.startswith("create_") or (name.startswith("get_") and not name.endswith("_ty"))
 
 
@@ -48,8 +52,10 @@ class _Stretch:
 
     Attributes:
         calls: the slots of all operations, in the order in which Python calls them.
-        steps: those that each program does: a function, the slots of its arguments, and the slot of its result.
-        asked: how to read the value, and the slot of what it is read from; None at the end of the program.
+        steps: those that each program does: a function, the slots of its arguments, and the slot of
+            its result.
+        asked: how to read the value, and the slot of what it is read from; None at the end of the
+            program.
         ways: what follows, for each value.
     """
 
@@ -61,7 +67,9 @@ class _Stretch:
 
 
 class _Tape:
-    """The operations of one launch. A slot holds a constant, or None for what each program has its own of."""
+    """The operations of one launch. A slot holds a constant, or None for what each program has its
+    own of.
+    """
 
     def __init__(self) -> None:
         self.slots: list[Any] = []
@@ -90,7 +98,9 @@ class _Tape:
             if tape is not self:
                 self.torn = True
             return int(slot)
-        if isinstance(argument, list | tuple) and any(isinstance(part, HANDLES) for part in argument):
+        if isinstance(argument, list | tuple) and any(
+            isinstance(part, HANDLES) for part in argument
+        ):
             parts = tuple(self.slot_of(part, stretch) for part in argument)
             constant = all(self.constant[part] for part in parts)
             slot = self.add(argument, constant=constant)
@@ -113,7 +123,8 @@ class Recorder:
         self._fed = self._answers = 0
         self._fault: Exception | None = None
         self._as_compiled = False  # no tile is asked for its value, as no compiler asks
-        self.looks = 0  # how often somebody has looked at the elements of a tile behind the builder's back
+        # how often somebody has looked at the elements of a tile behind the builder's back
+        self.looks = 0
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._builder, name)
@@ -191,7 +202,9 @@ class Recorder:
 
     # what the semantics ask of the builder
 
-    def _operation(self, function: Callable[..., Any], pure: bool, /, *given: Any, **named: Any) -> Any:
+    def _operation(
+        self, function: Callable[..., Any], pure: bool, /, *given: Any, **named: Any
+    ) -> Any:
         if self._mode is _Mode.AWAY:
             return function(*given, **named)
         if self._mode is _Mode.FEEDING:
@@ -232,22 +245,31 @@ class Recorder:
     # what looks at elements behind the builder's back
 
     def followed(self, owner: Any, name: str, value: Any) -> Any:
-        """What a launch puts in the place of `name` of Triton's language, so that the tape sees what it does."""
+        """What a launch puts in the place of `name` of Triton's language, so that the tape sees
+        what it does.
+        """
         if owner is triton.language.tensor:
             if name == "__bool__":
                 return lambda tensor: self._answer(value, tensor)
-            if name == "__index__":  # Triton 3.6 asks numpy for an int in a way that numpy has given up
-                return lambda tensor: self._answer(lambda tile: int(tile.handle.data.item()), tensor)
+            # Triton 3.6 asks numpy for an int in a way that numpy has given up
+            if name == "__index__":
+                return lambda tensor: self._answer(
+                    lambda tile: int(tile.handle.data.item()), tensor
+                )
             if name in ("__repr__", "__str__"):
                 return lambda tensor: self._shown(value, tensor)
             if name == "T":
-                return property(lambda tensor: interpreter.interpreter_semantic.permute(tensor, (1, 0)))
+                return property(
+                    lambda tensor: interpreter.interpreter_semantic.permute(tensor, (1, 0))
+                )
         if name in ("reduce", "associative_scan"):
             return functools.partial(self._over_an_axis, value)
         return value
 
     def unasked(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of Triton's language that asks whether it was given a tile, and takes a 0 for none."""
+        """A function of Triton's language that asks whether it was given a tile, and takes a 0 for
+        none.
+        """
 
         def called(*given: Any, **named: Any) -> Any:
             before, self._as_compiled = self._as_compiled, True
@@ -259,7 +281,9 @@ class Recorder:
         return called
 
     def _answer(self, read: Callable[[Any], Any], tensor: Any) -> Any:
-        """Python asks for the value of a tile. If it has more elements than one, it is true whatever they are."""
+        """Python asks for the value of a tile. If it has more elements than one, it is true
+        whatever they are.
+        """
         if self._as_compiled:
             return True
         value, mode = read(tensor), self._mode
@@ -291,14 +315,18 @@ class Recorder:
             self._tape.torn = True
         return show(tensor)
 
-    def _over_an_axis(self, function: Callable[..., Any], given: Any, *rest: Any, **named: Any) -> Any:
+    def _over_an_axis(
+        self, function: Callable[..., Any], given: Any, *rest: Any, **named: Any
+    ) -> Any:
         """A reduction or a scan: the interpreter does them itself, on the elements."""
         several = isinstance(given, tuple)
         tensors = given if several else (given,)
         types = [tensor.type for tensor in tensors]
 
         def compute(*handles: Any) -> Any:
-            tiles = tuple(triton.language.tensor(*pair) for pair in zip(handles, types, strict=True))
+            tiles = tuple(
+                triton.language.tensor(*pair) for pair in zip(handles, types, strict=True)
+            )
             made = function(tiles if several else tiles[0], *rest, **named)
             for tile in made if several else (made,):
                 tile.handle.set_attr(_TYPE, tile.type)
@@ -306,7 +334,10 @@ class Recorder:
 
         builder = interpreter.interpreter_semantic.builder
         made = builder.create_over_an_axis(compute, *(tensor.handle for tensor in tensors))
-        tiles = tuple(triton.language.tensor(handle, handle.attr[_TYPE]) for handle in (made if several else (made,)))
+        tiles = tuple(
+            triton.language.tensor(handle, handle.attr[_TYPE])
+            for handle in (made if several else (made,))
+        )
         return tiles if several else tiles[0]
 
     def create_over_an_axis(self, compute: Callable[..., Any], *handles: Any) -> Any:

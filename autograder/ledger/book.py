@@ -1,4 +1,6 @@
-"""The ledger of a course: one student for everything that platforms, folders, results and people call them."""
+"""The ledger of a course: one student for everything that platforms, folders, results and people
+call them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from autograder.basics.together import Together
 from autograder.course import Course
 from autograder.course.platform_names import PER_ASSIGNMENT
 from autograder.course.roster import Person, Roster, read_roster, same
-from autograder.ledger.folder_names import can_be_shown, earlier_safe_name, is_one_component, safe_folder
+from autograder.ledger.folder_names import (
+    can_be_shown,
+    earlier_safe_name,
+    is_one_component,
+    safe_folder,
+)
 from autograder.ledger.identity_matching import (
     Conflict,
     Evidence,
@@ -57,17 +64,28 @@ def read_ledger(course: Course) -> Ledger:
     Raises:
         KitError: the ledger's file or the class list is broken.
     """
-    return Ledger(course.root, course.submitted, read_records(course.root, course.submitted), read_roster(course.root))
+    return Ledger(
+        course.root,
+        course.submitted,
+        read_records(course.root, course.submitted),
+        read_roster(course.root),
+    )
 
 
 class Ledger:
-    """Who is who. Lookups change nothing; what `link_download`, `learn_rows` and `set_group` change `save` writes."""
+    """Who is who. Lookups change nothing; what `link_download`, `learn_rows` and `set_group` change
+    `save` writes.
+    """
 
-    def __init__(self, root: Path, submitted: Path, records: Records, roster: Roster | None) -> None:
+    def __init__(
+        self, root: Path, submitted: Path, records: Records, roster: Roster | None
+    ) -> None:
         self._root, self._submitted, self._records = root, submitted, records
         self.roster = roster
         self._listed = {person.id: person for person in roster.people} if roster else {}
-        self._links = {link_key(link): r.student for r in records.students.values() for link in r.links}
+        self._links = {
+            link_key(link): r.student for r in records.students.values() for link in r.links
+        }
         self._listed_groups: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def save(self, files: Together | None = None) -> None:
@@ -77,7 +95,9 @@ class Ledger:
     # Students and their folders
 
     def folder(self, student: str) -> str:
-        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of them."""
+        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of
+        them.
+        """
         if record := self._records.students.get(student):
             return record.folder
         plain = is_one_component(student) and can_be_shown(student)
@@ -97,13 +117,18 @@ class Ledger:
         """Students in whose folder a notebook of the assignment lies."""
         folders = {path.parts[-3] for path in self._submitted.glob(f"*/{assignment}/*.ipynb")}
         folders = {folder for folder in folders if not folder.startswith(NO_STUDENTS)}
-        folders |= {path.stem for path in self._submitted.glob("*.ipynb")}  # a notebook for each, without folders
+        # a notebook for each, without folders
+        folders |= {path.stem for path in self._submitted.glob("*.ipynb")}
         renamed = self._by_folder
         return {renamed.get(folder) or self.student_in(folder) for folder in folders}
 
     def present_name(self, student: str) -> str:
         """What a student is called now whose result a version before the ledger wrote."""
-        return student if student in self._records.students else self.earlier_names.get(student, student)
+        return (
+            student
+            if student in self._records.students
+            else self.earlier_names.get(student, student)
+        )
 
     @cached_property
     def _folders(self) -> list[str]:
@@ -117,18 +142,24 @@ class Ledger:
 
     @property
     def _by_folder(self) -> dict[str, str]:
-        return {r.folder: r.student for r in self._records.students.values() if r.folder != r.student}
+        return {
+            r.folder: r.student for r in self._records.students.values() if r.folder != r.student
+        }
 
     @cached_property
     def earlier_names(self) -> dict[str, str]:
         """Names that versions before the ledger gave to students of odd folders → the students."""
         names = {earlier_safe_name(folder): self.student_in(folder) for folder in self._folders}
-        return {earlier: student for earlier, student in names.items() if earlier not in self._folders}
+        return {
+            earlier: student for earlier, student in names.items() if earlier not in self._folders
+        }
 
     # Groups
 
     def members(self, student: str, assignment: str) -> tuple[str, ...]:
-        """Whose the submission in the student's folder is: a group's members, or the student alone."""
+        """Whose the submission in the student's folder is: a group's members, or the student
+        alone.
+        """
         return self._groups(assignment).get(student) or (student,)
 
     def holder(self, student: str, assignment: str) -> str:
@@ -141,7 +172,9 @@ class Ledger:
         return student in self._groups(assignment)
 
     def _groups(self, assignment: str) -> Mapping[str, tuple[str, ...]]:
-        """Groups that downloads and worksheets told of; and those of the class list, where their work is there."""
+        """Groups that downloads and worksheets told of; and those of the class list, where their
+        work is there.
+        """
         if assignment not in self._listed_groups:
             self._listed_groups[assignment] = self._groups_of_class_list(assignment)
         return {**self._listed_groups[assignment], **self._records.groups.get(assignment, {})}
@@ -150,9 +183,14 @@ class Ledger:
         if not self._members_in_list:
             return {}
         handed_in = self.students_with_notebooks(assignment)
-        members = {student: self.listed_group(self.name(student)) for student in handed_in - self._listed.keys()}
+        members = {
+            student: self.listed_group(self.name(student))
+            for student in handed_in - self._listed.keys()
+        }
         return {
-            student: tuple(m for m in listed if m not in handed_in) for student, listed in members.items() if listed
+            student: tuple(m for m in listed if m not in handed_in)
+            for student, listed in members.items()
+            if listed
         }
 
     @cached_property
@@ -166,7 +204,9 @@ class Ledger:
         return members
 
     def set_group(self, assignment: str, holder: str, members: Sequence[str], source: str) -> None:
-        """Note that the work in the holder's folder is that of these students; they leave any other group of theirs."""
+        """Note that the work in the holder's folder is that of these students; they leave any other
+        group of theirs.
+        """
         groups = self._records.groups.setdefault(assignment, {})
         if groups.get(holder) == tuple(members):
             return
@@ -175,12 +215,18 @@ class Ledger:
         groups[holder] = tuple(members)
         self._note(source, assignment, holder, "group", members=tuple(members))
 
-    def add_group(self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str) -> None:
-        """Note that what a download calls by this identity is a group's work, which lies in the holder's folder.
+    def add_group(
+        self, assignment: str, holder: str, identity: Identity, members: Sequence[str], source: str
+    ) -> None:
+        """Note that what a download calls by this identity is a group's work, which lies in the
+        holder's folder.
 
-        The identity's number is the group's, or that of whoever handed in for it: the holder is not known by it.
+        The identity's number is the group's, or that of whoever handed in for it: the holder is not
+        known by it.
         """
-        self._records.students.setdefault(holder, Record(holder, self._new_folder(holder), identity.name))
+        self._records.students.setdefault(
+            holder, Record(holder, self._new_folder(holder), identity.name)
+        )
         record = self._records.students[holder]
         for link in record.links:
             if id_key((link.platform, link.id)) in map(id_key, identity.ids):
@@ -196,7 +242,9 @@ class Ledger:
     # People
 
     def name(self, student: str) -> str:
-        """The student's own name, as the class list or a platform writes it; else what they are called here."""
+        """The student's own name, as the class list or a platform writes it; else what they are
+        called here.
+        """
         return self._record(student).name or student
 
     def shown(self, student: str, assignment: str) -> str:
@@ -205,7 +253,9 @@ class Ledger:
 
     def ids(self, student: str, assignment: str) -> dict[str, str]:
         """What each platform knows the student by, for this assignment."""
-        return {link.platform: link.id for link in links_in_force(self._record(student), assignment)}
+        return {
+            link.platform: link.id for link in links_in_force(self._record(student), assignment)
+        }
 
     def has_accounts(self, student: str) -> bool:
         """Whether an email or a login of the student's is known, so that they are no group."""
@@ -216,14 +266,18 @@ class Ledger:
         return self._holder_of([(platform, id_)], assignment)
 
     def name_in_download(self, row: Identity) -> str:
-        """What a download calls whoever has the row's id, where that is another name than the row's; else ""."""
+        """What a download calls whoever has the row's id, where that is another name than the
+        row's; else "".
+        """
         holder = self._holder_of(row.ids, "")
         name = self._record(holder).name if holder is not None else ""
         return "" if name_key(name) in name_keys(row.name) else name
 
     def lists(self, platform: str, id_: str) -> bool:
         """Whether the class list says that the platform knows somebody by this id."""
-        return any(same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values())
+        return any(
+            same(id_) in map(same, person.ids_on(platform)) for person in self._listed.values()
+        )
 
     def knows(self, platform: str, id_: str) -> bool:
         """Whether the class list or an earlier download has this id."""
@@ -235,12 +289,16 @@ class Ledger:
         return student in self._records.students
 
     def joined(self) -> dict[str, str]:
-        """Student → one name for all students who share an account: a person whom Moodle gave several numbers."""
+        """Student → one name for all students who share an account: a person whom Moodle gave
+        several numbers.
+        """
         first: dict[str, str] = {}
         joined = {}
         for student, record in sorted(self._records.students.items()):
             accounts = [same(account) for account in record.accounts]
-            joined[student] = min((first[account] for account in accounts if account in first), default=student)
+            joined[student] = min(
+                (first[account] for account in accounts if account in first), default=student
+            )
             first |= {account: joined[student] for account in accounts if account not in first}
         return joined
 
@@ -248,13 +306,21 @@ class Ledger:
         """The members of the group of the class list that a platform writes like this."""
         return self._members_in_list.get(name_key(name), ())
 
-    def people(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Person], list[Conflict]]:
+    def people(
+        self, students: Iterable[str], assignment: str
+    ) -> tuple[dict[str, Person], list[Conflict]]:
         """Who in the class list these students are, and whom nobody can tell."""
         matches, conflicts = self._matches_in_list(students, assignment)
-        people = {student: self._listed[match.key] for student, match in matches.items() if match.key is not None}
+        people = {
+            student: self._listed[match.key]
+            for student, match in matches.items()
+            if match.key is not None
+        }
         return people, conflicts
 
-    def _matches_in_list(self, students: Iterable[str], assignment: str) -> tuple[dict[str, Match], list[Conflict]]:
+    def _matches_in_list(
+        self, students: Iterable[str], assignment: str
+    ) -> tuple[dict[str, Match], list[Conflict]]:
         names = list(students)
         identities = [identity_of(self._record(student), assignment) for student in names]
         present = present_ids(identities)
@@ -268,21 +334,35 @@ class Ledger:
         """Whose each row of a platform's file is, of these students; `Match.key` is the student.
 
         Args:
-            rows: all rows of the file, in their order: whether a name is unmistakable depends on all of them.
-            students: whoever may get something; of a group the members, and the student in whose folder its work lies.
+            rows: all rows of the file, in their order: whether a name is unmistakable depends on
+                all of them.
+            students: whoever may get something; of a group the members, and the student in whose
+                folder its work lies.
         """
-        holders = {name_key(self.name(student)): student for student in students if student not in self._listed}
-        groups = {number: holders[name_key(row.group)] for number, row in enumerate(rows)
-                  if row.group and name_key(row.group) in holders}  # fmt: skip
+        holders = {
+            name_key(self.name(student)): student
+            for student in students
+            if student not in self._listed
+        }
+        groups = {
+            number: holders[name_key(row.group)]
+            for number, row in enumerate(rows)
+            if row.group and name_key(row.group) in holders
+        }
         alone = sorted(set(students) - set(groups.values()))
         in_list, _ = self._matches_in_list(alone, assignment)
         shared = shared_names(rows)  # a link by such a name is none
         people = {
-            student: self._listed[match.key] for student, match in in_list.items()
-            if match.key is not None and not (match.evidence == "name" and name_keys(match.identity.name) & shared)
-        }  # fmt: skip
+            student: self._listed[match.key]
+            for student, match in in_list.items()
+            if match.key is not None
+            and not (match.evidence == "name" and name_keys(match.identity.name) & shared)
+        }
         names = {id_key(id_): row.name for row in rows for id_ in row.ids}
-        candidates = [known_student(self._record(s), people.get(s), platform, assignment, names) for s in alone]
+        candidates = [
+            known_student(self._record(s), people.get(s), platform, assignment, names)
+            for s in alone
+        ]
         decided, conflicts = match_identities(
             [row for number, row in enumerate(rows) if number not in groups], candidates
         )
@@ -294,9 +374,16 @@ class Ledger:
         return matches, conflicts
 
     def learn_rows(
-        self, platform: str, assignment: str, rows: Sequence[Identity], students: Collection[str], source: str
+        self,
+        platform: str,
+        assignment: str,
+        rows: Sequence[Identity],
+        students: Collection[str],
+        source: str,
     ) -> list[Conflict]:
-        """Take ids, accounts and groups from all rows of a platform's file; returns what could not be decided."""
+        """Take ids, accounts and groups from all rows of a platform's file; returns what could not
+        be decided.
+        """
         matches, conflicts = self.match_rows(platform, assignment, rows, students)
         rows_of_groups: dict[str, list[Identity]] = {}
         for match in matches:
@@ -305,20 +392,31 @@ class Ledger:
             elif match.key is not None:
                 self._learn(match.key, match.identity, assignment, match.evidence, source)
         for holder in rows_of_groups:
-            self._forget_links(holder, platform, assignment)  # its number is the group's, and no participant's
+            # its number is the group's, and no participant's
+            self._forget_links(holder, platform, assignment)
         in_groups = list(itertools.chain.from_iterable(rows_of_groups.values()))
-        names = [f"{row.name}_{row.ids[0][1]}" if row.ids and row.name else str(row) for row in in_groups]
+        names = [
+            f"{row.name}_{row.ids[0][1]}" if row.ids and row.name else str(row) for row in in_groups
+        ]
         linked = self.link_download(platform, assignment, in_groups, names, source)
         students_of_rows = dict(zip(in_groups, linked, strict=True))
         for holder, members in rows_of_groups.items():
             of_group = [students_of_rows[row] for row in members]
-            self.set_group(assignment, holder, self.without_own_work(assignment, holder, of_group), source)
+            self.set_group(
+                assignment, holder, self.without_own_work(assignment, holder, of_group), source
+            )
         return conflicts
 
-    def without_own_work(self, assignment: str, holder: str, students: Iterable[str]) -> tuple[str, ...]:
-        """These students, but for those who hand in by themselves or with others: their own work counts."""
+    def without_own_work(
+        self, assignment: str, holder: str, students: Iterable[str]
+    ) -> tuple[str, ...]:
+        """These students, but for those who hand in by themselves or with others: their own work
+        counts.
+        """
         handing_in = self.students_with_notebooks(assignment) - {holder}
-        return tuple(s for s in students if s not in handing_in and self.holder(s, assignment) in (s, holder))
+        return tuple(
+            s for s in students if s not in handing_in and self.holder(s, assignment) in (s, holder)
+        )
 
     def link_download(
         self,
@@ -329,25 +427,30 @@ class Ledger:
         source: str,
         everybody: Sequence[Identity] = (),
     ) -> list[str]:
-        """The student of each identity in a download, in their order. Whoever is new gets the suggested name.
+        """The student of each identity in a download, in their order. Whoever is new gets the
+        suggested name.
 
         Args:
             everybody: everybody whom the platform's own file has, where there is one.
 
         Raises:
-            KitError: two of them would be one person of the class list, or one of them is two people.
+            KitError: two of them would be one person of the class list, or one of them is two
+                people.
         """
         present = present_ids(identities)
-        listed = [known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()]
+        listed = [
+            known_listed(p, self._record(p.id), assignment, present) for p in self._listed.values()
+        ]
         listed = without_contradicted(listed, (*identities, *everybody))
         matches, conflicts = match_identities(identities, listed, everybody)
         if conflicts:
             raise KitError(ambiguous(conflicts, platform))
         accounts = {
             same(account): record
-            for record in self._records.students.values() if record.student not in self._listed
+            for record in self._records.students.values()
+            if record.student not in self._listed
             for account in record.accounts
-        }  # fmt: skip
+        }
         shared = shared_names((*identities, *everybody))
         students: list[str] = []
         for match, name in zip(matches, suggested, strict=True):
@@ -355,20 +458,25 @@ class Ledger:
             students.append(student)
             self._learn(student, match.identity, assignment, evidence, source)
             if student not in self._listed and name_keys(match.identity.name) & shared:
-                self._records.students[student] = dataclasses.replace(self._records.students[student], namesake=True)
+                self._records.students[student] = dataclasses.replace(
+                    self._records.students[student], namesake=True
+                )
         return students
 
     def _home(
         self, match: Match, assignment: str, suggested: str, unlisted: Mapping[str, Record]
     ) -> tuple[str, Evidence]:
-        """The student, new or not, whom an identity of a download is, and what that was concluded from.
+        """The student, new or not, whom an identity of a download is, and what that was concluded
+        from.
 
         Args:
             unlisted: by account, students who are not in the class list.
         """
         identity = match.identity
         holder = self._holder_of(identity.ids, assignment)
-        if match.key is not None and (holder is None or (holder in self._listed and holder != match.key)):
+        if match.key is not None and (
+            holder is None or (holder in self._listed and holder != match.key)
+        ):
             return match.key, match.evidence
         if holder is not None and not (holder in self._listed and match.key is None):
             return holder, "id"
@@ -377,14 +485,22 @@ class Ledger:
             if record is not None and not has_other_id(record, identity, assignment):
                 return record.student, "account"
         namesake = self._records.students.get(suggested)
-        taken = suggested in self._listed or (namesake is not None and has_other_id(namesake, identity, assignment))
-        return (f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested), "new"
+        taken = suggested in self._listed or (
+            namesake is not None and has_other_id(namesake, identity, assignment)
+        )
+        return (
+            f"{suggested} ({identity.ids[0][1]})" if taken and identity.ids else suggested
+        ), "new"
 
     def _holder_of(self, ids: Iterable[Id], assignment: str) -> str | None:
-        holders = (self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, ""))
+        holders = (
+            self._links.get((*id_key(id_), scope)) for id_ in ids for scope in (assignment, "")
+        )
         return next(filter(None, holders), None)
 
-    def _learn(self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str) -> None:
+    def _learn(
+        self, student: str, identity: Identity, assignment: str, evidence: Evidence, source: str
+    ) -> None:
         record = self._records.students.get(student) or Record(student, self._new_folder(student))
         links = {link_key(link): link for link in record.links}
         for platform, id_ in identity.ids:
@@ -401,18 +517,25 @@ class Ledger:
                 self._note(source, assignment, student, evidence, platform=platform, id=id_)
         accounts = {same(account): account for account in (*record.accounts, *identity.accounts)}
         self._records.students[student] = dataclasses.replace(
-            record, name=identity.name or record.name, accounts=tuple(accounts.values()), links=tuple(links.values())
+            record,
+            name=identity.name or record.name,
+            accounts=tuple(accounts.values()),
+            links=tuple(links.values()),
         )
 
     def _new_folder(self, student: str) -> str:
-        """The folder of a student without a record: one made by hand, else one that every system takes."""
+        """The folder of a student without a record: one made by hand, else one that every system
+        takes.
+        """
         return folder if (folder := self.folder(student)) in self._folders else safe_folder(student)
 
     def _unlink(self, link: Link) -> None:
         """An id is one student's: take it from whoever had it."""
         if (holder := self._links.pop(link_key(link), None)) is not None:
             record = self._records.students[holder]
-            links = tuple(kept_link for kept_link in record.links if link_key(kept_link) != link_key(link))
+            links = tuple(
+                kept_link for kept_link in record.links if link_key(kept_link) != link_key(link)
+            )
             self._records.students[holder] = dataclasses.replace(record, links=links)
 
     def _forget_links(self, student: str, platform: str, assignment: str) -> None:
@@ -421,11 +544,20 @@ class Ledger:
                 self._unlink(link)
 
     def _note(
-        self, source: str, assignment: str, student: str, evidence: Evidence, *, platform: str = "", id: str = "",
+        self,
+        source: str,
+        assignment: str,
+        student: str,
+        evidence: Evidence,
+        *,
+        platform: str = "",
+        id: str = "",
         members: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._records.history.append(Event(when, source, assignment, student, evidence, platform, id, members))
+        self._records.history.append(
+            Event(when, source, assignment, student, evidence, platform, id, members)
+        )
 
     def _record(self, student: str) -> Record:
         return self._records.students.get(student) or Record(student, student)

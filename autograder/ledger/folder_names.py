@@ -1,7 +1,8 @@
-"""Names of students' folders in submitted/, autograded/ and feedback/, which nbgrader takes for its student ids.
+"""Names of students' folders in submitted/, autograded/ and feedback/, which nbgrader takes for its
+student ids.
 
-A student's name may hold anything; a folder's may not. Almost always both are the same. Where they are not, the ledger
-remembers the folder, and nothing but the ledger and nbgrader's tables sees it.
+A student's name may hold anything; a folder's may not. Almost always both are the same. Where they
+are not, the ledger remembers the folder, and nothing but the ledger and nbgrader's tables sees it.
 """
 
 from __future__ import annotations
@@ -12,37 +13,52 @@ import unicodedata
 from collections.abc import Callable
 
 LONGEST = 80
-"""Characters, and twice as many bytes: room for endings such as `.json` in a file name of 255 bytes."""
+"""Characters, and twice as many bytes: room for endings such as `.json` in a file name of 255
+bytes.
+"""
 
-_RESERVED = {"CON", "PRN", "AUX", "NUL"} | {f"{device}{n}" for device in ("COM", "LPT") for n in range(1, 10)}
+_RESERVED = {"CON", "PRN", "AUX", "NUL"} | {
+    f"{device}{n}" for device in ("COM", "LPT") for n in range(1, 10)
+}
 _FORBIDDEN = frozenset('/\\:*?"<>|%[]{}')
-"""What Windows, macOS or Linux refuse in a file name; what results escape such characters with; and brackets, since
-nbgrader looks for notebooks with a glob pattern that has the folder's name in it."""
+"""What Windows, macOS or Linux refuse in a file name; what results escape such characters with; and
+brackets, since nbgrader looks for notebooks with a glob pattern that has the folder's name in it.
+"""
 
 _FIRST_FORBIDDEN = "-. =+@~"
 """What is taken for an option, a home folder, a hidden file or a formula."""
 
 
 def safe_folder(name: str) -> str:
-    """A folder for a new student: the name itself where every system takes it, else a safe one that ends in a hash."""
+    """A folder for a new student: the name itself where every system takes it, else a safe one that
+    ends in a hash.
+    """
     return _safe(name, _FIRST_FORBIDDEN, _allowed)
 
 
 def earlier_safe_name(folder: str) -> str:
-    """What versions before the ledger called the student of this folder, in results and in the gradebook."""
+    """What versions before the ledger called the student of this folder, in results and in the
+    gradebook.
+    """
     return _safe(folder, "-. ", _allowed_earlier)
 
 
 def is_one_component(name: str) -> bool:
     """Whether a folder of exactly this name can be made on this machine, and leads nowhere else."""
-    return _encodes(name) and "/" not in name and "\0" not in name and name not in ("", ".", "..") and (
-        len(os.fsencode(name)) <= 255
-    )  # fmt: skip
+    return (
+        _encodes(name)
+        and "/" not in name
+        and "\0" not in name
+        and name not in ("", ".", "..")
+        and (len(os.fsencode(name)) <= 255)
+    )
 
 
 def can_be_shown(folder: str) -> bool:
     """Whether the folder's name can be the student's: it is text, without control characters."""
-    return _encodes(folder) and not any(unicodedata.category(character) == "Cc" for character in folder)
+    return _encodes(folder) and not any(
+        unicodedata.category(character) == "Cc" for character in folder
+    )
 
 
 def _safe(name: str, first_forbidden: str, allowed: Callable[[str], bool]) -> str:
@@ -69,8 +85,12 @@ def _safe(name: str, first_forbidden: str, allowed: Callable[[str], bool]) -> st
 
 
 def _allowed(character: str) -> bool:
-    """A space, or what has a shape of its own: no control, surrogate, invisible mark or private character."""
-    return character == " " or (character not in _FORBIDDEN and unicodedata.category(character)[0] in "LMNPS")
+    """A space, or what has a shape of its own: no control, surrogate, invisible mark or private
+    character.
+    """
+    return character == " " or (
+        character not in _FORBIDDEN and unicodedata.category(character)[0] in "LMNPS"
+    )
 
 
 def _allowed_earlier(character: str) -> bool:

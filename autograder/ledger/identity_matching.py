@@ -3,11 +3,13 @@
 There is one rule, for downloads, for rows of a platform's file and for the class list:
 
 1. The platform's own id decides: Canvas's user id, Moodle's number, a username at GitHub.
-2. Else an account decides: an email, a login, a student number, the id in the class list. It does not decide for
-   somebody of whom another id on that platform is known.
-3. Else the name, under the same condition, if one person alone has the name and one identity alone claims it.
+2. Else an account decides: an email, a login, a student number, the id in the class list. It does
+   not decide for somebody of whom another id on that platform is known.
+3. Else the name, under the same condition, if one person alone has the name and one identity alone
+  claims it.
 
-Where two claim one person, or one claims two, nobody is chosen: that is a `Conflict`, which names them.
+Where two claim one person, or one claims two, nobody is chosen: that is a `Conflict`, which names
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +48,11 @@ class Identity:
     def __str__(self) -> str:
         """For messages: the name, and the id by which somebody finds the row."""
         known_by = [f"{platform} {id_}" for platform, id_ in self.ids] or [*self.accounts[:1]]
-        return f"{self.name} ({known_by[0]})" if self.name and known_by else self.name or "".join(known_by)
+        return (
+            f"{self.name} ({known_by[0]})"
+            if self.name and known_by
+            else self.name or "".join(known_by)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Who an identity is, and what it was concluded from; `key` is None where nobody is known by it."""
+    """Who an identity is, and what it was concluded from; `key` is None where nobody is known by
+    it.
+    """
 
     identity: Identity
     key: str | None = None
@@ -89,24 +97,31 @@ def match_identities(
     """Who each identity is, in their order, and what could not be decided.
 
     Args:
-        everybody: who else there is on the platform: somebody's namesake among them is not meant by the name.
+        everybody: who else there is on the platform: somebody's namesake among them is not meant by
+            the name.
     """
     matcher = _Matcher(identities, people, everybody)
     matcher.by_id()
     matcher.by_account()
     matcher.by_name()
-    matches = [matcher.found.get(number, Match(identity)) for number, identity in enumerate(identities)]
+    matches = [
+        matcher.found.get(number, Match(identity)) for number, identity in enumerate(identities)
+    ]
     return matches, matcher.conflicts
 
 
 def id_key(id_: Id) -> Id:
-    """The id so that two writings of it are equal. Canvas's anonymous ids tell capitals from small letters."""
+    """The id so that two writings of it are equal. Canvas's anonymous ids tell capitals from small
+    letters.
+    """
     platform, value = id_
     return platform, value if platform == ANONYMOUS else same(value)
 
 
 def name_key(name: str) -> str:
-    """The name's letters and digits alone: platforms drop spaces, commas and apostrophes from file names."""
+    """The name's letters and digits alone: platforms drop spaces, commas and apostrophes from file
+    names.
+    """
     return "".join(re.findall(r"\w+", same(unicodedata.normalize("NFKC", name)))).replace("_", "")
 
 
@@ -119,7 +134,9 @@ def name_keys(name: str) -> set[str]:
 class _Matcher:
     """One matching: indices of the people, and what is decided so far."""
 
-    def __init__(self, identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity]) -> None:
+    def __init__(
+        self, identities: Sequence[Identity], people: Iterable[Known], everybody: Iterable[Identity]
+    ) -> None:
         self.identities = identities
         self._everybody = everybody
         self.found: dict[int, Match] = {}
@@ -143,8 +160,12 @@ class _Matcher:
 
     def by_account(self) -> None:
         for number, identity in self._open():
-            named = set().union(*(self._accounts.get(same(account), set()) for account in identity.accounts))
-            self._decide(number, {key for key in named if not self._has_other_id(key, identity)}, "account")
+            named = set().union(
+                *(self._accounts.get(same(account), set()) for account in identity.accounts)
+            )
+            self._decide(
+                number, {key for key in named if not self._has_other_id(key, identity)}, "account"
+            )
 
     def by_name(self) -> None:
         taken = {match.key: match for match in self.found.values()}
@@ -155,7 +176,9 @@ class _Matcher:
             if not ids_here & set(map(id_key, platform_identity.ids))
         )
         settled = (match.identity for match in self.found.values())
-        namesakes = set().union(*(name_keys(platform_identity.name) for platform_identity in (*settled, *elsewhere)))
+        namesakes = set().union(
+            *(name_keys(platform_identity.name) for platform_identity in (*settled, *elsewhere))
+        )
         claims: dict[str, list[Identity]] = defaultdict(list)
         numbers: dict[int, int] = {}
         for number, identity in self._open():
@@ -172,9 +195,10 @@ class _Matcher:
             numbers[id(identity)] = number
         for key, rivals in claims.items():
             earlier = [
-                f"{platform} {value}" for (platform, value), sure in self._people[key].ids.items()
+                f"{platform} {value}"
+                for (platform, value), sure in self._people[key].ids.items()
                 if not sure and all(self._is_other((platform, value), rival) for rival in rivals)
-            ]  # fmt: skip
+            ]
             if len(rivals) == 1 and not earlier:
                 self.found[numbers[id(rivals[0])]] = Match(rivals[0], key, "name")
             else:
@@ -186,15 +210,20 @@ class _Matcher:
         """Whether an id decides that only a name had linked to the person before."""
         sure = self._people[match.key].ids if match.key is not None else {}
         return match.evidence == "id" and not any(
-            is_sure for id_, is_sure in sure.items() if id_key(id_) in map(id_key, match.identity.ids)
+            is_sure
+            for id_, is_sure in sure.items()
+            if id_key(id_) in map(id_key, match.identity.ids)
         )
 
     def _open(self) -> list[tuple[int, Identity]]:
-        undecided = {id(identity) for conflict in self.conflicts for identity in conflict.identities}
+        undecided = {
+            id(identity) for conflict in self.conflicts for identity in conflict.identities
+        }
         return [
-            (number, identity) for number, identity in enumerate(self.identities)
+            (number, identity)
+            for number, identity in enumerate(self.identities)
             if number not in self.found and id(identity) not in undecided
-        ]  # fmt: skip
+        ]
 
     def _decide(self, number: int, keys: set[str], evidence: Evidence) -> None:
         identity = self.identities[number]
@@ -204,9 +233,14 @@ class _Matcher:
         elif keys:
             (key,) = keys
             rival = next(
-                (match.identity for match in self.found.values()
-                 if match.key == key and any(self._is_other(id_, identity) for id_ in match.identity.ids)), None
-            )  # fmt: skip
+                (
+                    match.identity
+                    for match in self.found.values()
+                    if match.key == key
+                    and any(self._is_other(id_, identity) for id_ in match.identity.ids)
+                ),
+                None,
+            )
             if rival is None:
                 self.found[number] = Match(identity, key, evidence)
             else:
@@ -215,7 +249,9 @@ class _Matcher:
 
     def _has_other_id(self, key: str, identity: Identity) -> bool:
         """Whether the platform is known to call this person something else."""
-        return any(sure and self._is_other(id_, identity) for id_, sure in self._people[key].ids.items())
+        return any(
+            sure and self._is_other(id_, identity) for id_, sure in self._people[key].ids.items()
+        )
 
     @staticmethod
     def _is_other(id_: Id, identity: Identity) -> bool:

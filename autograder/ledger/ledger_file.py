@@ -4,8 +4,9 @@
     groups     assignment → the student in whose folder a group's work lies → the members
     history    who was linked to what, when, by which download, and what it was concluded from
 
-Courses of versions before the ledger have the same facts in `submitted/.collected/`, one file an assignment: they are
-read wherever the ledger does not know better, and the next `collect` writes them into it.
+Courses of versions before the ledger have the same facts in `submitted/.collected/`, one file an
+assignment: they are read wherever the ledger does not know better, and the next `collect` writes
+them into it.
 """
 
 from __future__ import annotations
@@ -113,14 +114,17 @@ def read_records(root: Path, submitted: Path) -> Records:
                 )
     except (OSError, ValueError) as error:
         raise KitError(
-            f"{path}: cannot be read ({error}): put a copy of it back; without one move it away, and it is made again "
+            f"{path}: cannot be read ({error}): put a copy of it back; without one move it away, "
+            "and it is made again "
             "from the class list and from what was collected"
         ) from error
     linked = {link_key(link) for record in records.students.values() for link in record.links}
     for student, assignment, link, name in _collected_earlier(submitted):
         record = records.students.get(student) or Record(student, student, name)
         if link.platform == "gradescope" and "@" in link.id:
-            record = dataclasses.replace(record, accounts=tuple(dict.fromkeys((*record.accounts, link.id))))
+            record = dataclasses.replace(
+                record, accounts=tuple(dict.fromkeys((*record.accounts, link.id)))
+            )
         elif link_key(link) not in linked and student not in records.groups.get(assignment, {}):
             record = dataclasses.replace(record, links=(*record.links, link))
             linked.add(link_key(link))
@@ -142,7 +146,9 @@ def write_records(root: Path, records: Records, files: Together | None = None) -
     raw = {
         "schema": SCHEMA,
         "students": {key: _sparse(record) for key, record in sorted(records.students.items())},
-        "groups": {name: dict(sorted(groups.items())) for name, groups in sorted(records.groups.items())},
+        "groups": {
+            name: dict(sorted(groups.items())) for name, groups in sorted(records.groups.items())
+        },
         "history": [_sparse(event) for event in records.history],
     }
     text = encode_stored(raw)
@@ -153,19 +159,27 @@ def write_records(root: Path, records: Records, files: Together | None = None) -
 
 def _sparse(record: Record | Event) -> dict[str, Any]:
     """The record without what is empty, so that a person can read the file."""
-    raw = {name: value for name, value in msgspec.to_builtins(record).items() if value not in ("", (), False)}
+    raw = {
+        name: value
+        for name, value in msgspec.to_builtins(record).items()
+        if value not in ("", (), False)
+    }
     if isinstance(record, Record):
         raw.pop("student")
         if record.folder == record.student:
             raw.pop("folder")
         if record.links:
             links = map(msgspec.to_builtins, record.links)
-            raw["links"] = [{name: value for name, value in link.items() if value not in ("", True)} for link in links]
+            raw["links"] = [
+                {name: value for name, value in link.items() if value not in ("", True)}
+                for link in links
+            ]
     return raw
 
 
 def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
-    """Student, assignment, link and name of whatever earlier downloads brought. A broken record decides nothing.
+    """Student, assignment, link and name of whatever earlier downloads brought. A broken record
+    decides nothing.
 
     Nobody noted what a link was concluded from: it may have been the name.
     """

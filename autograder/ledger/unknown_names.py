@@ -1,4 +1,6 @@
-"""Names in [due] and [extensions] of course.toml that nobody has: a typo there would cost a student the extension."""
+"""Names in [due] and [extensions] of course.toml that nobody has: a typo there would cost a student
+the extension.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,27 @@ from autograder.ledger import read_ledger
 
 
 def unknown_names(course: Course) -> list[str]:
-    """A line for each section or entry of course.toml that names an assignment or a student that there is not.
+    """A line for each section or entry of course.toml that names an assignment or a student that
+    there is not.
 
-    Students are known by the class list and by the folders in submitted/. Where there is neither, every name may be
-    right: an extension can be granted before anybody hands in.
+    Students are known by the class list and by the folders in submitted/. Where there is neither,
+    every name may be right: an extension can be granted before anybody hands in.
     """
     extensions = course.due.extensions
     if not course.due.due and not extensions:
         return []
     assignments = [assignment.name for assignment in course.assignments()]
-    named = [(name, f"[due] names {name!r}, and there is no such assignment") for name in course.due.due]
-    named += [(name, f"[extensions.{name}]: there is no assignment {name!r}") for name in extensions]
-    lines = [f"course.toml: {text}{_meant(name, assignments)}" for name, text in named if name not in assignments]
+    named = [
+        (name, f"[due] names {name!r}, and there is no such assignment") for name in course.due.due
+    ]
+    named += [
+        (name, f"[extensions.{name}]: there is no assignment {name!r}") for name in extensions
+    ]
+    lines = [
+        f"course.toml: {text}{_meant(name, assignments)}"
+        for name, text in named
+        if name not in assignments
+    ]
     if not any(extensions.values()):
         return lines
     try:
@@ -53,8 +64,14 @@ def _meant(name: str, names: Collection[str]) -> str:
 
 
 def _whom(student: str, names: Sequence[str], roster: Roster | None) -> str:
-    """The student that may have been meant: one whom the class list knows by that name or address, or a near id."""
-    called = [p.id for p in roster.people if same(student) in (same(p.name), same(p.email))] if roster else []
+    """The student that may have been meant: one whom the class list knows by that name or address,
+    or a near id.
+    """
+    called = (
+        [p.id for p in roster.people if same(student) in (same(p.name), same(p.email))]
+        if roster
+        else []
+    )
     if len(called) == 1:
         return f": the class list calls them {called[0]!r}, write that"
     return _meant(student, names)

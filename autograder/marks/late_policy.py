@@ -1,4 +1,5 @@
-"""How late everybody is, and what that costs, by the submissions' own times: a regrade next year gives the same score.
+"""How late everybody is, and what that costs, by the submissions' own times: a regrade next year
+gives the same score.
 
 Due times and extensions are those of course.toml and of nbgrader's gradebook together.
 """
@@ -37,7 +38,8 @@ class Lateness:
         minutes: after the student's own due time; 0 in time; None where nobody knows.
         note: what it was concluded from, or why nobody knows; "" where there is nothing to say.
         unreadable: whether there is a time, and it cannot be read: no total may come of it.
-        days_used: late days of the student's own that cover a part of it, which `minutes` is without.
+        days_used: late days of the student's own that cover a part of it, which `minutes` is
+            without.
     """
 
     minutes: float | None
@@ -53,7 +55,8 @@ def apply_late(score: float, max_score: float, minutes_late: float, late: Late) 
         score: points before it.
         max_score: points that there are; "per_day" takes its share of these.
         minutes_late: from the due time to the submission's own time; 0 or less is in time.
-        late: the policy. Within the grace nothing is lost; days are counted from the end of the grace.
+        late: the policy. Within the grace nothing is lost; days are counted from the end of the
+            grace.
 
     Returns:
         Never below 0 and never above `score`.
@@ -72,7 +75,8 @@ def days_begun(minutes_late: float, late: Late) -> int:
 
 
 def submitted_at(submission_folder: Path, zone: str = "") -> datetime | None:
-    """When the submission in this folder arrived, by its timestamp file, in UTC; None where there is none.
+    """When the submission in this folder arrived, by its timestamp file, in UTC; None where there
+    is none.
 
     Args:
         zone: the course's own time zone, which explains abbreviations.
@@ -84,7 +88,9 @@ def submitted_at(submission_folder: Path, zone: str = "") -> datetime | None:
     if not path.exists() and not path.is_symlink():
         return None
     try:
-        return read_time(read_handed_in(path, MAX_TIMESTAMP).decode("utf-8", "replace"), zone, unnamed="UTC")
+        return read_time(
+            read_handed_in(path, MAX_TIMESTAMP).decode("utf-8", "replace"), zone, unnamed="UTC"
+        )
     except UnreadableSubmission as error:
         raise ValueError(str(error)) from error
 
@@ -106,10 +112,12 @@ def lateness(
         due: when everybody's was due.
         extension: how much longer this student had, or until when.
         zone: the course's own time zone.
-        marked: what the platform says that gave no time, against its own due time; None where it says nothing.
+        marked: what the platform says that gave no time, against its own due time; None where it
+            says nothing.
         unread: why the time that the platform gave could not be read, or "".
         grace_minutes: those of the late policy, which a mark is taken to be beyond.
-        platform_time: the hand-in time in the platform's own file, for a submission without a timestamp file.
+        platform_time: the hand-in time in the platform's own file, for a submission without a
+            timestamp file.
     """
     own = extension if isinstance(extension, datetime) else due + (extension or timedelta())
     try:
@@ -126,29 +134,44 @@ def lateness(
     if not marked:
         return Lateness(0.0)
     if extension is not None:
-        return Lateness(None, "marked as late by the platform, which may not know of the extension", unreadable=True)
-    note = "marked as late by the platform, which does not say by how much: counted as one day begun"
+        return Lateness(
+            None,
+            "marked as late by the platform, which may not know of the extension",
+            unreadable=True,
+        )
+    note = (
+        "marked as late by the platform, which does not say by how much: counted as one day begun"
+    )
     return Lateness(grace_minutes + 1.0, note)
 
 
 def with_late_days(in_order: Iterable[Lateness], late: Late) -> Sequence[Lateness]:
-    """One student's submissions in the order of their due times, with the late days of the course spent on them.
+    """One student's submissions in the order of their due times, with the late days of the course
+    spent on them.
 
-    A day covers 24 hours begun, beyond the grace. Where late is 0, days that do not cover all of it are kept.
+    A day covers 24 hours begun, beyond the grace. Where late is 0, days that do not cover all of it
+    are kept.
     """
     left, covered = late.late_days, []
     for one in in_order:
         begun = days_begun(one.minutes, late) if one.minutes is not None else 0
         used = min(begun, left) if late.policy == "per_day" or begun <= left else 0
         left -= used
-        minutes = None if one.minutes is None else max(0.0, one.minutes - used * MINUTES_A_DAY) if used else one.minutes
+        minutes = (
+            None
+            if one.minutes is None
+            else max(0.0, one.minutes - used * MINUTES_A_DAY)
+            if used
+            else one.minutes
+        )
         covered.append(replace(one, minutes=minutes, days_used=used))
     return covered
 
 
 @dataclass(frozen=True, slots=True)
 class InGradebook:
-    """What nbgrader's gradebook says of an assignment: when it is due, if it says so, and who was given longer there.
+    """What nbgrader's gradebook says of an assignment: when it is due, if it says so, and who was
+    given longer there.
 
     Attributes:
         granted: by the student's folder in submitted/; without what course.toml put there.
@@ -161,20 +184,30 @@ class InGradebook:
 def listed_extension(
     course: Course, assignment: str, student: str, person: Person | None
 ) -> timedelta | datetime | None:
-    """The extension that course.toml gives a student, by the name here or by the id in the class list."""
+    """The extension that course.toml gives a student, by the name here or by the id in the class
+    list.
+    """
     names = (student, person.id) if person else (student,)
     return extension_for(course.due.extensions.get(assignment, {}), names)
 
 
 def _due_times(course: Course, in_gradebook: Mapping[str, InGradebook]) -> dict[str, datetime]:
-    """When each assignment is due, in the order of these times: [due] counts before nbgrader's gradebook."""
-    of_gradebook = {name: stored.due for name, stored in in_gradebook.items() if stored.due is not None}
+    """When each assignment is due, in the order of these times: [due] counts before nbgrader's
+    gradebook.
+    """
+    of_gradebook = {
+        name: stored.due for name, stored in in_gradebook.items() if stored.due is not None
+    }
     merged = {**of_gradebook, **course.due.due}
     return dict(sorted(merged.items(), key=lambda entry: (entry[1], entry[0])))
 
 
-def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGradebook]) -> list[str]:
-    """A line for each time that course.toml and nbgrader's gradebook give differently: which one counts."""
+def conflicts(
+    course: Course, assignment: str, in_gradebook: Mapping[str, InGradebook]
+) -> list[str]:
+    """A line for each time that course.toml and nbgrader's gradebook give differently: which one
+    counts.
+    """
     in_nbgrader = in_gradebook.get(assignment)
     if in_nbgrader is None:
         return []
@@ -184,7 +217,8 @@ def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGrad
     lines = []
     if in_nbgrader.due is not None and due != in_nbgrader.due:
         lines.append(
-            f"{assignment} is due {_shown_time(due)} in course.toml and {_shown_time(in_nbgrader.due)} in nbgrader's "
+            f"{assignment} is due {_shown_time(due)} in course.toml and "
+            f"{_shown_time(in_nbgrader.due)} in nbgrader's "
             "gradebook: course.toml's time counts"
         )
     ledger = read_ledger(course)
@@ -194,8 +228,10 @@ def conflicts(course: Course, assignment: str, in_gradebook: Mapping[str, InGrad
         listed = listed_extension(course, assignment, student, people.get(student))
         if listed is not None and as_span(listed, due) != span:
             lines.append(
-                f"{student} has {_shown_span(as_span(listed, due))} more for {assignment} in course.toml and "
-                f"{_shown_span(span)} in nbgrader's gradebook: course.toml's extension counts; take one of them out"
+                f"{student} has {_shown_span(as_span(listed, due))} more for {assignment} in "
+                "course.toml and "
+                f"{_shown_span(span)} in nbgrader's gradebook: course.toml's extension counts; "
+                "take one of them out"
             )
     return lines
 
@@ -218,15 +254,17 @@ def class_lateness(
 ) -> dict[str, Lateness] | None:
     """How late each student's submission of the assignment is, after their late days.
 
-    An extension that a person granted in nbgrader counts where course.toml has none for the student. `conflicts` says
-    where the two differ.
+    An extension that a person granted in nbgrader counts where course.toml has none for the
+    student. `conflicts` says where the two differ.
 
     Args:
         in_gradebook: what nbgrader's gradebook says of each assignment that it knows.
-        platform_times: student → the hand-in time in a platform's own file, or why that time cannot be read.
+        platform_times: student → the hand-in time in a platform's own file, or why that time cannot
+            be read.
 
     Returns:
-        None where lateness costs nothing in this course, or nobody knows when the assignment was due.
+        None where lateness costs nothing in this course, or nobody knows when the assignment was
+        due.
     """
     if course.late.policy == "none":
         return None

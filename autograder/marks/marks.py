@@ -1,6 +1,8 @@
-"""The class as exports and the report see it: one mark for everybody, out of all the points, or why there is none.
+"""The class as exports and the report see it: one mark for everybody, out of all the points, or why
+there is none.
 
-A mark adds up what the tests gave, what a person gave and changed in nbgrader's gradebook, and what lateness costs.
+A mark adds up what the tests gave, what a person gave and changed in nbgrader's gradebook, and what
+lateness costs.
 """
 
 from __future__ import annotations
@@ -22,9 +24,15 @@ from autograder.marks.late_policy import Lateness, apply_late
 from autograder.records.model import Graded, ManualGrades, Result
 
 Status = Literal[
-    "graded", "waits for a person", "time cannot be read", "handed in nothing", "no notebook", "not graded yet",
-    "could not be graded", "withdrawn",
-]  # fmt: skip
+    "graded",
+    "waits for a person",
+    "time cannot be read",
+    "handed in nothing",
+    "no notebook",
+    "not graded yet",
+    "could not be graded",
+    "withdrawn",
+]
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 
@@ -37,7 +45,8 @@ class Mark:
         student: what they are called here.
         person: who that is in the class list, where there is one.
         arrival: where the submission came from, where `collect` brought it.
-        folder: the student's folder in submitted/, autograded/ and feedback/; "" where it is called like the student.
+        folder: the student's folder in submitted/, autograded/ and feedback/; "" where it is called
+            like the student.
         group: where a group handed in together, the student in whose folder its work lies; else "".
         called: the student's name, as a platform writes it.
         ids: what each platform knows the student by; "" for a number that may be another's.
@@ -45,7 +54,8 @@ class Mark:
         in_own_file: whether a platform's own file had the person, with an email or a login.
         result: what the tests said, where there is a result that counts.
         status: how far the mark is; `note` says more, or why there is none.
-        questions: points that count by question: the tests' own, or those that a person put in their place.
+        questions: points that count by question: the tests' own, or those that a person put in
+            their place.
         by_hand: what a person did; None where it is in no gradebook.
         written: points of written answers, and of extra credit, so far.
         score: the sum of both; None where there is no result that counts.
@@ -88,7 +98,9 @@ class Mark:
 
     @property
     def own_folder(self) -> str:
-        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of them."""
+        """The student's folder in submitted/, autograded/ and feedback/, which is nbgrader's id of
+        them.
+        """
         return self.folder or self.student
 
     @property
@@ -99,10 +111,16 @@ class Mark:
     @property
     def own_result(self) -> Result | None:
         """The result as this student reads it: of a group's, under their own name."""
-        return dataclasses.replace(self.result, student=self.student) if self.result and self.group else self.result
+        return (
+            dataclasses.replace(self.result, student=self.student)
+            if self.result and self.group
+            else self.result
+        )
 
     def final(self, *, provisional: bool = False) -> float | None:
-        """The mark to export: that of whoever still waits for a person's points only where it was asked for."""
+        """The mark to export: that of whoever still waits for a person's points only where it was
+        asked for.
+        """
         counts = self.status == "graded" or (provisional and self.status == "waits for a person")
         return self.total if counts else None
 
@@ -111,15 +129,24 @@ class Mark:
         if platform in self.ids:
             return self.ids[platform]
         arrival = self.arrival
-        if arrival is not None and arrival.origin == platform and not arrival.anonymous and not self.group:
+        if (
+            arrival is not None
+            and arrival.origin == platform
+            and not arrival.anonymous
+            and not self.group
+        ):
             return arrival.id
         listed = self.person.ids_on(platform) if self.person else ()
         return listed[0] if len(listed) == 1 else ""
 
     @property
     def number(self) -> str:
-        """The number at the end of the name: the platform's, where somebody put its files there by hand."""
-        numbered = _NUMBERED.fullmatch(self.student) if self.arrival is None and not self.ids else None
+        """The number at the end of the name: the platform's, where somebody put its files there by
+        hand.
+        """
+        numbered = (
+            _NUMBERED.fullmatch(self.student) if self.arrival is None and not self.ids else None
+        )
         return numbered[2] if numbered else ""
 
 
@@ -127,9 +154,14 @@ def mark_of(result: Result) -> Mark:
     """The mark of a result by itself, without a class or a gradebook."""
     questions = {question.name: question.score for question in result.questions}
     return Mark(
-        result.student, "graded", result=result, questions=questions, score=result.score, max_score=result.max_score,
+        result.student,
+        "graded",
+        result=result,
+        questions=questions,
+        score=result.score,
+        max_score=result.max_score,
         total=result.score,
-    )  # fmt: skip
+    )
 
 
 def class_marks(
@@ -143,13 +175,14 @@ def class_marks(
     own_submissions: bool = True,
     ledger: Ledger | None = None,
 ) -> list[Mark]:
-    """Everybody: who has a result, who could not be graded, who handed in nothing that could be taken, or nothing.
+    """Everybody: who has a result, who could not be graded, who handed in nothing that could be
+    taken, or nothing.
 
     Args:
         by_hand: what a person did, by student; None where there is no gradebook.
         late: by student, where lateness costs something.
-        own_submissions: whether the results are those of `submitted/`, so that one without a submission there is of
-            somebody who has withdrawn it.
+        own_submissions: whether the results are those of `submitted/`, so that one without a
+            submission there is of somebody who has withdrawn it.
         ledger: the course's, where the caller has read it.
 
     Raises:
@@ -161,7 +194,9 @@ def class_marks(
     there = ledger.students_with_notebooks(assignment.name)
     gone = _without_submission(results, collected, there) if own_submissions else {}
     gone |= _of_others(ledger, assignment.name, collected)
-    groups = {result.student for result in results if ledger.is_group(result.student, assignment.name)}
+    groups = {
+        result.student for result in results if ledger.is_group(result.student, assignment.name)
+    }
     marks = []
     for result in sorted(results, key=lambda result: result.student in groups):
         holder = result.student
@@ -170,12 +205,18 @@ def class_marks(
             continue
         for member in ledger.members(holder, assignment.name):
             mark = _graded(result, written, by_hand, (late or {}).get(member), course)
-            marks.append(dataclasses.replace(mark, student=member, group=holder if holder in groups else ""))
+            marks.append(
+                dataclasses.replace(mark, student=member, group=holder if holder in groups else "")
+            )
     known = {mark.holder for mark in marks}
     for entry in timing:
         if entry.problem and entry.student not in known:
             missing = own_submissions and there and entry.student not in there
-            marks.append(Mark(entry.student, "withdrawn" if missing else "could not be graded", entry.problem))
+            marks.append(
+                Mark(
+                    entry.student, "withdrawn" if missing else "could not be graded", entry.problem
+                )
+            )
     known = {mark.holder for mark in marks}
     marks = [_also_sent(mark, collected) for mark in marks]
     for one in collected.not_taken.values():
@@ -193,10 +234,18 @@ _Reason = tuple[str, str]
 """Why a result does not count, and what to do."""
 
 
-def _without_submission(results: Sequence[Result], collected: Collected, there: Collection[str]) -> dict[str, _Reason]:
-    """Those with a result whose submission is not there: removed since, where others lie there or it was collected."""
+def _without_submission(
+    results: Sequence[Result], collected: Collected, there: Collection[str]
+) -> dict[str, _Reason]:
+    """Those with a result whose submission is not there: removed since, where others lie there or
+    it was collected.
+    """
     why = ("its submission is not in submitted/ any more", "put it there if they should")
-    gone = (r.student for r in results if r.student not in there and (there or r.student in collected.students))
+    gone = (
+        r.student
+        for r in results
+        if r.student not in there and (there or r.student in collected.students)
+    )
     return dict.fromkeys(gone, why)
 
 
@@ -207,8 +256,9 @@ def _of_others(ledger: Ledger, assignment: str, collected: Collected) -> dict[st
         actual = ledger.whose(arrival.platform, arrival.id, assignment)
         if actual not in (None, student) and not ledger.is_group(student, assignment):
             reasons[student] = (
-                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {actual}", "collect it again"
-            )  # fmt: skip
+                f"its submission was handed in by {arrival.origin} {arrival.id}, who is {actual}",
+                "collect it again",
+            )
     return reasons
 
 
@@ -216,7 +266,10 @@ def _withdrawn(result: Result, reason: _Reason) -> Mark:
     why, what_to_do = reason
     had = f"{shown(result.score)} of {shown(result.max_score)}"
     return Mark(
-        result.student, "withdrawn", f"{why}, so its {had} do not count: {what_to_do}", max_score=result.max_score
+        result.student,
+        "withdrawn",
+        f"{why}, so its {had} do not count: {what_to_do}",
+        max_score=result.max_score,
     )
 
 
@@ -234,13 +287,27 @@ def _graded(
     questions = {q.name: overrides.get(q.name, q.score) for q in result.questions}
     score, full = hand.mark(result), total((result.max_score, written))
     unreadable = late is not None and late.unreadable
-    after = score if late is None or late.minutes is None else apply_late(score, full, late.minutes, course.late)
-    status: Status = "time cannot be read" if unreadable else "waits for a person" if waiting else "graded"
+    after = (
+        score
+        if late is None or late.minutes is None
+        else apply_late(score, full, late.minutes, course.late)
+    )
+    status: Status = (
+        "time cannot be read" if unreadable else "waits for a person" if waiting else "graded"
+    )
     return Mark(
-        result.student, status, "; ".join(_remarks(hand, waiting, late)), result=result, questions=questions,
-        by_hand=given, written=total((score, *(-points for points in questions.values()))), score=score,
-        max_score=full, late=late, total=None if unreadable else after,
-    )  # fmt: skip
+        result.student,
+        status,
+        "; ".join(_remarks(hand, waiting, late)),
+        result=result,
+        questions=questions,
+        by_hand=given,
+        written=total((score, *(-points for points in questions.values()))),
+        score=score,
+        max_score=full,
+        late=late,
+        total=None if unreadable else after,
+    )
 
 
 def _waiting(given: ManualGrades) -> list[str]:
@@ -250,7 +317,8 @@ def _waiting(given: ManualGrades) -> list[str]:
 def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) -> list[str]:
     notes = [f"waits: {', '.join(waiting)}"] if waiting else []
     notes += [
-        f"{score.name}: {shown(score.points)} of {shown(score.max_points)} given for an earlier answer"
+        f"{score.name}: {shown(score.points)} of {shown(score.max_points)} given for an "
+        "earlier answer"
         for score in (*hand.written, *hand.questions)
         if score.earlier and score.points is not None
     ]
@@ -268,18 +336,28 @@ def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) 
 def _also_sent(mark: Mark, collected: Collected) -> Mark:
     """Says so where the latest that came of somebody is no notebook, and an earlier one counts."""
     later = collected.not_taken.get(mark.student)
-    return _noted(mark, mark.note, f"came later, and was not taken: {later.reason}") if later else mark
+    return (
+        _noted(mark, mark.note, f"came later, and was not taken: {later.reason}") if later else mark
+    )
 
 
 def _noted(mark: Mark, *notes: str) -> Mark:
     return dataclasses.replace(mark, note="; ".join(filter(None, notes)))
 
 
-def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: Collected) -> list[Mark]:
-    """Who they are, each member of a group by themselves, and everybody of the class list of whom there is nothing."""
+def _with_people(
+    ledger: Ledger, assignment: str, marks: list[Mark], collected: Collected
+) -> list[Mark]:
+    """Who they are, each member of a group by themselves, and everybody of the class list of whom
+    there is nothing.
+    """
     marks = _of_members(ledger, assignment, marks)
     people, conflicts = ledger.people((mark.student for mark in marks), assignment)
-    doubts = {str(identity): conflict.message for conflict in conflicts for identity in conflict.identities}
+    doubts = {
+        str(identity): conflict.message
+        for conflict in conflicts
+        for identity in conflict.identities
+    }
     joined = ledger.joined()
     with_teams = {arrival.origin for arrival in collected.students.values() if not arrival.id}
     named, seen = [], set()
@@ -287,14 +365,17 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
         arrival = mark.arrival or collected.students.get(mark.holder)
         person = people.get(mark.student)
         if person is not None and person.id in seen:
-            mark = _noted(mark, mark.note, f"{person.id} stands here twice: join the folders in submitted/")
+            mark = _noted(
+                mark, mark.note, f"{person.id} stands here twice: join the folders in submitted/"
+            )
         elif doubt := doubts.get(ledger.shown(mark.student, assignment)):
             mark = _noted(mark, mark.note, f"not linked to the class list: {doubt}")
         ids = ledger.ids(mark.student, assignment)
         if person is None and not ledger.has_accounts(mark.student):
             for platform in GROUPS_HAVE_IDS & ids.keys():
                 if ledger.roster or platform in with_teams:
-                    ids[platform] = ""  # perhaps a group's number: groups and people are numbered in the same place
+                    # perhaps a group's number: groups and people are numbered in the same place
+                    ids[platform] = ""
         named.append(
             dataclasses.replace(
                 mark,
@@ -310,17 +391,27 @@ def _with_people(ledger: Ledger, assignment: str, marks: list[Mark], collected: 
         seen |= {person.id} if person else set()
     for person in ledger.roster.people if ledger.roster else ():
         if person.id not in seen:
-            named.append(Mark(person.id, "handed in nothing", person=person, ids=ledger.ids(person.id, assignment)))
+            named.append(
+                Mark(
+                    person.id,
+                    "handed in nothing",
+                    person=person,
+                    ids=ledger.ids(person.id, assignment),
+                )
+            )
     return sorted(named, key=lambda mark: mark.student)
 
 
 def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[Mark]:
-    """A group's mark once for each member; it stands in place of what a member handed in alone before."""
+    """A group's mark once for each member; it stands in place of what a member handed in alone
+    before.
+    """
     graded = {mark.student for mark in marks if mark.group}
     members = {
         mark.student: ledger.members(mark.student, assignment)
-        for mark in marks if not mark.group and ledger.is_group(mark.student, assignment)
-    }  # fmt: skip
+        for mark in marks
+        if not mark.group and ledger.is_group(mark.student, assignment)
+    }
     in_groups = graded.union(*members.values())
     expanded: list[Mark] = []
     for mark in marks:
@@ -328,10 +419,14 @@ def _of_members(ledger: Ledger, assignment: str, marks: Sequence[Mark]) -> list[
             expanded.append(mark)
         elif mark.student in members:
             missing = (member for member in members[mark.student] if member not in graded)
-            expanded += [dataclasses.replace(mark, student=member, group=mark.student) for member in missing]
+            expanded += [
+                dataclasses.replace(mark, student=member, group=mark.student) for member in missing
+            ]
         elif mark.student not in in_groups:
             expanded.append(mark)
     return [
-        _noted(mark, f"handed in with {mark.group}", mark.note) if mark.group not in ("", mark.student) else mark
+        _noted(mark, f"handed in with {mark.group}", mark.note)
+        if mark.group not in ("", mark.student)
+        else mark
         for mark in expanded
     ]

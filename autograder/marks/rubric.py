@@ -1,4 +1,5 @@
-"""Rubric items of written answers: the lines of a marking scheme, which graders give by their numbers.
+"""Rubric items of written answers: the lines of a marking scheme, which graders give by their
+numbers.
 
 A marking scheme in a source notebook has a line for each thing that points are given for:
 
@@ -7,8 +8,8 @@ A marking scheme in a source notebook has a line for each thing that points are 
     - 1 point: so the standard deviation grows like the square root of the width.
     ### END MARK SCHEME
 
-They are numbered from 1. A grader who writes "#1 #2" in a comment, in the formgrader or in a table of marks, gives
-both: the student reads what they say, and the class report counts them.
+They are numbered from 1. A grader who writes "#1 #2" in a comment, in the formgrader or in a table
+of marks, gives both: the student reads what they say, and the class report counts them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class RubricItem:
 
 
 def rubric_items(scheme: str) -> tuple[RubricItem, ...]:
-    """The items of a marking scheme, in their order; none where its lines do not begin with points."""
+    """The items of a marking scheme, in their order; none where its lines do not begin with
+    points.
+    """
     parts = _ITEM.split(scheme)[1:]
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return tuple(
@@ -60,7 +63,9 @@ def numbered(scheme: str) -> str:
 
 
 def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
-    """The items of every written answer of a built assignment, by its name; none where nothing is built."""
+    """The items of every written answer of a built assignment, by its name; none where nothing is
+    built.
+    """
     try:
         cells = read_built_json(assignment.solution)["cells"]
     except (OSError, ValueError):
@@ -70,7 +75,9 @@ def read_rubrics(assignment: Assignment) -> dict[str, tuple[RubricItem, ...]]:
 
 
 def items_given(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
-    """The items that a grader's comment gives by their numbers, each once, in the order of the scheme."""
+    """The items that a grader's comment gives by their numbers, each once, in the order of the
+    scheme.
+    """
     numbers = {int(number) for number in _GIVEN.findall(comment)}
     return tuple(item for item in items if item.number in numbers)
 
@@ -114,10 +121,14 @@ def written_statistics(
         for score in hand.written:
             if score.points is not None and not score.waits:
                 marked.setdefault(score.name, []).append((hand.student, score))
-    return tuple(_statistics(name, scores, rubrics.get(name, ())) for name, scores in marked.items())
+    return tuple(
+        _statistics(name, scores, rubrics.get(name, ())) for name, scores in marked.items()
+    )
 
 
-def _statistics(name: str, scores: Sequence[tuple[str, ManualScore]], items: Sequence[RubricItem]) -> WrittenStatistics:
+def _statistics(
+    name: str, scores: Sequence[tuple[str, ManualScore]], items: Sequence[RubricItem]
+) -> WrittenStatistics:
     other = []
     for student, score in scores:
         given = items_given(score.comment, items)
@@ -125,25 +136,35 @@ def _statistics(name: str, scores: Sequence[tuple[str, ManualScore]], items: Seq
             other.append(student)
     points = [score.points or 0.0 for _, score in scores]
     return WrittenStatistics(
-        name, scores[0][1].max_points, len(points), total(points) / len(points),
-        counted([score.comment for _, score in scores], items), tuple(other),
-    )  # fmt: skip
+        name,
+        scores[0][1].max_points,
+        len(points),
+        total(points) / len(points),
+        counted([score.comment for _, score in scores], items),
+        tuple(other),
+    )
 
 
-def as_students_read(marks: Iterable[Mark], rubrics: Mapping[str, Sequence[RubricItem]]) -> Iterator[Mark]:
+def as_students_read(
+    marks: Iterable[Mark], rubrics: Mapping[str, Sequence[RubricItem]]
+) -> Iterator[Mark]:
     """The marks, with what the items say in place of their numbers in comments."""
     for mark in marks:
         hand = mark.by_hand
         if hand is not None:
             written = [
-                dataclasses.replace(score, comment=comment_with_texts(score.comment, rubrics.get(score.name, ())))
+                dataclasses.replace(
+                    score, comment=comment_with_texts(score.comment, rubrics.get(score.name, ()))
+                )
                 for score in hand.written
             ]
             hand = dataclasses.replace(hand, written=tuple(written))
         yield dataclasses.replace(mark, by_hand=hand)
 
 
-def counted(comments: Sequence[str], items: Sequence[RubricItem]) -> tuple[tuple[RubricItem, int], ...]:
+def counted(
+    comments: Sequence[str], items: Sequence[RubricItem]
+) -> tuple[tuple[RubricItem, int], ...]:
     """How many of the comments give each item."""
     given = [items_given(comment, items) for comment in comments]
     return tuple((item, sum(item in each for each in given)) for item in items)

@@ -1,10 +1,12 @@
-"""Tells a new answer from one that the gradebook was filled with: points by hand for an old answer wait for a person.
+"""Tells a new answer from one that the gradebook was filled with: points by hand for an old answer
+wait for a person.
 
-Timestamps do not tell: platforms drop them, and a second upload of the same file has a new one. Two tables of our own
-stand beside nbgrader's, which nbgrader leaves alone, so that scores and what they were given for change together: the
-hash of each answer, and that of the notebook that the answers stood in. A student who hands in other words may have a
-new result with the same points from the tests, and the gradebook knows nothing of it until it is filled again: without
-the hash, the points for the old words would stand as the mark for the new ones.
+Timestamps do not tell: platforms drop them, and a second upload of the same file has a new one. Two
+tables of our own stand beside nbgrader's, which nbgrader leaves alone, so that scores and what they
+were given for change together: the hash of each answer, and that of the notebook that the answers
+stood in. A student who hands in other words may have a new result with the same points from the
+tests, and the gradebook knows nothing of it until it is filled again: without the hash, the points
+for the old words would stand as the mark for the new ones.
 """
 
 from __future__ import annotations
@@ -40,12 +42,15 @@ _SUBMISSIONS = Table(
 )
 
 
-def remember_answers(db: Session, answers: Mapping[Key, str], submissions: Mapping[str, str]) -> set[Key]:
+def remember_answers(
+    db: Session, answers: Mapping[Key, str], submissions: Mapping[str, str]
+) -> set[Key]:
     """Note what was handed in, for one batch of submissions. Commits nothing.
 
     Args:
         answers: what was answered in each cell.
-        submissions: submitted notebook → hash of the file that its rows are filled from; "" where that is not known.
+        submissions: submitted notebook → hash of the file that its rows are filled from; "" where
+            that is not known.
 
     Returns:
         The answers that are other than before, or that nothing was known of.
@@ -56,24 +61,39 @@ def remember_answers(db: Session, answers: Mapping[Key, str], submissions: Mappi
     new = {key: answer_sha256(answer) for key, answer in answers.items()}
     changed = {key for key, digest in new.items() if known.get(key) != digest}
     if changed:
-        this_answer = (_ANSWERS.c.notebook_id == bindparam("notebook"), _ANSWERS.c.cell_id == bindparam("cell"))
-        db.execute(delete(_ANSWERS).where(*this_answer), [{"notebook": key[0], "cell": key[1]} for key in changed])
-        columns = [{"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]} for key in sorted(changed)]
+        this_answer = (
+            _ANSWERS.c.notebook_id == bindparam("notebook"),
+            _ANSWERS.c.cell_id == bindparam("cell"),
+        )
+        db.execute(
+            delete(_ANSWERS).where(*this_answer),
+            [{"notebook": key[0], "cell": key[1]} for key in changed],
+        )
+        columns = [
+            {"notebook_id": key[0], "cell_id": key[1], "sha256": new[key]}
+            for key in sorted(changed)
+        ]
         db.execute(insert(_ANSWERS), columns)
     db.execute(delete(_SUBMISSIONS).where(_SUBMISSIONS.c.notebook_id.in_(submissions)))
-    if hashes := [{"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256]:
+    if hashes := [
+        {"notebook_id": key, "sha256": sha256} for key, sha256 in submissions.items() if sha256
+    ]:
         db.execute(insert(_SUBMISSIONS), hashes)
     return changed
 
 
 def answers_of(submission: Submission) -> dict[str, str]:
-    """grade_id → what was answered there: the text of a written answer, and the code of the question of a check."""
+    """grade_id → what was answered there: the text of a written answer, and the code of the
+    question of a check.
+    """
     texts = {answer.id: answer.text for answer in submission.written}
     for cell in submission.handed_in:
         for kind in ("markdown", "raw"):
             if cell.kind == kind and cell.id in texts and cell.attachments:
                 texts[cell.id] += json.dumps(cell.attachments, sort_keys=True)
-    return texts | {f"check_{cell.id}": cell.source for cell in submission.cells if cell.role == "question"}
+    return texts | {
+        f"check_{cell.id}": cell.source for cell in submission.cells if cell.role == "question"
+    }
 
 
 def answer_sha256(answer: str) -> str:
@@ -82,7 +102,10 @@ def answer_sha256(answer: str) -> str:
 
 
 def with_earlier_answers(
-    course: Course, assignment: Assignment, results: Sequence[Result], by_hand: Mapping[str, ManualGrades]
+    course: Course,
+    assignment: Assignment,
+    results: Sequence[Result],
+    by_hand: Mapping[str, ManualGrades],
 ) -> dict[str, ManualGrades]:
     """What people gave, where points for another answer than the graded one wait for a person.
 
@@ -96,11 +119,19 @@ def with_earlier_answers(
     corrected = dict(by_hand)
     for result, submission in _submissions(course, assignment, changed):
         hand = by_hand[result.student]
-        hashes = {name: answer_sha256(text) for name, text in answers_of(submission).items()} if submission else None
+        hashes = (
+            {name: answer_sha256(text) for name, text in answers_of(submission).items()}
+            if submission
+            else None
+        )
         corrected[result.student] = dataclasses.replace(
             hand,
-            written=tuple(_compared(score, f"written_{score.name}", hashes) for score in hand.written),
-            questions=tuple(_compared(score, f"check_{score.name}", hashes) for score in hand.questions),
+            written=tuple(
+                _compared(score, f"written_{score.name}", hashes) for score in hand.written
+            ),
+            questions=tuple(
+                _compared(score, f"check_{score.name}", hashes) for score in hand.questions
+            ),
         )
     return corrected
 
@@ -113,7 +144,9 @@ def _may_be_earlier(hand: ManualGrades, submission_sha256: str) -> bool:
 def _submissions(
     course: Course, assignment: Assignment, results: Sequence[Result]
 ) -> Iterator[tuple[Result, Submission | None]]:
-    """Results with their submissions; None where the submission has changed since, or the release is not built."""
+    """Results with their submissions; None where the submission has changed since, or the release
+    is not built.
+    """
     from autograder.nbgrader.for_graders import graded_submissions
 
     if not results:
@@ -125,7 +158,9 @@ def _submissions(
 
 
 def _compared(score: ManualScore, grade_id: str, hashes: Mapping[str, str] | None) -> ManualScore:
-    """The score, which waits if the answer has changed; `hashes` are those of the new answers, None if unreadable."""
+    """The score, which waits if the answer has changed; `hashes` are those of the new answers, None
+    if unreadable.
+    """
     same = hashes is not None and score.answer != "" and hashes.get(grade_id) == score.answer
     if same:
         return score

@@ -1,7 +1,8 @@
 """`nbgrader generate_assignment` and `generate_solution`: the same bytes as `autograder build`.
 
-An assignment with a hidden suite is built by the kit. Any other notebook goes through nbgrader's own steps, in their
-order; only its cells are saved our way, so that an assignment can be corrected after students have handed in.
+An assignment with a hidden suite is built by the kit. Any other notebook goes through nbgrader's
+own steps, in their order; only its cells are saved our way, so that an assignment can be corrected
+after students have handed in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _TEXT = "attention_kit_text"
 class BuiltExporter(NotebookExporter):  # type: ignore[misc]
     """Writes what the build made, byte for byte."""
 
-    def from_notebook_node(self, notebook: Any, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
+    def from_notebook_node(
+        self, notebook: Any, resources: Any = None, **keywords: Any
+    ) -> tuple[Any, Any]:
         output, resources = super().from_notebook_node(notebook, resources, **keywords)
         return resources.get(_TEXT, output), resources
 
@@ -63,7 +66,9 @@ class _Make(NbGraderPreprocessor):  # type: ignore[misc]
         where = resources["nbgrader"]
         course = find_course(Path.cwd())
         steps = self.nbgraders_steps
-        if (assignment := suite_assignment(course, where["assignment"], where["notebook"])) is not None:
+        if (
+            assignment := suite_assignment(course, where["assignment"], where["notebook"])
+        ) is not None:
             built = build_assignment(course, assignment, questions_asked(assignment))
             write_build(assignment, built)
             resources[_TEXT] = getattr(built, self.built_part).decode()
@@ -78,7 +83,8 @@ class MakeRelease(_Make):
     """`nbgrader generate_assignment`."""
 
     nbgraders_steps: ClassVar[Sequence[type[Any]]] = [
-        SaveRelease if step is SaveCells else step for step in GenerateAssignment.preprocessors.default()
+        SaveRelease if step is SaveCells else step
+        for step in GenerateAssignment.preprocessors.default()
     ]
     own_steps = (CheckCellMetadata, SaveRelease)
     built_part = "release_bytes"

@@ -1,8 +1,8 @@
 """Assignments in nbgrader's database: their notebooks and cells, as the release has them.
 
-nbgrader refuses to change the cells of an assignment that has submissions. Tests get corrected and questions get
-added during a course, so here the cells follow the release, and submissions that are there get the new rows.
-Nothing is committed: the caller ends the transaction.
+nbgrader refuses to change the cells of an assignment that has submissions. Tests get corrected and
+questions get added during a course, so here the cells follow the release, and submissions that are
+there get the new rows. Nothing is committed: the caller ends the transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _Row = tuple[type[Any], dict[str, Any]]
 """A row of the database: its table, and its values."""
 
 
-def register_release(db: Session, course_id: str, assignment_name: str, release: Release) -> Notebook:
+def register_release(
+    db: Session, course_id: str, assignment_name: str, release: Release
+) -> Notebook:
     """Make the database's assignment, notebook and cells what the release has."""
     assignment = db.scalars(select(Assignment).filter_by(name=assignment_name)).one_or_none()
     if assignment is None:
@@ -59,7 +61,9 @@ def register_release(db: Session, course_id: str, assignment_name: str, release:
 
 def cell_ids(db: Session, notebook: Notebook) -> dict[tuple[str, str], str]:
     """(name, kind) → database id of the notebook's cells."""
-    rows = db.execute(select(BaseCell.name, BaseCell.type, BaseCell.id).filter_by(notebook_id=notebook.id))
+    rows = db.execute(
+        select(BaseCell.name, BaseCell.type, BaseCell.id).filter_by(notebook_id=notebook.id)
+    )
     return {(name, kind): key for name, kind, key in rows}
 
 
@@ -74,7 +78,10 @@ def _register_cells(db: Session, notebook: Notebook, cells: tuple[ReleaseCell, .
         ):
             if is_wanted:
                 wanted[cell.grade_id, kind.__name__] = (kind, {"name": cell.grade_id, **values})
-    stored = {(cell.name, cell.type): cell for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))}
+    stored = {
+        (cell.name, cell.type): cell
+        for cell in db.scalars(select(BaseCell).filter_by(notebook_id=notebook.id))
+    }
     for gone in _follow(db, notebook, stored, wanted):
         log.warning("cell %r is no longer in the release; its scores are removed", gone.name)
         db.execute(delete(Grade).where(Grade.cell_id == gone.id))
@@ -86,13 +93,21 @@ def _register_sources(db: Session, notebook: Notebook, cells: tuple[ReleaseCell,
     wanted: dict[Any, _Row] = {}
     for cell in cells:
         values = {"cell_type": cell.cell_type, "locked": cell.locked, "source": cell.source}
-        wanted[cell.grade_id] = (SourceCell, {"name": cell.grade_id, "checksum": cell.checksum or None, **values})
-    stored = {cell.name: cell for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))}
+        wanted[cell.grade_id] = (
+            SourceCell,
+            {"name": cell.grade_id, "checksum": cell.checksum or None, **values},
+        )
+    stored = {
+        cell.name: cell
+        for cell in db.scalars(select(SourceCell).filter_by(notebook_id=notebook.id))
+    }
     for gone in _follow(db, notebook, stored, wanted):
         db.delete(gone)
 
 
-def _follow(db: Session, notebook: Notebook, stored: dict[Any, Any], wanted: dict[Any, _Row]) -> list[Any]:
+def _follow(
+    db: Session, notebook: Notebook, stored: dict[Any, Any], wanted: dict[Any, _Row]
+) -> list[Any]:
     """Make rows of the notebook what is wanted; returns the rows that nobody wants."""
     for key, (kind, values) in wanted.items():
         row = stored.pop(key, None)
@@ -112,6 +127,15 @@ def _complete_submissions(db: Session, notebook: Notebook) -> None:
     ids = cell_ids(db, notebook)
     for row, kinds in ((Grade, GRADED), (Comment, COMMENTED)):
         wanted = {key for (_, kind), key in ids.items() if kind in kinds}
-        there = {tuple(key) for key in db.execute(select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted)))}
+        there = {
+            tuple(key)
+            for key in db.execute(
+                select(row.notebook_id, row.cell_id).where(row.cell_id.in_(wanted))
+            )
+        }
         for notebook_id in submitted:
-            db.add_all(row(notebook_id=notebook_id, cell_id=key) for key in wanted if (notebook_id, key) not in there)
+            db.add_all(
+                row(notebook_id=notebook_id, cell_id=key)
+                for key in wanted
+                if (notebook_id, key) not in there
+            )

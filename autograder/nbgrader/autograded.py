@@ -1,8 +1,9 @@
-"""The notebook that a person grades: what was handed in, made whole, with reports and marking guides beside it.
+"""The notebook that a person grades: what was handed in, made whole, with reports and marking
+guides beside it.
 
-nbgrader's formgrader, and its feedback, read it from `autograded/<student>/<assignment>/`. It is made from the kit's
-own reading of the file, so that what was graded is what is shown. Marking guides are for the grader alone: feedback
-leaves them out by their role.
+nbgrader's formgrader, and its feedback, read it from `autograded/<student>/<assignment>/`. It is
+made from the kit's own reading of the file, so that what was graded is what is shown. Marking
+guides are for the grader alone: feedback leaves them out by their role.
 """
 
 from __future__ import annotations
@@ -35,14 +36,20 @@ class NotebooksForGraders:
         self._guides = _marking_guides(self._release, solution)
 
     def graded(self, submission: Submission, result: Result) -> str:
-        """What was handed in, with each question's report under its grade cell, and what went wrong under its cell."""
+        """What was handed in, with each question's report under its grade cell, and what went wrong
+        under its cell.
+        """
         notebook = made_whole(self._release, submission)
-        questions = {question.name: question_report(question, result) for question in result.questions}
+        questions = {
+            question.name: question_report(question, result) for question in result.questions
+        }
         cells = {outcome.id: cell_report(outcome) for outcome in result.cells}
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 text = cells.get(grade_id(cell), "") + questions.get(tested_question(cell), "")
-                cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
+                cell["outputs"] = (
+                    [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
+                )
         return self._with_guides(notebook)
 
     def problem(self, problem: str) -> str:
@@ -59,7 +66,8 @@ class NotebooksForGraders:
                 guide_cell["metadata"]["attention_kit"] = {"role": GUIDE, "name": grade_id(cell)}
                 cells.append(guide_cell)
         text = json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
-        return text.encode("utf-8", "backslashreplace").decode()  # nbgrader writes no lone surrogate
+        # nbgrader writes no lone surrogate
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 def release_with_problem(release: _Json, problem: str) -> _Json:
@@ -70,9 +78,11 @@ def release_with_problem(release: _Json, problem: str) -> _Json:
 
 
 def made_whole(release: _Json, submission: Submission) -> _Json:
-    """The submission with every cell of the release that nbgrader knows, once and in the student's order.
+    """The submission with every cell of the release that nbgrader knows, once and in the student's
+    order.
 
-    Locked cells have their released text, answers the student's. Cells of the student's own stay where they are.
+    Locked cells have their released text, answers the student's. Cells of the student's own stay
+    where they are.
     """
     wanted = {id_: cell for cell in release["cells"] if (id_ := grade_id(cell))}
     answers = {answer.id: answer.text for answer in submission.written}
@@ -90,7 +100,10 @@ def made_whole(release: _Json, submission: Submission) -> _Json:
             done.add(handed_in.id)
             cells.append(_answered(released, handed_in, answers, pictures[handed_in.id]))
     _put_back(cells, wanted, done, answers)
-    return {**{key: copy.deepcopy(value) for key, value in release.items() if key != "cells"}, "cells": cells}
+    return {
+        **{key: copy.deepcopy(value) for key, value in release.items() if key != "cells"},
+        "cells": cells,
+    }
 
 
 def is_guide(cell: Mapping[str, Any]) -> bool:
@@ -108,13 +121,18 @@ def _marking_guides(release: _Json, solution: Path) -> dict[str, str]:
     if not solution.is_file():
         return {}
     cells = read_built(solution)["cells"]
-    schemes = {kit["name"]: cell["source"] for cell in cells if (kit := _kit(cell)).get("role") == GUIDE}
+    schemes = {
+        kit["name"]: cell["source"] for cell in cells if (kit := _kit(cell)).get("role") == GUIDE
+    }
     prompts = {grade_id(cell): cell["source"] for cell in release["cells"]}
     guides = {}
     for cell in cells:
         if (id_ := grade_id(cell)) in prompts and _kit(cell).get("role") == "written":
             points = cell["metadata"]["nbgrader"].get("points", 0)
-            parts = [f"**For graders: {points:g} points**", numbered(schemes.get(_kit(cell)["name"], ""))]
+            parts = [
+                f"**For graders: {points:g} points**",
+                numbered(schemes.get(_kit(cell)["name"], "")),
+            ]
             parts += ["**Model answer**", _model_answer(prompts[id_], cell["source"])]
             guides[id_] = "\n\n".join(part for part in parts if part)
     return guides
@@ -129,11 +147,16 @@ def _model_answer(prompt: str, answered: str) -> str:
 
 
 def _equal_at_start(first: Sequence[str], second: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    )
 
 
 def _answered(
-    released: _Json, handed_in: HandedInCell, answers: Mapping[str, str], pictures: Mapping[str, Any]
+    released: _Json,
+    handed_in: HandedInCell,
+    answers: Mapping[str, str],
+    pictures: Mapping[str, Any],
 ) -> _Json:
     cell: _Json = copy.deepcopy(released)
     if released["metadata"]["nbgrader"].get("solution"):
@@ -145,7 +168,12 @@ def _answered(
 
 def _own(number: int, handed_in: HandedInCell) -> _Json:
     """A cell of the student's own, without whatever its metadata claims to be."""
-    cell: _Json = {"cell_type": handed_in.kind, "id": f"own-{number}", "metadata": {}, "source": handed_in.source}
+    cell: _Json = {
+        "cell_type": handed_in.kind,
+        "id": f"own-{number}",
+        "metadata": {},
+        "source": handed_in.source,
+    }
     if handed_in.kind == "code":
         cell |= {"execution_count": None, "outputs": []}
     elif handed_in.attachments:
@@ -157,12 +185,18 @@ def _text_cell(id_: str, text: str) -> _Json:
     return {"cell_type": "markdown", "id": id_, "metadata": {}, "source": text}
 
 
-def _put_back(cells: list[_Json], wanted: Mapping[str, _Json], done: set[str], answers: Mapping[str, str]) -> None:
+def _put_back(
+    cells: list[_Json], wanted: Mapping[str, _Json], done: set[str], answers: Mapping[str, str]
+) -> None:
     """Cells that are gone come back after the one that they followed."""
     previous = ""
     for id_, released in wanted.items():
         if id_ not in done:
-            places = (place + 1 for place, cell in enumerate(cells) if previous and grade_id(cell) == previous)
+            places = (
+                place + 1
+                for place, cell in enumerate(cells)
+                if previous and grade_id(cell) == previous
+            )
             back = copy.deepcopy(released)
             back["source"] = answers.get(id_, back["source"])
             cells.insert(next(places, 0), back)

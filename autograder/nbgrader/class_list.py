@@ -1,8 +1,9 @@
-"""What course.toml and the class list say, told to nbgrader's gradebook: people, due times, extensions.
+"""What course.toml and the class list say, told to nbgrader's gradebook: people, due times,
+extensions.
 
-nbgrader has one place for an extension and no memory of who wrote it. A table of our own remembers what the kit wrote,
-so that an extension which a person granted in nbgrader is never taken for ours and erased, and one that was taken out
-of course.toml does not live on.
+nbgrader has one place for an extension and no memory of who wrote it. A table of our own remembers
+what the kit wrote, so that an extension which a person granted in nbgrader is never taken for ours
+and erased, and one that was taken out of course.toml does not live on.
 """
 
 from __future__ import annotations
@@ -23,18 +24,25 @@ from autograder.nbgrader.gradebook import open_gradebook
 from autograder.nbgrader.late_penalty import refresh_penalties
 
 
-def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, Person], db_url: str) -> None:
-    """Names and addresses of the students, and when the assignment is due; nothing that a person scored changes.
+def tell_gradebook(
+    course: Course, assignment: Assignment, people: Mapping[str, Person], db_url: str
+) -> None:
+    """Names and addresses of the students, and when the assignment is due; nothing that a person
+    scored changes.
 
     Args:
-        people: by what the student is called here; whoever handed in nothing is in the gradebook then too.
+        people: by what the student is called here; whoever handed in nothing is in the gradebook
+            then too.
     """
     with open_gradebook(course, db_url) as gradebook:
         known = {student.id: student for student in gradebook.students} if people else {}
         for name, person in people.items():
             student = known.get(name) or Student(id=name)
             first, _, last = person.name.rpartition(" ")
-            student.first_name, student.last_name = first or student.first_name, last or student.last_name
+            student.first_name, student.last_name = (
+                first or student.first_name,
+                last or student.last_name,
+            )
             student.email = person.email or student.email
             gradebook.db.add(student)
         row = gradebook.find_assignment(assignment.name)
@@ -47,7 +55,9 @@ def tell_gradebook(course: Course, assignment: Assignment, people: Mapping[str, 
         gradebook.db.commit()
 
 
-def _spans(course: Course, row: AssignmentRow, people: Mapping[str, Person]) -> dict[str, timedelta]:
+def _spans(
+    course: Course, row: AssignmentRow, people: Mapping[str, Person]
+) -> dict[str, timedelta]:
     """Student → how much longer course.toml gives them; nbgrader keeps no time until when."""
     due = row.duedate.replace(tzinfo=UTC)
     spans = {}
@@ -60,7 +70,9 @@ def _spans(course: Course, row: AssignmentRow, people: Mapping[str, Person]) -> 
 
 
 def due_in_gradebook(course: Course, db_url: str = "") -> dict[str, InGradebook]:
-    """By assignment, when it is due and who was given longer there. nbgrader keeps times in UTC and without a zone."""
+    """By assignment, when it is due and who was given longer there. nbgrader keeps times in UTC and
+    without a zone.
+    """
     with open_gradebook(course, db_url) as gradebook:
         return {
             assignment.name: InGradebook(
@@ -80,7 +92,9 @@ _WRITTEN = Table(
 
 
 def granted_extensions(db: Session, assignment: AssignmentRow) -> dict[str, timedelta]:
-    """Student → extension that a person granted in nbgrader, without the extensions of course.toml."""
+    """Student → extension that a person granted in nbgrader, without the extensions of
+    course.toml.
+    """
     written = _written(db)
     return {
         submission.student_id: submission.extension
@@ -89,10 +103,14 @@ def granted_extensions(db: Session, assignment: AssignmentRow) -> dict[str, time
     }
 
 
-def write_extensions(db: Session, assignment: AssignmentRow, extensions: Mapping[str, timedelta]) -> None:
-    """Put course.toml's extensions into the gradebook, and take out those that it does not have any more.
+def write_extensions(
+    db: Session, assignment: AssignmentRow, extensions: Mapping[str, timedelta]
+) -> None:
+    """Put course.toml's extensions into the gradebook, and take out those that it does not have any
+    more.
 
-    An extension that a person granted stays where course.toml has none for that student. Commits nothing.
+    An extension that a person granted stays where course.toml has none for that student. Commits
+    nothing.
 
     Args:
         extensions: student → how much longer course.toml gives them.
@@ -121,4 +139,7 @@ def _written(db: Session) -> dict[str, float]:
 
 
 def _is_ours(submission: SubmittedAssignment, written: Mapping[str, float]) -> bool:
-    return submission.extension is not None and written.get(submission.id) == submission.extension.total_seconds()
+    return (
+        submission.extension is not None
+        and written.get(submission.id) == submission.extension.total_seconds()
+    )

@@ -1,4 +1,6 @@
-"""What nbgrader needs of its surroundings. Light to import: nbgrader_config.py needs it for every command."""
+"""What nbgrader needs of its surroundings. Light to import: nbgrader_config.py needs it for every
+command.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,19 @@ def course_id(name: str) -> str:
 
 
 def put_alembic_on_path() -> None:
-    """Let nbgrader find `alembic`, which it runs when it makes a database, where no environment is activated."""
+    """Let nbgrader find `alembic`, which it runs when it makes a database, where no environment is
+    activated.
+    """
     if shutil.which("alembic") is None:
-        os.environ["PATH"] = f"{os.environ.get('PATH', '')}{os.pathsep}{Path(sys.executable).parent}"
+        os.environ["PATH"] = (
+            f"{os.environ.get('PATH', '')}{os.pathsep}{Path(sys.executable).parent}"
+        )
 
 
 def shown_gradebook(db_url: str) -> str:
-    """The database of that address for people: a file's path, or a server's without the password."""
+    """The database of that address for people: a file's path, or a server's without the
+    password.
+    """
     from sqlalchemy import make_url
 
     return str(make_url(db_url).render_as_string(hide_password=True)).removeprefix("sqlite:///")

@@ -16,14 +16,26 @@ from autograder.nbgrader.late_penalty import refresh_penalties, scored_notebooks
 from autograder.outputs.export import safe_cell
 
 COLUMNS = (
-    "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
-    "late_submission_penalty", "score", "max_score", "needs_manual_grade",
-)  # fmt: skip
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+    "needs_manual_grade",
+)
 """nbgrader's own columns, and whether a person has yet to look."""
 
 
 class SafeCsvExport(ExportPlugin):  # type: ignore[misc]
-    """nbgrader's CSV columns, quoted, with late penalties brought up to date, and no cell that runs as a formula."""
+    """nbgrader's CSV columns, quoted, with late penalties brought up to date, and no cell that runs
+    as a formula.
+    """
 
     def export(self, gradebook: Gradebook) -> None:
         refresh_penalties(gradebook.db, find_course(Path(self.parent.coursedir.root)).late)
@@ -54,20 +66,41 @@ def plain(value: Any) -> str:
     return "" if value is None else safe_cell(str(value))
 
 
-def _row(assignment: Assignment, student: Student, handed_in: tuple[Any, float, float, bool]) -> tuple[Any, ...]:
+def _row(
+    assignment: Assignment, student: Student, handed_in: tuple[Any, float, float, bool]
+) -> tuple[Any, ...]:
     timestamp, raw, penalty, waits = handed_in
     return (
-        assignment.name, assignment.duedate, timestamp, student.id, student.last_name, student.first_name,
-        student.email, raw, penalty, max(0.0, raw - penalty), assignment.max_score, "yes" if waits else "no",
-    )  # fmt: skip
+        assignment.name,
+        assignment.duedate,
+        timestamp,
+        student.id,
+        student.last_name,
+        student.first_name,
+        student.email,
+        raw,
+        penalty,
+        max(0.0, raw - penalty),
+        assignment.max_score,
+        "yes" if waits else "no",
+    )
 
 
-def _submissions(gradebook: Gradebook, assignment: Assignment) -> dict[str, tuple[Any, float, float, bool]]:
-    """Student → (timestamp, score, penalty, waits for a person), in one query for the whole class."""
+def _submissions(
+    gradebook: Gradebook, assignment: Assignment
+) -> dict[str, tuple[Any, float, float, bool]]:
+    """Student → (timestamp, score, penalty, waits for a person), in one query for the whole
+    class.
+    """
     handed_in: dict[str, tuple[Any, float, float, bool]] = {}
     of_assignment = SubmittedAssignment.assignment_id == assignment.id
     for notebook, submission, _, score, waiting in scored_notebooks(gradebook.db, of_assignment):
         _, raw, penalty, waits = handed_in.get(submission.student_id, ("", 0.0, 0.0, False))
         raw, penalty = raw + (score or 0.0), penalty + (notebook.late_submission_penalty or 0.0)
-        handed_in[submission.student_id] = (submission.timestamp, raw, penalty, waits or bool(waiting))
+        handed_in[submission.student_id] = (
+            submission.timestamp,
+            raw,
+            penalty,
+            waits or bool(waiting),
+        )
     return handed_in

@@ -1,7 +1,9 @@
-"""Students whom versions before the ledger called otherwise in the gradebook than nbgrader does: one student again.
+"""Students whom versions before the ledger called otherwise in the gradebook than nbgrader does:
+one student again.
 
-nbgrader's id of a student is the folder in submitted/. Earlier versions put a safe name in its place where the folder's
-had, say, a typographic apostrophe in it; `nbgrader autograde` made a second student of the folder itself.
+nbgrader's id of a student is the folder in submitted/. Earlier versions put a safe name in its
+place where the folder's had, say, a typographic apostrophe in it; `nbgrader autograde` made a
+second student of the folder itself.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from autograder.nbgrader.gradebook import open_gradebook
 
 
 def join_earlier_names(course: Course, ledger: Ledger, db_url: str) -> list[str]:
-    """Join every student of an earlier name with the student of the folder; returns what a person has to decide."""
+    """Join every student of an earlier name with the student of the folder; returns what a person
+    has to decide.
+    """
     folders = {earlier: ledger.folder(student) for earlier, student in ledger.earlier_names.items()}
     if not folders:
         return []
@@ -41,9 +45,16 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
         if old is None:
             continue
         if gradebook.db.get(Student, folder) is None:
-            gradebook.db.add(Student(id=folder, first_name=old.first_name, last_name=old.last_name, email=old.email))
+            gradebook.db.add(
+                Student(
+                    id=folder, first_name=old.first_name, last_name=old.last_name, email=old.email
+                )
+            )
             gradebook.db.flush()
-        present = {submission.assignment_id: submission for submission in gradebook.student_submissions(folder)}
+        present = {
+            submission.assignment_id: submission
+            for submission in gradebook.student_submissions(folder)
+        }
         for submission in list(old.submissions):
             name = submission.assignment.name
             if submission.assignment_id not in present:
@@ -52,7 +63,8 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
                 gradebook.db.delete(submission)
             else:
                 differing.append(
-                    f"{folder}: the gradebook has other points by hand in {name} under {earlier}: take over what "
+                    f"{folder}: the gradebook has other points by hand in {name} under "
+                    f"{earlier}: take over what "
                     "should count, then remove that student with `nbgrader db student remove`"
                 )
         gradebook.db.flush()
@@ -63,17 +75,24 @@ def take_over_earlier_names(gradebook: Gradebook, folders: Mapping[str, str]) ->
 
 
 def _take_over(present: SubmittedAssignment, earlier: SubmittedAssignment) -> bool:
-    """Copy points and comments by hand where the student has none; False where both have, and they differ."""
+    """Copy points and comments by hand where the student has none; False where both have, and they
+    differ.
+    """
     pairs = []
     for rows, field in (("grades", "manual_score"), ("comments", "manual_comment")):
-        targets = {row.cell_id: row for notebook in present.notebooks for row in getattr(notebook, rows)}
+        targets = {
+            row.cell_id: row for notebook in present.notebooks for row in getattr(notebook, rows)
+        }
         sources = [row for notebook in earlier.notebooks for row in getattr(notebook, rows)]
         pairs += [
             (targets[row.cell_id], row, field)
             for row in sources
             if row.cell_id in targets and getattr(row, field) is not None
         ]
-    if any(getattr(target, field) not in (None, getattr(source, field)) for target, source, field in pairs):
+    if any(
+        getattr(target, field) not in (None, getattr(source, field))
+        for target, source, field in pairs
+    ):
         return False
     for target, source, field in pairs:
         setattr(target, field, getattr(source, field))

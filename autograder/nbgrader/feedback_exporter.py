@@ -1,4 +1,6 @@
-"""Feedback pages: no hidden test in them, and nothing of a student's that runs in the reader's browser."""
+"""Feedback pages: no hidden test in them, and nothing of a student's that runs in the reader's
+browser.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,26 @@ from autograder.nbgrader.autograded import is_guide
 from autograder.nbgrader.late_penalty import refresh_penalties
 from autograder.nbgrader.student_html import LONGEST_KEPT
 
-_HIDDEN = re.compile(r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)", re.M | re.S)
+_HIDDEN = re.compile(
+    r"^[^\n]*### BEGIN HIDDEN TESTS.*?(?:^[^\n]*### END HIDDEN TESTS[^\n]*(?:\n|\Z)|\Z)",
+    re.M | re.S,
+)
 
 
 class FeedbackStep(NbGraderPreprocessor):  # type: ignore[misc]
-    """A preprocessor of feedback pages: those are configured with the order in which outputs are preferred."""
+    """A preprocessor of feedback pages: those are configured with the order in which outputs are
+    preferred.
+    """
 
     display_data_priority = List().tag(config=True)
 
 
 class HideFromStudents(FeedbackStep):
-    """Takes marking guides out of what students see, and hidden tests with the tracebacks that show them.
+    """Takes marking guides out of what students see, and hidden tests with the tracebacks that show
+    them.
 
-    Our suites are in no cell. A notebook written with nbgrader's own hidden-test markers is graded by nbgrader, whose
-    feedback shows those tests.
+    Our suites are in no cell. A notebook written with nbgrader's own hidden-test markers is graded
+    by nbgrader, whose feedback shows those tests.
     """
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
@@ -50,11 +58,16 @@ class HideFromStudents(FeedbackStep):
 
 
 class UpToDatePenalty(FeedbackStep):
-    """Works the late penalty out again: a moved due date, an extension or a manual score may have changed it."""
+    """Works the late penalty out again: a moved due date, an extension or a manual score may have
+    changed it.
+    """
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         where = resources["nbgrader"]
-        of_student = (SubmittedAssignment.student_id == where["student"], Assignment.name == where["assignment"])
+        of_student = (
+            SubmittedAssignment.student_id == where["student"],
+            Assignment.name == where["assignment"],
+        )
         with Gradebook(where["db_url"]) as gradebook:
             refresh_penalties(gradebook.db, find_course(Path.cwd()).late, *of_student)
             gradebook.db.commit()
@@ -62,7 +75,9 @@ class UpToDatePenalty(FeedbackStep):
 
 
 class GradesAtOnce(GetGrades):  # type: ignore[misc]
-    """nbgrader's step that puts scores and comments beside the cells: two queries a notebook, and not two a cell."""
+    """nbgrader's step that puts scores and comments beside the cells: two queries a notebook, and
+    not two a cell.
+    """
 
     def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:
         self._stored: dict[type, dict[str, Any]] = {}
@@ -88,14 +103,17 @@ class GradesAtOnce(GetGrades):  # type: ignore[misc]
             where = (self.notebook_id, self.assignment_id, self.student_id)
             notebook = self.gradebook.find_submission_notebook(*where)
             rows = self.gradebook.db.query(kind).filter(kind.notebook_id == notebook.id)
-            self._stored[kind] = {row.cell.name: row for row in rows.options(joinedload(kind.cell), *options)}
+            self._stored[kind] = {
+                row.cell.name: row for row in rows.options(joinedload(kind.cell), *options)
+            }
         return self._stored[kind]
 
 
 class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
-    """nbconvert's pages for a whole class: what is the same in everybody's notebook is rendered once, and a finished
-    page is not parsed again. That takes half the time, and with nbgrader's template it only says of each plot that it
-    has no description."""
+    """nbconvert's pages for a whole class: what is the same in everybody's notebook is rendered
+    once, and a finished page is not parsed again. That takes half the time, and with nbgrader's
+    template it only says of each plot that it has no description.
+    """
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
@@ -104,7 +122,9 @@ class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
         highlight = _Highlighter(language.get("pygments_lexer", language.get("name")))
         resources = self._init_resources(resources)
         self.register_filter("highlight_code", highlight)
-        widgets = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
+        widgets = WidgetsDataTypeFilter(
+            notebook_metadata=self._nb_metadata, parent=self, resources=resources
+        )
         self.register_filter("filter_data_type", widgets)
         page, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
         return page.replace("<head>", f"<head>\n{_POLICY}", 1), resources
@@ -113,18 +133,25 @@ class FeedbackExporter(HTMLExporter):  # type: ignore[misc]
 _MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="'
-    f"default-src 'none'; script-src {_MATHJAX} 'unsafe-eval'; connect-src https://api.cdnjs.com/libraries/mathjax; "
-    f"font-src {_MATHJAX}; style-src 'unsafe-inline' {_MATHJAX}; img-src data: http: https: file: 'self'; "
+    f"default-src 'none'; script-src {_MATHJAX} 'unsafe-eval'; connect-src "
+    "https://api.cdnjs.com/libraries/mathjax; "
+    f"font-src {_MATHJAX}; style-src 'unsafe-inline' {_MATHJAX}; img-src data: http: https: "
+    "file: 'self'; "
     "base-uri 'none'; form-action 'none'\">"
 )
-"""No script runs in a feedback page but MathJax, which evaluates its own configuration. Where a page is opened as a
-file, pictures beside it are `file:` and not 'self'."""
+"""No script runs in a feedback page but MathJax, which evaluates its own configuration. Where a
+page is opened as a file, pictures beside it are `file:` and not 'self'.
+"""
 
 
 class _Highlighter(Highlight2HTML):  # type: ignore[misc]
     def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
         wanted = language or self.pygments_lexer
-        return str(Highlight2HTML(wanted)(source)) if len(source) > LONGEST_KEPT else _highlighted(source, wanted)
+        return (
+            str(Highlight2HTML(wanted)(source))
+            if len(source) > LONGEST_KEPT
+            else _highlighted(source, wanted)
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,6 @@
-"""`autograded/` for a whole class from stored results: what the formgrader shows, without grading anything again."""
+"""`autograded/` for a whole class from stored results: what the formgrader shows, without grading
+anything again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _SHIPPED = ("figures",)
 def graded_submissions(
     course: Course, assignment: Assignment, results: Iterable[Result]
 ) -> Iterator[tuple[Result, Submission | None]]:
-    """Each result with the submission in `submitted/` from which it was made; None where that has changed since.
+    """Each result with the submission in `submitted/` from which it was made; None where that has
+    changed since.
 
     They are read as they are asked for: all notebooks of a class are more than a memory holds.
 
@@ -72,13 +75,18 @@ class AutogradedFolder:
         name = self._assignment.name
         own = self._ledger.folder(student)
         folder = self._course.autograded / own / name
-        self._files.write(folder / f"{name}.ipynb", notebook, to_disk=False)  # the next export writes it again
+        # the next export writes it again
+        self._files.write(folder / f"{name}.ipynb", notebook, to_disk=False)
         _copy_beside(self._files, self._course, self._assignment, own, folder)
         self.written += 1
 
 
-def _copy_beside(files: Together, course: Course, assignment: Assignment, own: str, folder: Path) -> None:
-    """Figures of the release, and nbgrader's receipts: when a submission came, and whose its feedback is."""
+def _copy_beside(
+    files: Together, course: Course, assignment: Assignment, own: str, folder: Path
+) -> None:
+    """Figures of the release, and nbgrader's receipts: when a submission came, and whose its
+    feedback is.
+    """
     for name in _SHIPPED:
         if (pictures := assignment.release.parent / name).is_dir():
             for picture in sorted(path for path in pictures.rglob("*") if path.is_file()):

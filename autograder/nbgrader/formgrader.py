@@ -1,8 +1,10 @@
-"""The formgrader's pages for a course of the kit: by the settings of the open course, with names as text.
+"""The formgrader's pages for a course of the kit: by the settings of the open course, with names as
+text.
 
-nbgrader makes its exporter once, from the settings of the folder in which Jupyter was started: a course that is opened
-from another folder (`/formgrader?path=…`) would be shown without its own filters, and so with students' live links.
-Its templates write names of students as they are: a name may be HTML.
+nbgrader makes its exporter once, from the settings of the folder in which Jupyter was started: a
+course that is opened from another folder (`/formgrader?path=…`) would be shown without its own
+filters, and so with students' live links. Its templates write names of students as they are: a name
+may be HTML.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Any
 
 
 def make_pages_safe() -> None:
-    """Mend nbgrader's handlers of pages, where this process is a Jupyter server with a formgrader."""
+    """Mend nbgrader's handlers of pages, where this process is a Jupyter server with a
+    formgrader.
+    """
     base = sys.modules.get("nbgrader.server_extensions.formgrader.base")
     if base is not None:
         base.BaseHandler.exporter = property(_PagesOfCourse)

@@ -1,7 +1,8 @@
-"""Scores into nbgrader's `gradebook.db`, a whole batch in one transaction: for `autograder export` and nbgrader alike.
+"""Scores into nbgrader's `gradebook.db`, a whole batch in one transaction: for `autograder export`
+and nbgrader alike.
 
-A person's manual scores are never touched. Where an automatic score changes under one, or another answer was handed
-in, the cell is marked for a second look.
+A person's manual scores are never touched. Where an automatic score changes under one, or another
+answer was handed in, the cell is marked for a second look.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from nbgrader.api import Comment, Grade, Gradebook, Notebook, Student, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    Notebook,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 from nbgrader.utils import parse_utc
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -31,7 +40,9 @@ from autograder.nbgrader.student_texts import problem_comment, question_comment
 from autograder.records.model import Result, Submission
 
 BATCH = 500
-"""How many submissions are written at once: their rows are in memory then, and databases limit a query's parameters."""
+"""How many submissions are written at once: their rows are in memory then, and databases limit a
+query's parameters.
+"""
 
 Timestamp = datetime.datetime | str
 """When something was handed in: a time with a zone, or as nbgrader writes it into timestamp.txt."""
@@ -45,10 +56,12 @@ class Entry:
     """What the gradebook is told about one submission.
 
     Attributes:
-        scores: grade_id → automatic score. A cell that a person grades has none, unless it was left blank.
+        scores: grade_id → automatic score. A cell that a person grades has none, unless it was left
+            blank.
         comments: grade_id of a solution cell → automatic comment, where there is something to say.
         problem: why it could not be graded; every score becomes 0 and waits for a person.
-        answers: grade_id → what was answered there, as text: a person looks again where it is another than before.
+        answers: grade_id → what was answered there, as text: a person looks again where it is
+            another than before.
         submission_sha256: hash of the notebook that `answers` are from; "" where there are none.
     """
 
@@ -71,11 +84,12 @@ def fill_gradebook(
     db_url: str = "",
     version: int = 0,
 ) -> None:
-    """Write the results of one assignment into the gradebook; again with the same results, nothing changes.
+    """Write the results of one assignment into the gradebook; again with the same results, nothing
+    changes.
 
     Args:
-        graded: each result with what it was made from; where that is not known, all written answers wait. Taken up bit
-            by bit, in one transaction.
+        graded: each result with what it was made from; where that is not known, all written answers
+            wait. Taken up bit by bit, in one transaction.
         timestamps: student → when the submission was handed in, where that is known.
         problems: student → why the submission could not be graded.
         version: the `user_version` of an SQLite database once this is committed; 0 leaves it.
@@ -87,14 +101,24 @@ def fill_gradebook(
     times = {student: parse_utc(time) for student, time in (timestamps or {}).items()}
     ledger = read_ledger(course)  # nbgrader's id of a student is the folder
     entries = (
-        replace(entry_of(release, result, read, times.get(result.student)), student=ledger.folder(result.student))
+        replace(
+            entry_of(release, result, read, times.get(result.student)),
+            student=ledger.folder(result.student),
+        )
         for result, read in graded
     )
     failed = (
         Entry(ledger.folder(student), problem=problem, timestamp=times.get(student))
         for student, problem in (problems or {}).items()
     )
-    write_gradebook(course, assignment.name, release, itertools.chain(entries, failed), db_url=db_url, version=version)
+    write_gradebook(
+        course,
+        assignment.name,
+        release,
+        itertools.chain(entries, failed),
+        db_url=db_url,
+        version=version,
+    )
 
 
 def write_gradebook(
@@ -112,8 +136,8 @@ def write_gradebook(
     Args:
         entries: by nbgrader's ids of the students.
         version: as for `fill_gradebook`.
-        has_suite: whether a hidden suite grades the notebook. The cells in the database follow its release then; else
-            they have tests that the release is without.
+        has_suite: whether a hidden suite grades the notebook. The cells in the database follow its
+            release then; else they have tests that the release is without.
     """
     with open_gradebook(course, db_url) as gradebook:
         db = gradebook.db
@@ -135,12 +159,16 @@ def entry_of(
     submission: Submission | None = None,
     timestamp: datetime.datetime | None = None,
 ) -> Entry:
-    """What a result means for each cell of the release, and the written answers of the submission beside it."""
+    """What a result means for each cell of the release, and the written answers of the submission
+    beside it.
+    """
     blank = [answer.id for answer in submission.written if answer.blank] if submission else []
     found = {answer.id for answer in submission.written} if submission else set()
     if submission:
         blank += [
-            cell.grade_id for cell in release.cells if cell.manual and not cell.task and cell.grade_id not in found
+            cell.grade_id
+            for cell in release.cells
+            if cell.manual and not cell.task and cell.grade_id not in found
         ]
     questions = {question.name: question for question in result.questions}
     scores: dict[str, float] = dict.fromkeys(blank, 0.0)
@@ -169,7 +197,9 @@ def open_gradebook(course: Course, db_url: str = "") -> Iterator[Gradebook]:
         raise
 
 
-def _write_batch(db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]) -> None:
+def _write_batch(
+    db: Session, course: Course, notebook: Notebook, release: Release, entries: Sequence[Entry]
+) -> None:
     """Write scores, comments and late penalties of these submissions. Commits nothing."""
     notebooks, other_times = _submitted_notebooks(db, notebook, entries)
     ids = cell_ids(db, notebook)
@@ -193,17 +223,25 @@ def _write_batch(db: Session, course: Course, notebook: Notebook, release: Relea
         for cell, name in graded.items():
             key = (notebooks[entry.student], cell)
             again = key in new_answers if key in answers else entry.student in other_times
-            new_grades.append(_graded(grades.get(key) or _new_row(key), entry, name, name in manual, again))
+            new_grades.append(
+                _graded(grades.get(key) or _new_row(key), entry, name, name in manual, again)
+            )
         for cell, name in commented.items():
             key = (notebooks[entry.student], cell)
-            new_comments.append({**(comments.get(key) or _new_row(key)), "auto_comment": _comment(entry, name)})
+            new_comments.append(
+                {**(comments.get(key) or _new_row(key)), "auto_comment": _comment(entry, name)}
+            )
     _save(db, Grade, new_grades)
     _save(db, Comment, new_comments)
     refresh_penalties(db, course.late, SubmittedNotebook.id.in_(keys))
 
 
-def _graded(row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool) -> dict[str, Any]:
-    """One row of the grade table with its new automatic score. `again`: the answer is another than before."""
+def _graded(
+    row: dict[str, Any], entry: Entry, name: str, manual: bool, again: bool
+) -> dict[str, Any]:
+    """One row of the grade table with its new automatic score. `again`: the answer is another than
+    before.
+    """
     score = 0.0 if entry.problem else entry.scores.get(name, None if manual else 0.0)
     by_hand = row.get("manual_score") is not None
     if by_hand and not entry.problem:
@@ -218,11 +256,14 @@ def _comment(entry: Entry, name: str) -> str | None:
     return comment or None
 
 
-def _submitted_notebooks(db: Session, notebook: Notebook, entries: Sequence[Entry]) -> tuple[dict[str, str], set[str]]:
+def _submitted_notebooks(
+    db: Session, notebook: Notebook, entries: Sequence[Entry]
+) -> tuple[dict[str, str], set[str]]:
     """Make what is missing of students and their submissions.
 
     Returns:
-        The id of each student's submitted notebook, and who handed in at another time than what was there before.
+        The id of each student's submitted notebook, and who handed in at another time than what was
+        there before.
     """
     students = list(dict.fromkeys(entry.student for entry in entries))
     known = set(db.scalars(select(Student.id).where(Student.id.in_(students))))
@@ -245,15 +286,23 @@ def _submitted_notebooks(db: Session, notebook: Notebook, entries: Sequence[Entr
         if row is None:
             row = {"id": uuid4().hex, "timestamp": entry.timestamp, "notebook": None}
             new_submissions.append(
-                {"id": row["id"], "assignment_id": notebook.assignment_id, "student_id": entry.student,
-                 "timestamp": entry.timestamp}
-            )  # fmt: skip
+                {
+                    "id": row["id"],
+                    "assignment_id": notebook.assignment_id,
+                    "student_id": entry.student,
+                    "timestamp": entry.timestamp,
+                }
+            )
         elif entry.timestamp not in (None, row["timestamp"]):
             moved[entry.student] = {"id": row["id"], "timestamp": entry.timestamp}
         notebooks[entry.student] = row["notebook"] or uuid4().hex
         if row["notebook"] is None:
             new_notebooks.append(
-                {"id": notebooks[entry.student], "assignment_id": row["id"], "notebook_id": notebook.id}
+                {
+                    "id": notebooks[entry.student],
+                    "assignment_id": row["id"],
+                    "notebook_id": notebook.id,
+                }
             )
     if moved:
         db.execute(update(SubmittedAssignment), list(moved.values()))
@@ -262,7 +311,9 @@ def _submitted_notebooks(db: Session, notebook: Notebook, entries: Sequence[Entr
     return notebooks, set(moved)
 
 
-def _rows(db: Session, table: type[Any], notebooks: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+def _rows(
+    db: Session, table: type[Any], notebooks: Sequence[str]
+) -> dict[tuple[str, str], dict[str, Any]]:
     """(submitted notebook, cell) → row."""
     rows = db.execute(select(table.__table__).where(table.notebook_id.in_(notebooks)))
     return {(row.notebook_id, row.cell_id): row._asdict() for row in rows}

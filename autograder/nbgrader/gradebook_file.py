@@ -1,4 +1,6 @@
-"""The file of a gradebook: nothing else is ever taken for one, and half of one is not left behind."""
+"""The file of a gradebook: nothing else is ever taken for one, and half of one is not left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextlib.contextmanager
 def gradebook_file(path: Path, files: Together) -> Iterator[tuple[Path, int]]:
-    """Where to write the gradebook at `path`, and which `user_version` it must have then, together with other files.
+    """Where to write the gradebook at `path`, and which `user_version` it must have then, together
+    with other files.
 
-    A new one is written to a file that takes its place at the end. One that was there SQLite changes as a whole.
+    A new one is written to a file that takes its place at the end. One that was there SQLite
+    changes as a whole.
 
     Raises:
         KitError: something else lies at `path`.
@@ -35,7 +39,9 @@ def gradebook_file(path: Path, files: Together) -> Iterator[tuple[Path, int]]:
         try:
             yield part, 0
         except Exception as error:  # errors of a database are told with the file's name in a note
-            error.__notes__ = [note.replace(str(part), str(path)) for note in getattr(error, "__notes__", [])]
+            error.__notes__ = [
+                note.replace(str(part), str(path)) for note in getattr(error, "__notes__", [])
+            ]
             raise
 
 
@@ -45,15 +51,26 @@ def _refuse_other_files(path: Path) -> None:
     if not start:  # an empty file is an empty database
         return
     if start != _MAGIC:
-        raise KitError(f"{path} is no gradebook, and no database at all: name another file; nothing was changed in it")
-    with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        raise KitError(
+            f"{path} is no gradebook, and no database at all: name another file; nothing was "
+            "changed in it"
+        )
+    with contextlib.closing(
+        sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    ) as database:
         try:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            tables = {
+                name
+                for (name,) in database.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
+                )
+            }
         except sqlite3.Error as error:
             error.add_note(str(path))
             raise
     if tables and "submitted_assignment" not in tables:
         raise KitError(
-            f"{path} is the database of another program (it holds {', '.join(sorted(tables)[:3])}): name another file; "
+            f"{path} is the database of another program (it holds "
+            f"{', '.join(sorted(tables)[:3])}): name another file; "
             "nothing was changed in it"
         )

@@ -23,8 +23,8 @@ from autograder.nbgrader.released_cells import read_release, suite_assignment
 def before_autograde(assignment: str, student: str, notebooks: MutableSequence[str]) -> None:
     """Make sure that this machine can grade and that the gradebook knows the assignment.
 
-    nbgrader swallows exceptions of a hook. One that concerns the whole batch ends the command instead: grading on
-    without a sandbox or a suite would score everybody wrongly.
+    nbgrader swallows exceptions of a hook. One that concerns the whole batch ends the command
+    instead: grading on without a sandbox or a suite would score everybody wrongly.
     """
     course = find_course(Path.cwd())
     ours = suite_assignment(course, assignment, assignment)
@@ -40,14 +40,20 @@ def before_autograde(assignment: str, student: str, notebooks: MutableSequence[s
 
 
 def _prepare_gradebook(course: Course, assignment: Assignment, folder: Path) -> None:
-    """Register the release, and put the reason for a score of 0 where there is nothing to grade, or nothing yet."""
+    """Register the release, and put the reason for a score of 0 where there is nothing to grade, or
+    nothing yet.
+    """
     student, db_url = folder.parent.name, _db_url(course)
     entries = []
     if not (folder / f"{assignment.name}.ipynb").exists():
-        entries.append(Entry(student, problem=f"there is no {assignment.name}.ipynb among the files"))
+        entries.append(
+            Entry(student, problem=f"there is no {assignment.name}.ipynb among the files")
+        )
     elif not _is_known(course, assignment, student, db_url):
         entries.append(Entry(student, problem="grading did not finish"))  # until it does
-    write_gradebook(course, assignment.name, read_release(assignment.release), entries, db_url=db_url)
+    write_gradebook(
+        course, assignment.name, read_release(assignment.release), entries, db_url=db_url
+    )
 
 
 def _is_known(course: Course, assignment: Assignment, student: str, db_url: str) -> bool:
@@ -60,12 +66,16 @@ def _is_known(course: Course, assignment: Assignment, student: str, db_url: str)
 
 
 def _give_expected_name(folder: Path, assignment: str, notebooks: MutableSequence[str]) -> None:
-    """nbgrader knows a notebook by its name alone: the only one there is gets a copy under the right name."""
+    """nbgrader knows a notebook by its name alone: the only one there is gets a copy under the
+    right name.
+    """
     expected = folder / f"{assignment}.ipynb"
     if os.path.lexists(expected) or len(notebooks) != 1 or what_else(Path(notebooks[0])):
         return
     shutil.copyfile(notebooks[0], expected)
-    get_logger().warning("%s: %s graded as %s", folder.parent.name, Path(notebooks[0]).name, expected.name)
+    get_logger().warning(
+        "%s: %s graded as %s", folder.parent.name, Path(notebooks[0]).name, expected.name
+    )
     notebooks[:] = [str(expected)]
 
 

@@ -20,14 +20,21 @@ def late_penalty(late: Late, score: float, max_score: float, seconds_late: float
 
 
 def scored_notebooks(db: Session, *conditions: Any) -> Result[Any]:
-    """Submitted notebooks with their submissions and due times, what their cells score, and how many wait for a person.
+    """Submitted notebooks with their submissions and due times, what their cells score, and how
+    many wait for a person.
 
     Args:
         conditions: which of them, as SQLAlchemy says it; without any, all.
     """
     waiting = func.sum(cast(Grade.needs_manual_grade, Integer))
     return db.execute(
-        select(SubmittedNotebook, SubmittedAssignment, Assignment.duedate, func.sum(Grade.score), waiting)
+        select(
+            SubmittedNotebook,
+            SubmittedAssignment,
+            Assignment.duedate,
+            func.sum(Grade.score),
+            waiting,
+        )
         .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
         .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
         .outerjoin(Grade, Grade.notebook_id == SubmittedNotebook.id)
@@ -37,7 +44,8 @@ def scored_notebooks(db: Session, *conditions: Any) -> Result[Any]:
 
 
 def refresh_penalties(db: Session, late: Late, *conditions: Any) -> None:
-    """Bring stored penalties up to date: the due date, an extension or a score may have changed. Commits nothing.
+    """Bring stored penalties up to date: the due date, an extension or a score may have changed.
+    Commits nothing.
 
     Args:
         conditions: as for `scored_notebooks`.
@@ -45,14 +53,20 @@ def refresh_penalties(db: Session, late: Late, *conditions: Any) -> None:
     most = {row.id: row.max_score for row in db.execute(select(Notebook.id, Notebook.max_score))}
     may_change = or_(
         SubmittedNotebook.late_submission_penalty.is_not(None),
-        SubmittedAssignment.timestamp > Assignment.duedate,  # an extension makes fewer late, and no more
+        # an extension makes fewer late, and no more
+        SubmittedAssignment.timestamp > Assignment.duedate,
     )
     changed = []
     for notebook, submission, due, score, _ in scored_notebooks(db, may_change, *conditions):
         seconds_late = 0.0
         if due is not None and submission.timestamp is not None:
-            seconds_late = (submission.timestamp - due - (submission.extension or timedelta())).total_seconds()
-        penalty = late_penalty(late, score or 0.0, most[notebook.notebook_id], max(0.0, seconds_late)) or None
+            seconds_late = (
+                submission.timestamp - due - (submission.extension or timedelta())
+            ).total_seconds()
+        penalty = (
+            late_penalty(late, score or 0.0, most[notebook.notebook_id], max(0.0, seconds_late))
+            or None
+        )
         if penalty != notebook.late_submission_penalty:
             changed.append({"id": notebook.id, "late_submission_penalty": penalty})
     if changed:

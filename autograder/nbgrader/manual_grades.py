@@ -1,7 +1,9 @@
-"""Marks by hand in nbgrader's gradebook: read for reports, exports and tables of marks; stored from a table.
+"""Marks by hand in nbgrader's gradebook: read for reports, exports and tables of marks; stored from
+a table.
 
-Reading takes one query and no import of nbgrader, which takes seconds that every report would pay. The formgrader's own
-rows are read and changed, so that a mark from a table and one from the formgrader are the same thing.
+Reading takes one query and no import of nbgrader, which takes seconds that every report would pay.
+The formgrader's own rows are read and changed, so that a mark from a table and one from the
+formgrader are the same thing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 _SCORES = """
-SELECT submission.student_id AS student, cell.name AS cell, grade.auto_score AS tests, grade.manual_score AS points,
+SELECT submission.student_id AS student, cell.name AS cell,
+       grade.auto_score AS tests, grade.manual_score AS points,
        COALESCE(grade.extra_credit, 0) AS extra_credit, grade.needs_manual_grade AS waits,
        COALESCE(graded.max_score, task.max_score, 0) AS max_points,
        cell.type = 'TaskCell' OR answer.id IS NOT NULL AS written,
@@ -38,16 +41,20 @@ JOIN base_cell AS cell ON cell.id = grade.cell_id
 LEFT JOIN grade_cells AS graded ON graded.id = cell.id
 LEFT JOIN task_cells AS task ON task.id = cell.id
 LEFT JOIN base_cell AS answer
-  ON answer.notebook_id = cell.notebook_id AND answer.name = cell.name AND answer.type = 'SolutionCell'
+  ON answer.notebook_id = cell.notebook_id AND answer.name = cell.name
+  AND answer.type = 'SolutionCell'
 LEFT JOIN base_cell AS commented
   ON commented.notebook_id = cell.notebook_id AND commented.type IN ('SolutionCell', 'TaskCell')
-  AND commented.name = CASE WHEN cell.name LIKE 'check!_%' ESCAPE '!' THEN SUBSTR(cell.name, LENGTH('check_') + 1)
-    ELSE cell.name END
+  AND commented.name = CASE WHEN cell.name LIKE 'check!_%' ESCAPE '!'
+    THEN SUBSTR(cell.name, LENGTH('check_') + 1) ELSE cell.name END
 LEFT JOIN comment ON comment.notebook_id = notebook.id AND comment.cell_id = commented.id
 WHERE assignment.name = :assignment
 ORDER BY student, cell
 """
-_ANSWER = "(SELECT sha256 FROM attention_kit_answer WHERE notebook_id = notebook.id AND cell_id = cell.id)"
+_ANSWER = (
+    "(SELECT sha256 FROM attention_kit_answer WHERE notebook_id = notebook.id AND "
+    "cell_id = cell.id)"
+)
 _SUBMISSION = "(SELECT sha256 FROM attention_kit_submission WHERE notebook_id = notebook.id)"
 _SQLITE = "sqlite:///"
 
@@ -68,8 +75,10 @@ class HandMark:
         extra_credit: points on top.
         comment: the person's own words.
         waits: a person has yet to look, at it or again.
-        answer: hash of the answer that the gradebook was last filled with; "" where that is not known.
-        submission: hash of the notebook that the gradebook was last filled from; "" where that is not known.
+        answer: hash of the answer that the gradebook was last filled with; "" where that is not
+            known.
+        submission: hash of the notebook that the gradebook was last filled from; "" where that is
+            not known.
         automatic_comment: what grading wrote in place of a person, like "No response.".
         cell: nbgrader's name of the cell with the grade.
         commented: nbgrader's name of the cell with the comment.
@@ -99,7 +108,8 @@ def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
         assignment: its name.
 
     Returns:
-        Everybody who has a submission in the gradebook. Who has none is not in it: their written answers wait.
+        Everybody who has a submission in the gradebook. Who has none is not in it: their written
+        answers wait.
 
     Raises:
         KitError: what lies there is no gradebook, another program holds it, or no server answers.
@@ -111,18 +121,25 @@ def read_manual_grades(db_url: str, assignment: str) -> dict[str, ManualGrades]:
 
 
 def read_hand_marks(course: Course, assignment: Assignment) -> dict[Key, HandMark]:
-    """Everybody who has a submission in the gradebook, with every question, in the order of names and of the release.
+    """Everybody who has a submission in the gradebook, with every question, in the order of names
+    and of the release.
 
     Raises:
         KitError: there is no gradebook, or it knows nothing of the assignment.
     """
     if not course.has_gradebook:
-        raise KitError(f"there is no gradebook yet: run `autograder export {assignment.name} --format gradebook`")
-    order = {cell.grade_id: number for number, cell in enumerate(read_release(assignment.release).cells)}
+        raise KitError(
+            f"there is no gradebook yet: run `autograder export {assignment.name} "
+            "--format gradebook`"
+        )
+    order = {
+        cell.grade_id: number for number, cell in enumerate(read_release(assignment.release).cells)
+    }
     stored = [mark for mark in _stored_marks(course.db_url, assignment.name) if mark.cell in order]
     if not stored:
         raise KitError(
-            f"nobody's {assignment.name} is in the gradebook: run `autograder export {assignment.name} "
+            f"nobody's {assignment.name} is in the gradebook: run `autograder export "
+            f"{assignment.name} "
             "--format gradebook` first"
         )
     ledger = read_ledger(course)  # nbgrader knows students by their folders
@@ -171,13 +188,17 @@ def _stored_marks(db_url: str, assignment: str) -> list[HandMark]:
 
 
 def _engine(place: Path | str) -> Engine:
-    """The database in a file, which is opened without the right to change it, or that at an address."""
+    """The database in a file, which is opened without the right to change it, or that at an
+    address.
+    """
     from sqlalchemy import NullPool, create_engine
 
     if isinstance(place, str):
         return create_engine(place)
     uri = f"{place.resolve().as_uri()}?mode=ro"
-    return create_engine("sqlite://", creator=lambda: sqlite3.connect(uri, uri=True), poolclass=NullPool)
+    return create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(uri, uri=True), poolclass=NullPool
+    )
 
 
 def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> list[HandMark]:
@@ -186,7 +207,8 @@ def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> li
     tables = inspect(connection).get_table_names()
     if may_be_empty and "submitted_assignment" not in tables:
         return []  # nothing was exported to it yet
-    query = _SCORES.format(  # the kit's own tables (`answers.py`) are not in a gradebook of an older version
+    # the kit's own tables (`answers.py`) are not in a gradebook of an older version
+    query = _SCORES.format(
         answer_sha256=_ANSWER if "attention_kit_answer" in tables else "NULL",
         submission_sha256=_SUBMISSION if "attention_kit_submission" in tables else "NULL",
     )
@@ -200,7 +222,9 @@ def _query(connection: Connection, assignment: str, *, may_be_empty: bool) -> li
 
 
 def _manual_grades(student: str, marks: Sequence[HandMark]) -> ManualGrades:
-    """A student's marks as reports and exports want them: of questions only those that a person had to do with."""
+    """A student's marks as reports and exports want them: of questions only those that a person had
+    to do with.
+    """
     questions = [mark for mark in marks if not mark.written]
     return ManualGrades(
         student,

@@ -1,8 +1,9 @@
-"""Marks by hand as a table that graders fill in: out of the gradebook, and back as a difference that is shown first.
+"""Marks by hand as a table that graders fill in: out of the gradebook, and back as a difference
+that is shown first.
 
-A row a student and question. Several graders can each have a part of the table, or a copy: only what is filled in
-changes, and a mark that somebody else has changed since the table was written is refused, as is one for an answer that
-the student has replaced since.
+A row a student and question. Several graders can each have a part of the table, or a copy: only
+what is filled in changes, and a mark that somebody else has changed since the table was written is
+refused, as is one for an answer that the student has replaced since.
 """
 
 from __future__ import annotations
@@ -24,9 +25,18 @@ from autograder.nbgrader.manual_grades import HandMark, Key, read_hand_marks, wr
 from autograder.outputs.export import points_cell, safe_cell
 
 COLUMNS = (
-    "student", "question", "max", "tests", "points", "items", "extra_credit", "comment", "waits",
-    "points_before", "answer",
-)  # fmt: skip
+    "student",
+    "question",
+    "max",
+    "tests",
+    "points",
+    "items",
+    "extra_credit",
+    "comment",
+    "waits",
+    "points_before",
+    "answer",
+)
 _SHOWN = 20
 _HASH = 12
 """Letters of the answer's hash: enough to tell two answers of one student apart."""
@@ -36,7 +46,13 @@ Rubrics = Mapping[str, Sequence[RubricItem]]
 
 
 def marks_command(
-    course: Course, assignment: Assignment, *, to: Path | None, back: Path | None, question: str, apply: bool
+    course: Course,
+    assignment: Assignment,
+    *,
+    to: Path | None,
+    back: Path | None,
+    question: str,
+    apply: bool,
 ) -> Iterator[str]:
     """Write the table, or take one in; yields what to tell.
 
@@ -55,7 +71,10 @@ def marks_command(
             raise KitError(f"{assignment.name} has no question {question!r}: {_names(marks)}")
         write_whole(to, marks_csv(chosen, rubrics))
         students = len({mark.student for mark in chosen})
-        yield f"marks of {students} students in {to}: fill in points (or items), extra_credit and comment"
+        yield (
+            f"marks of {students} students in {to}: fill in points (or items), "
+            "extra_credit and comment"
+        )
     if back is not None:
         new = changed_marks(back, marks, rubrics)
         for mark in new:
@@ -64,11 +83,17 @@ def marks_command(
             write_hand_marks(course, assignment, new)
             yield f"{len(new)} marks stored in the gradebook; write pages and exports anew"
         else:
-            yield "nothing differs" if not new else "nothing has changed yet; `--apply` stores these marks"
+            yield (
+                "nothing differs"
+                if not new
+                else "nothing has changed yet; `--apply` stores these marks"
+            )
 
 
 def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
-    """The table as text. Its last two columns say what the row was written from; leave them as they are."""
+    """The table as text. Its last two columns say what the row was written from; leave them as they
+    are.
+    """
     rows = [list(COLUMNS)]
     for mark in marks:
         given = items_given(mark.comment, rubrics.get(mark.question, ()))
@@ -78,7 +103,8 @@ def marks_csv(marks: Iterable[HandMark], rubrics: Rubrics) -> str:
                 safe_cell(mark.question),
                 points_cell(mark.max_points),
                 points_cell(None if mark.written else mark.tests),
-                points_cell(None if mark.waits else mark.points),  # who waits is looked at by filling it in
+                # who waits is looked at by filling it in
+                points_cell(None if mark.waits else mark.points),
                 " ".join(str(item.number) for item in given),
                 points_cell(mark.extra_credit or None),
                 safe_cell(mark.comment),
@@ -102,7 +128,10 @@ def changed_marks(file: Path, marks: Mapping[Key, HandMark], rubrics: Rubrics) -
         raise KitError(f"{file}: {error}" if str(error) else f"{file}: it is empty") from error
     columns = [name.strip().casefold() for name in header]
     if missing := [name for name in ("student", "question") if name not in columns]:
-        raise KitError(f"{file}: there is no column {missing[0]!r}; `autograder marks --to` writes a table to fill in")
+        raise KitError(
+            f"{file}: there is no column {missing[0]!r}; `autograder marks --to` writes a "
+            "table to fill in"
+        )
     if twice := [name for name in COLUMNS if columns.count(name) > 1]:
         raise KitError(f"{file}: there are two columns {twice[0]!r}")
     changed: list[HandMark] = []
@@ -127,7 +156,9 @@ def changed_marks(file: Path, marks: Mapping[Key, HandMark], rubrics: Rubrics) -
 
 
 def _known(key: Key, marks: Mapping[Key, HandMark]) -> HandMark:
-    """The gradebook's mark of a row. Raises: ValueError, where it knows no such student, or no such question."""
+    """The gradebook's mark of a row. Raises: ValueError, where it knows no such student, or no such
+    question.
+    """
     student, question = key
     if key in marks:
         return marks[key]
@@ -154,16 +185,28 @@ def _marked(mark: HandMark, row: Mapping[str, str], items: Sequence[RubricItem])
         points = None if given.casefold() == "none" else _points(who, given, mark.max_points)
     extra = _number(who, row["extra_credit"]) if row.get("extra_credit") else mark.extra_credit
     is_looked_at = bool(given) and mark.waits
-    is_new = is_looked_at or (points, extra, comment) != (mark.points, mark.extra_credit, mark.comment)
+    is_new = is_looked_at or (points, extra, comment) != (
+        mark.points,
+        mark.extra_credit,
+        mark.comment,
+    )
     if is_new and "points_before" in row and before != points_cell(mark.points):
-        somebody = "nobody has given any" if mark.points is None else f"there are {shown(mark.points)} points now"
+        somebody = (
+            "nobody has given any"
+            if mark.points is None
+            else f"there are {shown(mark.points)} points now"
+        )
         raise ValueError(f"{who}: changed since the table was written ({somebody}); write it anew")
     if is_new and row.get("answer") and mark.answer and row["answer"] != mark.answer[:_HASH]:
-        raise ValueError(f"{who}: the student has handed in another answer since; write the table anew")
+        raise ValueError(
+            f"{who}: the student has handed in another answer since; write the table anew"
+        )
     waits = mark.waits
     if is_looked_at or points != mark.points:
         waits = mark.written and points is None
-    return dataclasses.replace(mark, points=points, extra_credit=extra, comment=comment, waits=waits)
+    return dataclasses.replace(
+        mark, points=points, extra_credit=extra, comment=comment, waits=waits
+    )
 
 
 def _with_items(
@@ -176,7 +219,10 @@ def _with_items(
     wanted = [int(number) for number in re.findall(r"\d+", numbers)]
     by_number = {item.number: item for item in items}
     if unknown := [number for number in wanted if number not in by_number]:
-        raise ValueError(f"{who}: there is no item {unknown[0]}; its marking scheme has {len(items)} lines with points")
+        raise ValueError(
+            f"{who}: there is no item {unknown[0]}; its marking scheme has {len(items)} "
+            "lines with points"
+        )
     old = {item.number for item in items_given(mark.comment, items)}
     if set(wanted) == old:
         return comment, given
@@ -190,7 +236,9 @@ def _with_items(
 def _points(who: str, cell: str, most: float) -> float:
     points = _number(who, cell)
     if points < 0 or points > most:
-        raise ValueError(f"{who}: {shown(points)} points of {shown(most)}; more than that is extra_credit")
+        raise ValueError(
+            f"{who}: {shown(points)} points of {shown(most)}; more than that is extra_credit"
+        )
     return points
 
 
@@ -203,7 +251,11 @@ def _number(who: str, cell: str) -> float:
 def _cell(text: str) -> str:
     """A cell without the sign that keeps a spreadsheet from calculating it."""
     stripped = text.strip()
-    return stripped[1:] if safe_cell(stripped[1:]) == stripped and stripped.startswith("'") else stripped
+    return (
+        stripped[1:]
+        if safe_cell(stripped[1:]) == stripped and stripped.startswith("'")
+        else stripped
+    )
 
 
 def _difference(old: HandMark, new: HandMark) -> str:

@@ -1,8 +1,9 @@
 """`build/nbgrader/`: the folder that nbgrader takes for its sources.
 
-nbgrader wants an `.ipynb` for each assignment and releases every file beside it, so `source/` itself, with the answers
-in text form, must not be its source folder. An assignment in text form is mirrored as a small stand-in notebook, which
-the build replaces when nbgrader reads it; a folder with a Jupyter source is linked as it is.
+nbgrader wants an `.ipynb` for each assignment and releases every file beside it, so `source/`
+itself, with the answers in text form, must not be its source folder. An assignment in text form is
+mirrored as a small stand-in notebook, which the build replaces when nbgrader reads it; a folder
+with a Jupyter source is linked as it is.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ def _stand_in(folder: Path, mirrored: Path) -> None:
 
 def _copy_new(source: Path, target: Path) -> None:
     """Copy what changed, and remove what the source no longer has."""
-    wanted = {path.relative_to(source) for path in source.rglob("*") if path.is_file() and not path.is_symlink()}
+    wanted = {
+        path.relative_to(source)
+        for path in source.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
     for path in sorted(target.rglob("*")):
         if path.is_file() and path.relative_to(target) not in wanted:
             path.unlink()
@@ -76,7 +81,8 @@ def _copy_new(source: Path, target: Path) -> None:
 
 def _stand_in_text(name: str) -> str:
     text = [
-        f"This notebook stands in for `source/{name}/{name}.py`, which is the source of this assignment.\n",
+        f"This notebook stands in for `source/{name}/{name}.py`, which is the source of this "
+        "assignment.\n",
         "Edit that file; `nbgrader generate_assignment` builds the release from it.",
     ]
     cell = {"cell_type": "markdown", "id": "stand-in", "metadata": {}, "source": text}

@@ -1,4 +1,6 @@
-"""The cells of a released notebook that nbgrader knows: what a submission is repaired from and graded by."""
+"""The cells of a released notebook that nbgrader knows: what a submission is repaired from and
+graded by.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def read_built(path: Path) -> dict[str, Any]:
     try:
         return read_built_json(path)
     except (OSError, ValueError) as error:
-        raise StaleBuild(f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`") from error
+        raise StaleBuild(
+            f"{path}: no readable notebook ({error}); run `autograder build {path.stem}`"
+        ) from error
 
 
 def grade_id(cell: Mapping[str, Any]) -> str:
@@ -76,7 +80,8 @@ def grade_id(cell: Mapping[str, Any]) -> str:
 
 
 def tested_question(cell: Mapping[str, Any]) -> str:
-    """The question of a grade cell: as our build tagged it, else by its name (`check_softmax`, `test_softmax`).
+    """The question of a grade cell: as our build tagged it, else by its name (`check_softmax`,
+    `test_softmax`).
 
     "" for any other cell.
     """
@@ -98,7 +103,9 @@ def release_of(name: str, notebook: Mapping[str, Any]) -> Release:
 def _cells(cells: Iterable[Mapping[str, Any]]) -> Iterable[ReleaseCell]:
     for cell in cells:
         meta = cell["metadata"].get("nbgrader")
-        if not meta or not (meta.get("grade") or meta.get("solution") or meta.get("locked") or meta.get("task")):
+        if not meta or not (
+            meta.get("grade") or meta.get("solution") or meta.get("locked") or meta.get("task")
+        ):
             continue
         solution, grade = bool(meta.get("solution")), bool(meta.get("grade"))
         yield ReleaseCell(

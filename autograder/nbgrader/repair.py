@@ -1,10 +1,13 @@
-"""A submission as `nbgrader autograde` takes it up: the kit's own reading of the notebook, made whole, and files alone.
+"""A submission as `nbgrader autograde` takes it up: the kit's own reading of the notebook, made
+whole, and files alone.
 
-nbgrader keeps the last of two copies, strips the other's metadata, and then ends the batch over that; cells that are
-gone stay gone. Here every cell of the release is there once, with its metadata, and locked cells have their source.
+nbgrader keeps the last of two copies, strips the other's metadata, and then ends the batch over
+that; cells that are gone stay gone. Here every cell of the release is there once, with its
+metadata, and locked cells have their source.
 
-nbgrader would also open, follow and copy what is no file: a pipe that nobody writes to hangs it for ever, a link to an
-endless device fills the disk, and a link to the answer key would end up in the feedback.
+nbgrader would also open, follow and copy what is no file: a pipe that nobody writes to hangs it for
+ever, a link to an endless device fills the disk, and a link to the answer key would end up in the
+feedback.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ class HandedIn:
         suite: the assignment, where a hidden suite of ours grades this notebook of it.
     """
 
-    def __init__(self, coursedir: Any, student: str, assignment: str, notebook: str, db_url: str) -> None:
+    def __init__(
+        self, coursedir: Any, student: str, assignment: str, notebook: str, db_url: str
+    ) -> None:
         folder = coursedir.format_path(coursedir.submitted_directory, student, assignment)
         release = coursedir.format_path(coursedir.release_directory, ".", assignment)
         self.found = FoundSubmission(student, Path(folder, f"{notebook}.ipynb"))
@@ -56,12 +61,21 @@ class HandedIn:
             BadSource: the assignment has no release that can be read.
         """
         key = self.suite.solution if self.suite else None
-        return read_submission(self.found, read_release_cells(self.release, self._assignment, key), self.course.limits)
+        return read_submission(
+            self.found, read_release_cells(self.release, self._assignment, key), self.course.limits
+        )
 
     def save(self, entry: Entry) -> None:
         """Put scores and comments into the gradebook."""
         release, has_suite = read_release(self.release), self.suite is not None
-        write_gradebook(self.course, self._assignment, release, [entry], db_url=self._db_url, has_suite=has_suite)
+        write_gradebook(
+            self.course,
+            self._assignment,
+            release,
+            [entry],
+            db_url=self._db_url,
+            has_suite=has_suite,
+        )
 
     def save_problem(self, problem: str) -> None:
         """Put 0 in place of whatever score the submission had, to wait for a person."""
@@ -71,14 +85,15 @@ class HandedIn:
 class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
     """Reads and grades what students hand in, and leaves no old score standing where that fails.
 
-    nbgrader converts each notebook in two passes. One with a hidden suite is finished after the first; one without is
-    only made whole then, and `grading.py` has the second. Where a file cannot be read, the release stands in for it
-    and says why.
+    nbgrader converts each notebook in two passes. One with a hidden suite is finished after the
+    first; one without is only made whole then, and `grading.py` has the second. Where a file cannot
+    be read, the release stands in for it and says why.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        # nbgrader makes its exporter when it has listed the submissions, and has opened and copied nothing of them
+        # nbgrader makes its exporter when it has listed the submissions, and has opened and copied
+        # nothing of them
         for folder in list(self.parent.assignments):
             self._leave_out_what_is_no_file(Path(folder))
 
@@ -90,14 +105,19 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
         coursedir.ignore = list(dict.fromkeys([*coursedir.ignore, *not_to_be_copied(folder, odd)]))
         self.log.warning("%s: left out, since only files are taken: %s", student, told(folder, odd))
         if folder / TIMESTAMP_FILE in odd:
-            problem = f"{TIMESTAMP_FILE} is {odd[folder / TIMESTAMP_FILE]}; put a file in its place, or remove it"
+            problem = (
+                f"{TIMESTAMP_FILE} is {odd[folder / TIMESTAMP_FILE]}; put a file in its place, "
+                "or remove it"
+            )
             self.log.error("%s: %s", student, problem)
             del self.parent.assignments[str(folder)]
             submission = HandedIn(coursedir, student, folder.name, folder.name, coursedir.db_url)
             if submission.suite is not None:
                 submission.save_problem(problem)
 
-    def from_filename(self, filename: str, resources: Any = None, **keywords: Any) -> tuple[Any, Any]:
+    def from_filename(
+        self, filename: str, resources: Any = None, **keywords: Any
+    ) -> tuple[Any, Any]:
         submission = HandedIn(self.parent.coursedir, **resources["nbgrader"])
         is_first_pass = Path(filename).parent.resolve() == submission.found.path.parent.resolve()
         try:
@@ -117,7 +137,9 @@ class SubmissionExporter(NotebookExporter):  # type: ignore[misc]
             raise
 
     def _graded(self, submission: HandedIn, suite: Assignment) -> str:
-        """Grade in the sandbox exactly as `autograder grade` does, and save the scores; the notebook for graders."""
+        """Grade in the sandbox exactly as `autograder grade` does, and save the scores; the
+        notebook for graders.
+        """
         notebooks = NotebooksForGraders(submission.release, suite.solution)
         graded = warm_graders.grade(submission.course, suite, submission.found)
         problem = graded.problem
@@ -150,7 +172,9 @@ _FEW = 20
 
 
 def no_files(folder: Path) -> dict[Path, str]:
-    """Everything in a submission's folder, and below, that is neither a file nor a folder → what it is instead."""
+    """Everything in a submission's folder, and below, that is neither a file nor a folder → what it
+    is instead.
+    """
     found = {}
     for inside, _, names in os.walk(folder):
         for name in names:
@@ -161,7 +185,9 @@ def no_files(folder: Path) -> dict[Path, str]:
 
 
 def not_to_be_copied(folder: Path, odd: dict[Path, str]) -> list[str]:
-    """The patterns by which nbgrader leaves these out; it compares each with each file, so for many, the folder."""
+    """The patterns by which nbgrader leaves these out; it compares each with each file, so for
+    many, the folder.
+    """
     paths = odd if len(odd) <= _FEW else [folder]
     return [glob.escape(str(path)) for path in paths]
 

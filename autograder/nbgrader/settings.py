@@ -19,8 +19,9 @@ _HTML_FILTERS = {
     "strip_files_prefix": "autograder.nbgrader.student_html.leave_as_it_is",
     "get_metadata": "autograder.nbgrader.student_html.metadata_of_output",
 }
-"""Filters of nbconvert's templates, by name, and the functions that stand in for them. Names, so that commands which
-show no page import no nbconvert."""
+"""Filters of nbconvert's templates, by name, and the functions that stand in for them. Names, so
+that commands which show no page import no nbconvert.
+"""
 
 
 def configure(c: Any, root: Path) -> None:
@@ -53,7 +54,8 @@ def _folders(c: Any, course: Course) -> None:
 
 
 def _steps(c: Any) -> None:
-    # What students get: built by `autograder build`, or by nbgrader's own steps where there is no hidden suite.
+    # What students get: built by `autograder build`, or by nbgrader's own steps where there is no
+    # hidden suite.
     c.GenerateAssignment.preprocessors = ["autograder.nbgrader.assignment_exporter.MakeRelease"]
     c.GenerateAssignment.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
     c.GenerateAssignment.force = True  # the release is committed, and so always there
@@ -61,8 +63,9 @@ def _steps(c: Any) -> None:
     c.GenerateSolution.exporter_class = "autograder.nbgrader.assignment_exporter.BuiltExporter"
     c.GenerateSolution.force = True
 
-    # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its scores at once, with
-    # what [late] in course.toml takes off. The steps below are for notebooks without a hidden suite.
+    # Grading: the exporter makes the submission whole, grades it through the sandbox and saves its
+    # scores at once, with what [late] in course.toml takes off. The steps below are for notebooks
+    # without a hidden suite.
     c.Autograde.pre_convert_hook = "autograder.nbgrader.hooks.before_autograde"
     c.Autograde.exporter_class = "autograder.nbgrader.repair.SubmissionExporter"
     c.Autograde.sanitize_preprocessors = [
@@ -88,6 +91,7 @@ def _steps(c: Any) -> None:
     ]
     c.GenerateFeedback.exporter_class = "autograder.nbgrader.feedback_exporter.FeedbackExporter"
     c.HTMLExporter.filters = _HTML_FILTERS
-    c.HTMLExporter.sanitize_html = True  # outputs too: no script, no widget, HTML through `clean_html`
+    # outputs too: no script, no widget, HTML through `clean_html`
+    c.HTMLExporter.sanitize_html = True
     c.ExchangeFactory.release_feedback = "autograder.nbgrader.feedback_return.ReturnFeedback"
     c.ExportApp.plugin_class = "autograder.nbgrader.csv_exporter.SafeCsvExport"

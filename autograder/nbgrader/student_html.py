@@ -1,9 +1,10 @@
-"""HTML that nbgrader's pages show of a student's text: rendered from Markdown, cleaned, and not touched afterwards.
+"""HTML that nbgrader's pages show of a student's text: rendered from Markdown, cleaned, and not
+touched afterwards.
 
-The formgrader runs with the instructor's rights, so one live link is code as the instructor. nbconvert's and
-nbgrader's templates pass text through filters. `settings.py` puts the functions of this module in the place of each
-filter that could let a student's HTML through, or that would change HTML after it is clean: `strip_files_prefix` made
-`javascript:…` of `files/javascript:…`.
+The formgrader runs with the instructor's rights, so one live link is code as the instructor.
+nbconvert's and nbgrader's templates pass text through filters. `settings.py` puts the functions of
+this module in the place of each filter that could let a student's HTML through, or that would
+change HTML after it is clean: `strip_files_prefix` made `javascript:…` of `files/javascript:…`.
 """
 
 from __future__ import annotations
@@ -25,30 +26,161 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments.token import STANDARD_TYPES
 
 LONGEST_KEPT = 20_000
-"""Characters of a cell whose HTML is kept for the next notebook: what a student sends must not fill the memory."""
+"""Characters of a cell whose HTML is kept for the next notebook: what a student sends must not fill
+the memory.
+"""
 
 _MOST_TAGS = 20_000
-"""Opening brackets in a text that is still rendered: 100 000 elements inside each other take half a minute."""
+"""Opening brackets in a text that is still rendered: 100 000 elements inside each other take half a
+minute.
+"""
 
 Attachments = Mapping[str, Mapping[str, str]]
 
 _TAGS = {
-    "a", "abbr", "b", "blockquote", "br", "caption", "code", "dd", "del", "details", "div", "dl", "dt", "em",
-    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol",
-    "p", "pre", "s", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th",
-    "thead", "tr", "u", "ul",
-}  # fmt: skip
+    "a",
+    "abbr",
+    "b",
+    "blockquote",
+    "br",
+    "caption",
+    "code",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figcaption",
+    "figure",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+}
 _ELEMENTS = _TAGS | {
-    "address", "applet", "area", "article", "aside", "audio", "base", "basefont", "bdi", "bdo", "bgsound", "big",
-    "body", "button", "canvas", "center", "cite", "col", "colgroup", "command", "data", "datalist", "dfn", "dialog",
-    "dir", "embed", "fieldset", "font", "footer", "form", "frame", "frameset", "head", "header", "hgroup", "html",
-    "iframe", "image", "input", "isindex", "label", "legend", "link", "listing", "main", "map", "marquee", "math",
-    "menu", "meta", "meter", "nav", "nobr", "noembed", "noframes", "noscript", "object", "optgroup", "option",
-    "output", "param", "picture", "plaintext", "portal", "progress", "q", "rp", "rt", "ruby", "samp", "script",
-    "search", "section", "select", "slot", "source", "strike", "style", "svg", "template", "textarea", "time",
-    "title", "track", "tt", "var", "video", "wbr", "xmp",
-}  # fmt: skip
-"""Elements that browsers know. Any other name in angle brackets is a word, such as <pad>, and stays to be read."""
+    "address",
+    "applet",
+    "area",
+    "article",
+    "aside",
+    "audio",
+    "base",
+    "basefont",
+    "bdi",
+    "bdo",
+    "bgsound",
+    "big",
+    "body",
+    "button",
+    "canvas",
+    "center",
+    "cite",
+    "col",
+    "colgroup",
+    "command",
+    "data",
+    "datalist",
+    "dfn",
+    "dialog",
+    "dir",
+    "embed",
+    "fieldset",
+    "font",
+    "footer",
+    "form",
+    "frame",
+    "frameset",
+    "head",
+    "header",
+    "hgroup",
+    "html",
+    "iframe",
+    "image",
+    "input",
+    "isindex",
+    "label",
+    "legend",
+    "link",
+    "listing",
+    "main",
+    "map",
+    "marquee",
+    "math",
+    "menu",
+    "meta",
+    "meter",
+    "nav",
+    "nobr",
+    "noembed",
+    "noframes",
+    "noscript",
+    "object",
+    "optgroup",
+    "option",
+    "output",
+    "param",
+    "picture",
+    "plaintext",
+    "portal",
+    "progress",
+    "q",
+    "rp",
+    "rt",
+    "ruby",
+    "samp",
+    "script",
+    "search",
+    "section",
+    "select",
+    "slot",
+    "source",
+    "strike",
+    "style",
+    "svg",
+    "template",
+    "textarea",
+    "time",
+    "title",
+    "track",
+    "tt",
+    "var",
+    "video",
+    "wbr",
+    "xmp",
+}
+"""Elements that browsers know. Any other name in angle brackets is a word, such as <pad>, and stays
+to be read.
+"""
 _ATTRIBUTES = {
     "*": {"id", "title"},
     "a": {"href"},
@@ -63,7 +195,9 @@ _CLASSES = {
     "a": {"anchor-link"},
 }
 _PREFIX = "answer-"
-"""Before every id of a student's, and every link to one: the page's own ids are those of its buttons and scores."""
+"""Before every id of a student's, and every link to one: the page's own ids are those of its
+buttons and scores.
+"""
 
 _TAG = re.compile(r"<(?=/?([A-Za-z][^\s/>]*)([^<>]*))")
 _UNSEEN = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
@@ -71,7 +205,9 @@ _MAILBOX = re.compile(r"[\w.+-]+@[\w.-]+")
 _HOST = re.compile(r"[\w.-]+")
 _PICTURE_FILE = re.compile(r".+\.(png|jpe?g|gif|webp|svg)", re.IGNORECASE)
 _PICTURE_KINDS = ("image/svg+xml", "image/png", "image/jpeg", "image/gif", "image/webp")
-_DATA_PICTURE = re.compile(r"data:(image/(?:svg\+xml|png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)")
+_DATA_PICTURE = re.compile(
+    r"data:(image/(?:svg\+xml|png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)"
+)
 _NUMBER = re.compile(r"\d{1,5}(?:\.\d{1,5})?(?:px|%)?")
 _SAFE = "!$&'()*+,;=:@/?~%"
 """Characters besides letters and digits that stay as they are in the parts of an address."""
@@ -92,7 +228,9 @@ def render(source: str, attachments: Attachments) -> str:
         return _letter_by_letter(source)
     plugins = (import_plugin(name) for name in ("strikethrough", "table", "url", "def_list"))
     try:
-        rendered = MarkdownWithMath(renderer=_Renderer(escape=False), plugins=plugins).render(source)
+        rendered = MarkdownWithMath(renderer=_Renderer(escape=False), plugins=plugins).render(
+            source
+        )
     except Exception:  # of a library at one student's text: the page must open all the same
         return _letter_by_letter(source)
     return _clean(rendered, attachments)
@@ -110,7 +248,9 @@ def leave_as_it_is(text: str) -> str:
 
 
 def metadata_of_output(output: Any, key: str, mimetype: str | None = None) -> Any:
-    """A value of an output's metadata. The template puts sizes into attributes without quotes: only numbers pass."""
+    """A value of an output's metadata. The template puts sizes into attributes without quotes: only
+    numbers pass.
+    """
     value = get_metadata(output, key, mimetype)
     if key in ("width", "height"):
         return str(value) if _NUMBER.fullmatch(str(value)) else None
@@ -123,7 +263,9 @@ def _without_attachments(source: str) -> str:
 
 
 class _Renderer(IPythonRenderer):  # type: ignore[misc]
-    """Markdown as HTML: words in angle brackets stay words, attached pictures keep their names until the cleaning."""
+    """Markdown as HTML: words in angle brackets stay words, attached pictures keep their names
+    until the cleaning.
+    """
 
     def inline_html(self, html: str) -> str:
         return str(super().inline_html(_words_as_text(html)))
@@ -132,7 +274,8 @@ class _Renderer(IPythonRenderer):  # type: ignore[misc]
         return str(super().block_html(_words_as_text(html)))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        return str(HTMLRenderer.image(self, text, url, title))  # nbconvert's raises where an attachment is missing
+        # nbconvert's raises where an attachment is missing
+        return str(HTMLRenderer.image(self, text, url, title))
 
 
 def _letter_by_letter(text: str) -> str:
@@ -140,8 +283,12 @@ def _letter_by_letter(text: str) -> str:
 
 
 def _words_as_text(markup: str) -> str:
-    """The markup with `&lt;` before each name that no element has. What has attributes is markup all the same."""
-    return _TAG.sub(lambda tag: tag[0] if tag[1].lower() in _ELEMENTS or "=" in tag[2] else "&lt;", markup)
+    """The markup with `&lt;` before each name that no element has. What has attributes is markup
+    all the same.
+    """
+    return _TAG.sub(
+        lambda tag: tag[0] if tag[1].lower() in _ELEMENTS or "=" in tag[2] else "&lt;", markup
+    )
 
 
 def _clean(markup: str, attachments: Attachments) -> str:
@@ -151,7 +298,8 @@ def _clean(markup: str, attachments: Attachments) -> str:
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
         filter_style_properties={"text-align"},
-        url_schemes={"http", "https", "mailto", "data", "attachment"},  # the last two for pictures, see _checked
+        # the last two for pictures, see _checked
+        url_schemes={"http", "https", "mailto", "data", "attachment"},
         attribute_filter=_checked(attachments),
         id_prefix=_PREFIX,
     )
@@ -171,7 +319,8 @@ def _checked(attachments: Attachments) -> Callable[[str, str, str], str | None]:
 
 
 def _link(address: str) -> str | None:
-    """The address of a link, put together anew from its parts: of the web, of a mailbox or a place on this page.
+    """The address of a link, put together anew from its parts: of the web, of a mailbox or a place
+    on this page.
 
     None for everything else. A path would lead into the instructor's own Jupyter.
     """
@@ -196,7 +345,9 @@ def _link(address: str) -> str | None:
 
 
 def _picture(address: str, attachments: Attachments) -> str | None:
-    """The address of a picture: attached to the cell, written out in place, of the web, or a file beside the page."""
+    """The address of a picture: attached to the cell, written out in place, of the web, or a file
+    beside the page.
+    """
     if address.startswith("attachment:"):
         name = address.removeprefix("attachment:")
         kinds = attachments.get(name) or attachments.get(unquote(name)) or {}
@@ -208,6 +359,11 @@ def _picture(address: str, attachments: Attachments) -> str | None:
         return _link(address)
     path = unquote(address).removeprefix("/files/").removeprefix("files/")
     steps_out = {"", ".", ".."} & set(path.split("/"))
-    if steps_out or ":" in path or _UNSEEN.search(path.replace(" ", "_")) or not _PICTURE_FILE.fullmatch(path):
+    if (
+        steps_out
+        or ":" in path
+        or _UNSEEN.search(path.replace(" ", "_"))
+        or not _PICTURE_FILE.fullmatch(path)
+    ):
         return None
     return quote(path)

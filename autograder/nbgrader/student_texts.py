@@ -1,4 +1,6 @@
-"""What a student reads about a question in nbgrader, as plain text, and text as a Markdown block that stays text."""
+"""What a student reads about a question in nbgrader, as plain text, and text as a Markdown block
+that stays text.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def cell_report(cell: CellOutcome) -> str:
 def as_literal(text: str) -> str:
     """Text as a Markdown block that shows it letter by letter.
 
-    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's code raised.
+    nbgrader renders comments as Markdown, in which HTML is live; messages quote what a student's
+    code raised.
     """
     clean = "".join(c for c in text if c.isprintable() or c == "\n").strip("\n")
     return "\n".join(f"    {line}" for line in clean.split("\n")) if clean else ""

@@ -1,4 +1,6 @@
-"""One warm grader for the submissions of a batch: starting the sandbox host costs seconds, a submission does not."""
+"""One warm grader for the submissions of a batch: starting the sandbox host costs seconds, a
+submission does not.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from autograder.grading.bench import Bench
 
 IDLE_SECONDS = 30.0
-"""How long a grader waits for the next submission: the formgrader's server lives on after a batch."""
+"""How long a grader waits for the next submission: the formgrader's server lives on after a
+batch.
+"""
 
 
 def grade(course: Course, assignment: Assignment, found: FoundSubmission) -> Graded:
@@ -40,7 +44,9 @@ def warm_up(course: Course, assignment: Assignment) -> None:
 
 
 class _Warm:
-    """The grader of the last submission: closed when it idles, fails, or another suite, answer key or course comes."""
+    """The grader of the last submission: closed when it idles, fails, or another suite, answer key
+    or course comes.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

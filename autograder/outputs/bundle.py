@@ -1,4 +1,6 @@
-"""Parts of bundles for graders on other systems: the files of one assignment, and scripts from templates."""
+"""Parts of bundles for graders on other systems: the files of one assignment, and scripts from
+templates.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from autograder.basics.errors import KitError
 from autograder.course import Assignment, Course
 
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # one time for every file, so that the same course gives the same bytes
+# one time for every file, so that the same course gives the same bytes
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def script(template: Path, **values: object) -> str:
-    """A script, a workflow or a page from its template: `<< name >>` stands for a value, `<% … %>` for a statement.
+    """A script, a workflow or a page from its template: `<< name >>` stands for a value, `<% … %>`
+    for a statement.
 
     Shells and workflows have the usual braces themselves.
     """
@@ -23,11 +27,16 @@ def script(template: Path, **values: object) -> str:
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
-        block_start_string="<%", block_end_string="%>",
-        variable_start_string="<<", variable_end_string=">>",
-        comment_start_string="<#", comment_end_string="#>",
-        undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
     return environment.get_template(template.name).render(**values)
 
 
@@ -51,9 +60,16 @@ def course_files(course: Course, assignment: Assignment) -> Iterator[Path]:
         (assignment.suite, "verify"),
     ):
         if not needed.exists():
-            raise KitError(f"{needed} is not there: run `autograder {command} {assignment.name}` first")
+            raise KitError(
+                f"{needed} is not there: run `autograder {command} {assignment.name}` first"
+            )
     settings = assignment.suite.parent / "pytest.ini"
-    folders = [assignment.source.parent, assignment.release.parent, assignment.solution.parent, assignment.suite]
+    folders = [
+        assignment.source.parent,
+        assignment.release.parent,
+        assignment.solution.parent,
+        assignment.suite,
+    ]
     if settings.is_file():
         yield settings
     for folder in folders:

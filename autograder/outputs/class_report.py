@@ -1,4 +1,6 @@
-"""The class at a glance, for the instructor: everybody's mark, or why there is none, and what went wrong where."""
+"""The class at a glance, for the instructor: everybody's mark, or why there is none, and what went
+wrong where.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +59,16 @@ def report_page(
         assignment=assignment,
         results=results,
         counts=_counts(marks),
-        unfinished=[mark for mark in marks if mark.result is None or mark.status == "time cannot be read"],
+        unfinished=[
+            mark for mark in marks if mark.result is None or mark.status == "time cannot be read"
+        ],
         waiting=[mark for mark in marks if mark.status == "waits for a person"],
-        flagged=[(r.student, q.name, flag) for r in results for q in r.questions for flag in q.two_answers],
+        flagged=[
+            (r.student, q.name, flag)
+            for r in results
+            for q in r.questions
+            for flag in q.two_answers
+        ],
         older=[entry for entry in timing if entry.older],
         mean=statistics.fmean(of_class) if of_class else 0.0,
         median=statistics.median(of_class) if of_class else 0.0,
@@ -82,7 +91,10 @@ def _counts(marks: Sequence[Mark]) -> list[tuple[int, str]]:
     """How many have a result, and how many of each kind have none."""
     graded = sum(mark.result is not None for mark in marks)
     others = [mark.status for mark in marks if mark.result is None]
-    return [(graded, "graded"), *((others.count(status), status) for status in dict.fromkeys(others))]
+    return [
+        (graded, "graded"),
+        *((others.count(status), status) for status in dict.fromkeys(others)),
+    ]
 
 
 def write_report(
@@ -105,5 +117,7 @@ def write_report(
             pages[mark.student] = quote(os.path.relpath(page.resolve(), folder.resolve()))
     results = [mark.result for mark in marks if mark.result is not None]
     tries = attempts(submissions_graded(folder, assignment, results))
-    files.write(path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics))
+    files.write(
+        path, report_page(assignment, marks, timing, collected, pages, stale, tries, rubrics)
+    )
     return path

@@ -1,8 +1,9 @@
-"""Fingerprints of code: what stays of it when names, comments and layout change, and in which order its parts stand.
+"""Fingerprints of code: what stays of it when names, comments and layout change, and in which order
+its parts stand.
 
-Winnowing (Schleimer, Wilkerson and Aiken, 2003): every run of `RUN` tokens is hashed, and of each `WINDOW` neighbouring
-hashes the least is kept. Two texts that share a run of `RUN + WINDOW - 1` tokens share a fingerprint. The code is text
-here; it is neither parsed nor run.
+Winnowing (Schleimer, Wilkerson and Aiken, 2003): every run of `RUN` tokens is hashed, and of each
+`WINDOW` neighbouring hashes the least is kept. Two texts that share a run of `RUN + WINDOW - 1`
+tokens share a fingerprint. The code is text here; it is neither parsed nor run.
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ class Fingerprint:
 def fingerprints(source: str) -> list[Fingerprint]:
     """The fingerprints of a piece of code, in its order; none where it is shorter than a run."""
     tokens = _tokens(source)
-    hashes = [_hash([symbol for symbol, _ in tokens[i : i + RUN]]) for i in range(len(tokens) - RUN + 1)]
+    hashes = [
+        _hash([symbol for symbol, _ in tokens[i : i + RUN]]) for i in range(len(tokens) - RUN + 1)
+    ]
     return [Fingerprint(hashes[i], tokens[i][1], tokens[i + RUN - 1][1]) for i in _winnowed(hashes)]
 
 
 def _tokens(source: str) -> list[tuple[str, int]]:
-    """(symbol, line): keywords and signs as they are, a name after a dot too (it is mostly a library's), every other
-    name, number and text as one symbol of its kind. A text that stands alone, as a docstring does, says nothing."""
+    """(symbol, line): keywords and signs as they are, a name after a dot too (it is mostly a
+    library's), every other name, number and text as one symbol of its kind. A text that stands
+    alone, as a docstring does, says nothing.
+    """
     tokens: list[tuple[str, int]] = []
     line = 0
     for match in _TOKEN.finditer(source):

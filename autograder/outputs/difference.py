@@ -1,7 +1,8 @@
-"""What an export changes on a platform: marks given, marks kept, people skipped, each with the reason.
+"""What an export changes on a platform: marks given, marks kept, people skipped, each with the
+reason.
 
-Each platform's module compares the marks with what the platform itself says, in a file that it wrote or through its
-API, and makes a `Difference`. It is printed before anything is uploaded.
+Each platform's module compares the marks with what the platform itself says, in a file that it
+wrote or through its API, and makes a `Difference`. It is printed before anything is uploaded.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ class Change:
     Attributes:
         person: the person as the platform calls them.
         student: who that is here; "" for nobody.
-        outcome: whether the mark is given, what is there stays, or the platform will not take the mark.
+        outcome: whether the mark is given, what is there stays, or the platform will not take the
+            mark.
         mark_there: the mark on the platform, in the platform's writing; "" for none.
         mark: the mark here; None for none.
-        reason: why the person keeps what they have or is skipped, or on what condition they get the mark.
+        reason: why the person keeps what they have or is skipped, or on what condition they get the
+            mark.
     """
 
     person: str
@@ -45,7 +48,9 @@ class Change:
         if self.outcome == "gets":
             return f"{person} gets {points_cell(self.mark)} (had {had}){reason}"
         if self.outcome == "skipped":
-            return f"{person} will be skipped and keeps {had} (here {points_cell(self.mark)}){reason}"
+            return (
+                f"{person} will be skipped and keeps {had} (here {points_cell(self.mark)}){reason}"
+            )
         return f"{person} keeps {had}{reason}"
 
 
@@ -64,18 +69,33 @@ class Difference:
     notes: tuple[str, ...] = ()
 
     def lines(self, platform: str) -> list[str]:
-        """The difference for people: how many of each kind, then a line for each person, then the notes."""
-        count = {outcome: [c for c in self.changes if c.outcome == outcome] for outcome in ("gets", "keeps", "skipped")}
+        """The difference for people: how many of each kind, then a line for each person, then the
+        notes.
+        """
+        count = {
+            outcome: [c for c in self.changes if c.outcome == outcome]
+            for outcome in ("gets", "keeps", "skipped")
+        }
         counts = f"{len(count['gets'])} to get a mark, {len(count['keeps'])} to keep what is there"
         first = f"{platform}: {counts}, {len(count['skipped'])} to be skipped there"
         people = [f"  {change}" for kind in ("skipped", "gets", "keeps") for change in count[kind]]
-        unknown = [f"  {one_line(student)} has a mark and is not known there" for student in self.missing]
-        return [first, *people, *unknown, *self.notes] if self.changes or self.missing else list(self.notes)
+        unknown = [
+            f"  {one_line(student)} has a mark and is not known there" for student in self.missing
+        ]
+        return (
+            [first, *people, *unknown, *self.notes]
+            if self.changes or self.missing
+            else list(self.notes)
+        )
 
 
 def points_to_give(marks: Iterable[Mark], *, provisional: bool) -> dict[str, float]:
     """Student → the mark to export, of everybody who has one."""
-    return {mark.student: points for mark in marks if (points := mark.final(provisional=provisional)) is not None}
+    return {
+        mark.student: points
+        for mark in marks
+        if (points := mark.final(provisional=provisional)) is not None
+    }
 
 
 def full_marks(marks: Iterable[Mark]) -> float:
@@ -92,7 +112,8 @@ class PersonThere:
         student: who that is here; "" for nobody.
         mark_there: the mark on the platform, in the platform's writing; "" for none.
         points_there: the same as a number; None where it is none.
-        decide: whether the platform takes this mark from the person in place of theirs, and the reason.
+        decide: whether the platform takes this mark from the person in place of theirs, and the
+            reason.
     """
 
     person: str
@@ -103,9 +124,13 @@ class PersonThere:
 
 
 def difference_of(
-    marks: Sequence[Mark], people: Iterable[PersonThere], points: Mapping[str, float], notes: Sequence[str] = ()
+    marks: Sequence[Mark],
+    people: Iterable[PersonThere],
+    points: Mapping[str, float],
+    notes: Sequence[str] = (),
 ) -> Difference:
-    """What becomes of everybody's mark: whoever has no mark here, or the same one there, keeps what is there.
+    """What becomes of everybody's mark: whoever has no mark here, or the same one there, keeps what
+    is there.
 
     Args:
         points: student → the mark to export.
@@ -121,15 +146,21 @@ def _change(there: PersonThere, mark: Mark | None, points: Mapping[str, float]) 
         return Change(there.person, student, "keeps", there.mark_there, None, _without_a_mark(mark))
     mark_here = points[mark.student]
     if there.points_there is not None and abs(there.points_there - mark_here) < SAME:
-        return Change(there.person, mark.student, "keeps", there.mark_there, mark_here, "the same as here")
+        return Change(
+            there.person, mark.student, "keeps", there.mark_there, mark_here, "the same as here"
+        )
     outcome, reason = there.decide(mark_here)
     return Change(there.person, mark.student, outcome, there.mark_there, mark_here, reason)
 
 
-def missing_students(marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]) -> tuple[str, ...]:
+def missing_students(
+    marks: Sequence[Mark], points: Mapping[str, float], changes: Iterable[Change]
+) -> tuple[str, ...]:
     """Students with a mark who are nobody on the platform."""
     on_platform = {change.student for change in changes}
-    return tuple(mark.student for mark in marks if mark.student in points and mark.student not in on_platform)
+    return tuple(
+        mark.student for mark in marks if mark.student in points and mark.student not in on_platform
+    )
 
 
 def _without_a_mark(mark: Mark | None) -> str:

@@ -23,7 +23,9 @@ from autograder.records.results import path_name
 from autograder.suite.prerequisites import prerequisites
 
 FailedGroup = tuple[Outcome, str, tuple[str, ...]]
-"""What tests have in common that failed in the same way: what happened, the message, and hints of slips."""
+"""What tests have in common that failed in the same way: what happened, the message, and hints of
+slips.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,10 @@ class QuestionView:
 
 
 def feedback_page(
-    result: Result, uses: Mapping[str, Sequence[str]] | None = None, speed: str = "", mark: Mark | None = None
+    result: Result,
+    uses: Mapping[str, Sequence[str]] | None = None,
+    speed: str = "",
+    mark: Mark | None = None,
 ) -> str:
     """The page as HTML.
 
@@ -60,9 +65,14 @@ def feedback_page(
         "feedback.html",
         result=result,
         mark=mark,
-        open_points=max(0.0, mark.max_score - result.max_score) if mark.status == "waits for a person" else 0.0,
+        open_points=max(0.0, mark.max_score - result.max_score)
+        if mark.status == "waits for a person"
+        else 0.0,
         speed=speed,
-        questions=[_view(question, result, prerequisites(question.name, uses or {})) for question in result.questions],
+        questions=[
+            _view(question, result, prerequisites(question.name, uses or {}))
+            for question in result.questions
+        ],
         cells=_worth_telling(result.cells),
         cell_words=CELL_WORDS,
         what_happened=WHAT_HAPPENED,
@@ -71,7 +81,9 @@ def feedback_page(
 
 
 def feedback_path(folder: Path, assignment: str, students_folder: str) -> Path:
-    """Where nbgrader puts its own page: <folder>/<student's folder>/<assignment>/<assignment>.html."""
+    """Where nbgrader puts its own page: <folder>/<student's
+    folder>/<assignment>/<assignment>.html.
+    """
     own = students_folder if is_one_component(students_folder) else path_name(students_folder)
     return folder / own / assignment / f"{assignment}.html"
 
@@ -80,10 +92,14 @@ def _view(question: QuestionResult, result: Result, uses: Sequence[str]) -> Ques
     failed: dict[FailedGroup, list[TestOutcome]] = {}
     for test in question.tests:
         if test.outcome != "passed":
-            failed.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(test)
+            failed.setdefault((test.outcome, test.message, slip_hints(question, test)), []).append(
+                test
+            )
     return QuestionView(
         question=question,
-        share=min(1.0, max(0.0, question.score / question.max_score)) if question.max_score > 0 else 1.0,
+        share=min(1.0, max(0.0, question.score / question.max_score))
+        if question.max_score > 0
+        else 1.0,
         failed=failed,
         passed=tuple(test for test in question.tests if test.outcome == "passed"),
         carried=carried_note(question, result, uses),

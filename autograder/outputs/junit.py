@@ -16,7 +16,8 @@ _FAILURES = ("failed", "forbidden")  # a wrong answer; every other outcome but "
 def junit_xml(results: Sequence[Result], problems: Sequence[Graded] = ()) -> Iterator[str]:
     """One test suite a submission, one test case a test. `problems` become suites with one error.
 
-    In pieces: of a large class no more than one suite is in memory. The sums come first, so results are counted before.
+    In pieces: of a large class no more than one suite is in memory. The sums come first, so results
+    are counted before.
     """
     sums = Counter[str](tests=len(problems), failures=0, errors=len(problems))
     for result in results:
@@ -28,7 +29,9 @@ def junit_xml(results: Sequence[Result], problems: Sequence[Graded] = ()) -> Ite
         yield _text(_suite_of(result))
     for problem in problems:
         suite = _suite(one_line(problem.student), {"tests": 1, "failures": 0, "errors": 1})
-        case = ElementTree.SubElement(suite, "testcase", classname=one_line(problem.student), name="can be graded")
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=one_line(problem.student), name="can be graded"
+        )
         _add_reason(case, "error", "not graded", problem.problem)
         yield _text(suite)
     if some:
@@ -57,13 +60,17 @@ def _suite_of(result: Result) -> ElementTree.Element:
 
 
 def _suite(name: str, counts: Mapping[str, int]) -> ElementTree.Element:
-    return ElementTree.Element("testsuite", {"name": name, **{k: str(v) for k, v in counts.items()}})
+    return ElementTree.Element(
+        "testsuite", {"name": name, **{k: str(v) for k, v in counts.items()}}
+    )
 
 
 def _add_case(suite: ElementTree.Element, classname: str, test: TestOutcome) -> None:
     case = ElementTree.SubElement(suite, "testcase", classname=classname, name=one_line(test.name))
     if test.outcome != "passed":
-        _add_reason(case, "failure" if test.outcome in _FAILURES else "error", test.outcome, test.message)
+        _add_reason(
+            case, "failure" if test.outcome in _FAILURES else "error", test.outcome, test.message
+        )
 
 
 def _add_reason(case: ElementTree.Element, kind: str, type_: str, message: str) -> None:

@@ -1,7 +1,8 @@
 """The installed kit as a wheel, for machines that have no other way to get this version of it.
 
-A course is graded elsewhere by the kit that proved its suites here. So the wheel is made of the running package and of
-what pip knows of it, and is the one that the kit's own build gives: the same files under the same names.
+A course is graded elsewhere by the kit that proved its suites here. So the wheel is made of the
+running package and of what pip knows of it, and is the one that the kit's own build gives: the same
+files under the same names.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ def kit_wheel() -> tuple[str, bytes]:
         kit = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
         raise KitError(
-            f"{DISTRIBUTION} is not installed here: install it with pip, so that a wheel can be made"
+            f"{DISTRIBUTION} is not installed here: install it with pip, so that a "
+            "wheel can be made"
         ) from error
     name = f"{DISTRIBUTION.replace('-', '_')}-{kit.version}"
     contents = dict((*_package(), *_described(kit, f"{name}.dist-info")))
-    lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in sorted(contents.items())]
+    lines = [
+        f"{path},sha256={_digest(content)},{len(content)}"
+        for path, content in sorted(contents.items())
+    ]
     record = f"{name}.dist-info/RECORD"
     contents[record] = "\n".join([*lines, f"{record},,", ""]).encode()
     packed = io.BytesIO()

@@ -1,7 +1,7 @@
 """What became of a test, a cell, a question or a submission, in the words that people read.
 
-Feedback pages, Gradescope, GitHub and the notebooks and comments of nbgrader all take their words from here. No line of
-the suite is in them: results hold none.
+Feedback pages, Gradescope, GitHub and the notebooks and comments of nbgrader all take their words
+from here. No line of the suite is in them: results hold none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Sequence
 
 from autograder.basics.points import is_full, shown
 from autograder.basics.safe_text import claim, clean, one_line, shorten
-from autograder.records.model import CellState, Diagnosis, Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.model import (
+    CellState,
+    Diagnosis,
+    Outcome,
+    QuestionResult,
+    Result,
+    TestOutcome,
+)
 
 LONGEST_MESSAGE = 2000
 
@@ -33,7 +40,10 @@ CELL_WORDS: dict[CellState, str] = {
     "skipped": "did not run",
 }
 COULD_NOT_BE_GRADED = "This submission could not be graded"
-WITHOUT_WALLS = ("Graded without isolation.", "The code ran without walls around it. Treat this score as provisional.")
+WITHOUT_WALLS = (
+    "Graded without isolation.",
+    "The code ran without walls around it. Treat this score as provisional.",
+)
 """Of a result without walls: a heading, and what follows it."""
 
 
@@ -45,8 +55,9 @@ def outcome_line(test: TestOutcome) -> str:
 
 
 def question_text(question: QuestionResult, result: Result) -> str:
-    """All that there is to say about a question, as plain text: where to look first, what counts in spite of a mistake,
-    and every test with its message."""
+    """All that there is to say about a question, as plain text: where to look first, what counts in
+    spite of a mistake, and every test with its message.
+    """
     paragraphs = []
     if question.diagnosis:
         paragraphs.append(f"Look here first: {one_line(question.diagnosis.hint)}")
@@ -55,34 +66,52 @@ def question_text(question: QuestionResult, result: Result) -> str:
     for test in question.tests:
         lines.append(outcome_line(test))
         if test.outcome != "passed" and test.message:
-            lines += [f"    {line}" for line in shorten(clean(test.message), LONGEST_MESSAGE).splitlines()]
+            lines += [
+                f"    {line}" for line in shorten(clean(test.message), LONGEST_MESSAGE).splitlines()
+            ]
         lines += [f"    {one_line(hint)}" for hint in slip_hints(question, test)]
     return "\n\n".join([*paragraphs, "\n".join(lines)])
 
 
 def carried_note(question: QuestionResult, result: Result, uses: Sequence[str] = ()) -> str:
-    """What the carried points of a question mean, in words; "" where there are none. `uses` are its prerequisites."""
+    """What the carried points of a question mean, in words; "" where there are none. `uses` are its
+    prerequisites.
+    """
     if question.carried <= 0:
         return ""
     lost = {other.name for other in result.questions if not is_full(other.score, other.max_score)}
     causes = [f"`{name}`" for name in uses if name in lost]
-    cause = f"the mistake in {' and '.join(causes)}" if causes else "a mistake in a question that it builds on"
+    cause = (
+        f"the mistake in {' and '.join(causes)}"
+        if causes
+        else "a mistake in a question that it builds on"
+    )
     place = "right answers in their place" if len(causes) > 1 else "a right answer in its place"
     if is_full(question.score, question.max_score):
         return f"You lost nothing here for {cause}: with {place}, yours passes every test."
     return (
-        f"{shown(question.carried)} of these points count in spite of {cause}: with {place}, yours passes more tests."
+        f"{shown(question.carried)} of these points count in spite of {cause}: with {place}, "
+        "yours passes more tests."
     )
 
 
 def kept_note(question: QuestionResult) -> str:
-    """What the price of named mistakes leaves beyond the passed tests, in words; "" where that is nothing."""
+    """What the price of named mistakes leaves beyond the passed tests, in words; "" where that is
+    nothing.
+    """
     if question.kept <= 0:
         return ""
     keeps = f"You keep {shown(question.score)} of {shown(question.max_score)} points"
-    if question.diagnosis is not None and not question.slips and _explains_all(question, question.diagnosis):
+    if (
+        question.diagnosis is not None
+        and not question.slips
+        and _explains_all(question, question.diagnosis)
+    ):
         return f"{keeps} for this slip."
-    return f"{keeps}: a known slip costs what it costs by itself, and whatever else failed costs its own tests."
+    return (
+        f"{keeps}: a known slip costs what it costs by itself, and whatever else failed costs "
+        "its own tests."
+    )
 
 
 def slip_hints(question: QuestionResult, test: TestOutcome) -> tuple[str, ...]:

@@ -24,7 +24,9 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, **values: Any) -> str:
-    """The page `template` with these values. The policy in its head allows its own style sheet and nothing else."""
+    """The page `template` with these values. The policy in its head allows its own style sheet and
+    nothing else.
+    """
     return "".join(render_pieces(template, **values))
 
 
@@ -53,7 +55,8 @@ def _environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    # Runs on every value before it is escaped, so that no template can forget it. Markup is ready already.
+    # Runs on every value before it is escaped, so that no template can forget it. Markup is ready
+    # already.
     return clean(value) if type(value) is str else value
 
 

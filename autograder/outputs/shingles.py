@@ -1,6 +1,8 @@
-"""Fingerprints of text in words: every run of `RUN` words, whatever their case, punctuation and markup.
+"""Fingerprints of text in words: every run of `RUN` words, whatever their case, punctuation and
+markup.
 
-Answers are short, so every run counts (Broder's shingles); `fingerprints.py` has those of code, which is longer.
+Answers are short, so every run counts (Broder's shingles); `fingerprints.py` has those of code,
+which is longer.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+(?:['’][^\W_]+)*")
 
 
 def shingles(text: str) -> list[Fingerprint]:
-    """The runs of words in a text, in their order, each with the lines (from 0) on which it begins and ends.
+    """The runs of words in a text, in their order, each with the lines (from 0) on which it begins
+    and ends.
 
-    None goes over an empty line: the end of the prompt and the beginning of an answer are nobody's words together.
+    None goes over an empty line: the end of the prompt and the beginning of an answer are nobody's
+    words together.
     """
     runs = []
     words: list[tuple[str, int]] = []
@@ -42,4 +46,6 @@ def _plain(line: str) -> str:
 
 def _hash(words: list[str]) -> bytes:
     # "words" keeps a run of words apart from a run of code's tokens
-    return hashlib.blake2b("\0".join(["words", *words]).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return hashlib.blake2b(
+        "\0".join(["words", *words]).encode("utf-8", "surrogatepass"), digest_size=8
+    ).digest()

@@ -1,6 +1,8 @@
-"""Pairs of submissions that share more than the assignment explains, for a person to look at. It is never a score.
+"""Pairs of submissions that share more than the assignment explains, for a person to look at. It is
+never a score.
 
-What the release, the answer key or a known answer holds explains itself, and so does what much of the class has.
+What the release, the answer key or a known answer holds explains itself, and so does what much of
+the class has.
 """
 
 from __future__ import annotations
@@ -28,10 +30,14 @@ from autograder.suite.known_answers import load_known_answers
 LEAST_SHARED = 6
 """Fingerprints that a pair must share to be shown: some sixty tokens, which are about six lines."""
 LEAST_SHARED_WORDS = 10
-"""Runs of words in written answers that a pair must share to be shown: a sentence of thirteen words, or pieces."""
+"""Runs of words in written answers that a pair must share to be shown: a sentence of thirteen
+words, or pieces.
+"""
 MOST_PAIRS = 40
 _COMMON, _SHARE_OF_CLASS = 3, 0.1
-"""What more submissions have than these, the number or the share of the class, is what people write."""
+"""What more submissions have than these, the number or the share of the class, is what people
+write.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +50,20 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two students whose submissions share `shared` fingerprints, of code and of words, that nothing explains."""
+    """Two students whose submissions share `shared` fingerprints, of code and of words, that
+    nothing explains.
+    """
 
     students: tuple[str, str]
     shared: int
     passages: tuple[Passage, ...]
 
 
-def similarity_command(course: Course, assignment: Assignment, paths: Sequence[Path], results: Path) -> Iterator[str]:
-    """Compare every submission with every other, and write a page for a person; yields what to tell.
+def similarity_command(
+    course: Course, assignment: Assignment, paths: Sequence[Path], results: Path
+) -> Iterator[str]:
+    """Compare every submission with every other, and write a page for a person; yields what to
+    tell.
 
     Raises:
         KitError: there is nothing to compare, or the assignment is not built.
@@ -69,13 +80,20 @@ def similarity_command(course: Course, assignment: Assignment, paths: Sequence[P
     write_whole(page, similarity_page(assignment.name, len(submissions), pairs))
     for pair in pairs:
         yield one_line(f"to look at: {pair.students[0]} and {pair.students[1]}")
-    yield f"{len(submissions)} submissions compared, {len(pairs)} pairs to look at: {page.resolve().as_uri()}"
+    yield (
+        f"{len(submissions)} submissions compared, {len(pairs)} pairs to look at: "
+        f"{page.resolve().as_uri()}"
+    )
 
 
 def explained(course: Course, assignment: Assignment) -> list[str]:
-    """The code and the text that the assignment itself gives, or that the course knows as an answer."""
+    """The code and the text that the assignment itself gives, or that the course knows as an
+    answer.
+    """
     if not assignment.solution.is_file():
-        raise KitError(f"{assignment.solution} is not built; run `autograder build {assignment.name}`")
+        raise KitError(
+            f"{assignment.solution} is not built; run `autograder build {assignment.name}`"
+        )
     key = read_notebook(assignment.solution.resolve(), course.limits.notebook_mb).cells
     release = load_release(assignment).cells
     answers = {cell.name: cell.source for cell in key if cell.role == "question"}
@@ -85,9 +103,20 @@ def explained(course: Course, assignment: Assignment) -> list[str]:
 
 
 def similar_pairs(submissions: Sequence[Submission], explaining: Sequence[str]) -> list[Pair]:
-    """The pairs that share most, most first. Given cells and checks are the release's and are not looked at."""
-    known = {print_.value for source in explaining for print_ in (*fingerprints(source), *shingles(source))}
-    of_words = {print_.value for one in submissions for answer in one.written for print_ in shingles(answer.text)}
+    """The pairs that share most, most first. Given cells and checks are the release's and are not
+    looked at.
+    """
+    known = {
+        print_.value
+        for source in explaining
+        for print_ in (*fingerprints(source), *shingles(source))
+    }
+    of_words = {
+        print_.value
+        for one in submissions
+        for answer in one.written
+        for print_ in shingles(answer.text)
+    }
     prints = {one.student: _by_cell(one, known) for one in submissions}
     having: defaultdict[bytes, set[str]] = defaultdict(set)
     for student, cells in prints.items():
@@ -117,15 +146,20 @@ def similarity_page(assignment: str, compared: int, pairs: Sequence[Pair]) -> st
 def _by_cell(submission: Submission, known: set[bytes]) -> dict[str, list[Fingerprint]]:
     """What nothing explains, of each cell of the student's own and of each written answer."""
     of_code = {cell.id: fingerprints(cell.source) for cell in submission.cells if _is_own(cell)}
-    of_words = {answer.id: shingles(answer.text) for answer in submission.written if not answer.blank}
+    of_words = {
+        answer.id: shingles(answer.text) for answer in submission.written if not answer.blank
+    }
     return {
-        id_: [print_ for print_ in prints if print_.value not in known] for id_, prints in (of_code | of_words).items()
+        id_: [print_ for print_ in prints if print_.value not in known]
+        for id_, prints in (of_code | of_words).items()
     }
 
 
 def _texts(submission: Submission) -> dict[str, str]:
     """The text of each cell and of each written answer."""
-    return {cell.id: cell.source for cell in submission.cells} | {each.id: each.text for each in submission.written}
+    return {cell.id: cell.source for cell in submission.cells} | {
+        each.id: each.text for each in submission.written
+    }
 
 
 def _is_much(shared: set[bytes], of_words: set[bytes]) -> bool:
@@ -157,6 +191,8 @@ def _passages(shared: set[bytes], one: _Side, other: _Side) -> tuple[Passage, ..
     return tuple(passages)
 
 
-def _marked(source: str, prints: Sequence[Fingerprint], shared: set[bytes]) -> tuple[tuple[str, bool], ...]:
+def _marked(
+    source: str, prints: Sequence[Fingerprint], shared: set[bytes]
+) -> tuple[tuple[str, bool], ...]:
     marked = {line for p in prints if p.value in shared for line in range(p.first, p.last + 1)}
     return tuple((line, number in marked) for number, line in enumerate(source.split("\n")))

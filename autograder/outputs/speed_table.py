@@ -10,12 +10,16 @@ from autograder.records.model import Speed
 
 
 def speed_bonus(speeds: Sequence[Speed], grading: Grading) -> float:
-    """Points for speed: none at the baseline's, all at `speed_bonus_at` times that, by the mean ratio of all cases."""
+    """Points for speed: none at the baseline's, all at `speed_bonus_at` times that, by the mean
+    ratio of all cases.
+    """
     ratios = [speed.ratio for speed in speeds]
     if not ratios or not all(ratios):
         return 0.0
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    return round(grading.speed_bonus * min(1.0, max(0.0, (mean - 1) / (grading.speed_bonus_at - 1))), 2)
+    return round(
+        grading.speed_bonus * min(1.0, max(0.0, (mean - 1) / (grading.speed_bonus_at - 1))), 2
+    )
 
 
 def in_words(speeds: Sequence[Speed]) -> str:

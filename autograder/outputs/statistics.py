@@ -1,4 +1,6 @@
-"""What a class did: the numbers behind the class report. Which questions tell strong answers from weak ones is one."""
+"""What a class did: the numbers behind the class report. Which questions tell strong answers from
+weak ones is one.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,12 @@ class QuestionStatistics:
 
     Attributes:
         failing: (claim, how many failed it) of the tests that most failed.
-        discrimination: how far the question's points go along with those of all other questions, from -1 to 1
-            (item-rest correlation); None where there are fewer than `FEWEST` results, everybody has the same, or there
-            is no other question.
-        against: (claim, correlation) of the tests that students fail the more often, the better the rest of their
-            answers is (point-biserial correlation below 0): such a test may be wrong, or its question unclear.
+        discrimination: how far the question's points go along with those of all other questions,
+            from -1 to 1 (item-rest correlation); None where there are fewer than `FEWEST` results,
+            everybody has the same, or there is no other question.
+        against: (claim, correlation) of the tests that students fail the more often, the better the
+            rest of their answers is (point-biserial correlation below 0): such a test may be wrong,
+                or its question unclear.
     """
 
     name: str
@@ -66,7 +69,8 @@ class QuestionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Everybody's n-th submission: how many handed in so many, and their mean share of the tests' points.
+    """Everybody's n-th submission: how many handed in so many, and their mean share of the tests'
+    points.
 
     Attributes:
         full: how many had all points.
@@ -89,7 +93,9 @@ class TimingSummary:
 
 
 def shares(marks: Sequence[Mark]) -> list[float]:
-    """Everybody's share of the points, in 0 to 1; of the tests' alone, while a person has yet to give some."""
+    """Everybody's share of the points, in 0 to 1; of the tests' alone, while a person has yet to
+    give some.
+    """
     graded = [mark for mark in marks if mark.result is not None]
     if all(mark.status != "waits for a person" for mark in graded):
         return [_share(mark.score or 0.0, mark.max_score) for mark in graded]
@@ -110,11 +116,18 @@ def question_statistics(results: Sequence[Result]) -> tuple[QuestionStatistics, 
 
 
 def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
-    pairs = [(question, result) for result in results for question in result.questions if question.name == name]
+    pairs = [
+        (question, result)
+        for result in results
+        for question in result.questions
+        if question.name == name
+    ]
     answers = [answer for answer, _ in pairs]
     named = [one for a in answers for one in (*([a.diagnosis] if a.diagnosis else []), *a.slips)]
     mistakes = Counter((one.mistake, one.hint) for one in named)
-    failing = Counter(claim(test.name) for a in answers for test in a.tests if test.outcome != "passed")
+    failing = Counter(
+        claim(test.name) for a in answers for test in a.tests if test.outcome != "passed"
+    )
     among_others = [(answer, result) for answer, result in pairs if len(result.questions) > 1]
     rests = [total((result.score, -answer.score)) for answer, result in among_others]
     return QuestionStatistics(
@@ -125,21 +138,27 @@ def _question(name: str, results: Sequence[Result]) -> QuestionStatistics:
         right_share=statistics.fmean(is_full(a.score, a.max_score) for a in answers),
         carried=sum(a.carried > 0 for a in answers),
         kept=sum(a.kept > 0 for a in answers),
-        mistakes=tuple(CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)),
+        mistakes=tuple(
+            CommonMistake(*key, count) for key, count in mistakes.most_common(COMMONEST)
+        ),
         failing=tuple(failing.most_common(COMMONEST)),
         discrimination=correlation([answer.score for answer, _ in among_others], rests),
         against=_against([answer for answer, _ in among_others], rests),
     )
 
 
-def _against(answers: Sequence[QuestionResult], rests: Sequence[float]) -> tuple[tuple[str, float], ...]:
+def _against(
+    answers: Sequence[QuestionResult], rests: Sequence[float]
+) -> tuple[tuple[str, float], ...]:
     """The tests that go against the rest of the answers, with their correlations."""
     passed: dict[str, list[float]] = {}
     for answer in answers:
         for test in answer.tests:
             passed.setdefault(test.name, []).append(float(test.outcome == "passed"))
     correlations = ((test, correlation(outcomes, rests)) for test, outcomes in passed.items())
-    return tuple((claim(test), value) for test, value in correlations if value is not None and value < 0)
+    return tuple(
+        (claim(test), value) for test, value in correlations if value is not None and value < 0
+    )
 
 
 def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
@@ -165,10 +184,14 @@ def attempts(history: Mapping[str, Sequence[Result]]) -> tuple[Attempt, ...]:
     return tuple(rows)
 
 
-def submissions_graded(results: Path, assignment: str, current: Sequence[Result]) -> dict[str, list[Result]]:
-    """Every submission's last result, by student, in the order of the submissions, with those that were replaced.
+def submissions_graded(
+    results: Path, assignment: str, current: Sequence[Result]
+) -> dict[str, list[Result]]:
+    """Every submission's last result, by student, in the order of the submissions, with those that
+    were replaced.
 
-    A submission that was graded again, by another suite, is no further attempt: it is told by its hash.
+    A submission that was graded again, by another suite, is no further attempt: it is told by its
+    hash.
     """
     by_student: dict[str, dict[str, Result]] = {result.student: {} for result in current}
     for result in [*_replaced(results / HISTORY / assignment), *current]:
@@ -206,7 +229,9 @@ def timing_summary(timing: Sequence[Graded]) -> TimingSummary | None:
     for entry in timing:
         stages.update(entry.seconds)
     slowest = max(totals, key=lambda student: totals[student])
-    return TimingSummary(tuple(stages.items()), statistics.median(totals.values()), slowest, totals[slowest])
+    return TimingSummary(
+        tuple(stages.items()), statistics.median(totals.values()), slowest, totals[slowest]
+    )
 
 
 def _share(score: float, max_score: float) -> float:

@@ -38,7 +38,9 @@ def ends(rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
     return ([*rows[:half], *rows[-half:]], left_out) if left_out > 0 else (rows, 0)
 
 
-def terminal_table(results: Sequence[Result], left_out: int = 0, unwalled: int = 0) -> RenderableType:
+def terminal_table(
+    results: Sequence[Result], left_out: int = 0, unwalled: int = 0
+) -> RenderableType:
     """What `grade` prints at its end, to be printed on a rich console of at least 60 columns.
 
     Every text is a rich Text, so that no name is read as markup.
@@ -58,7 +60,12 @@ def terminal_table(results: Sequence[Result], left_out: int = 0, unwalled: int =
         names = enumerate(map(one_line, _question_names(results)), 1)
         parts.append(Text("   ".join(f"{i}:{name}" for i, name in names), style="dim"))
     if unwalled:
-        parts.append(Text(f"{unwalled} graded without isolation: student code ran without walls", style="bold yellow"))
+        parts.append(
+            Text(
+                f"{unwalled} graded without isolation: student code ran without walls",
+                style="bold yellow",
+            )
+        )
     return Group(*parts)
 
 

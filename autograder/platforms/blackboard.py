@@ -18,7 +18,8 @@ from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
 _FILE = re.compile(
-    r".+?_(?P<user>[^_]+)_attempt_(?P<day>\d{4}-\d\d-\d\d)-(?P<clock>\d\d-\d\d-\d\d)(?:_(?P<name>.+)|\.txt)", re.DOTALL
+    r".+?_(?P<user>[^_]+)_attempt_(?P<day>\d{4}-\d\d-\d\d)-(?P<clock>\d\d-\d\d-\d\d)(?:_(?P<name>.+)|\.txt)",
+    re.DOTALL,
 )
 _RECEIPT = re.compile(r"_attempt_\d{4}(?:-\d\d){5}\.txt$")
 _HEAD = 10_000
@@ -36,26 +37,41 @@ class _Receipt:
 
 
 def find_owners(download: Download) -> FindOwner:
-    """Usernames may hold an underscore, and the name's time has no zone: the receipts know better."""
+    """Usernames may hold an underscore, and the name's time has no zone: the receipts know
+    better.
+    """
     receipts = _receipts(download.files, download.zone)
 
     def find_owner(file: Incoming) -> Owner | None:
         name = file.parts[-1]
-        receipt = next((r for prefix, r in receipts.items() if name.startswith((f"{prefix}_", f"{prefix}.txt"))), None)
+        receipt = next(
+            (
+                r
+                for prefix, r in receipts.items()
+                if name.startswith((f"{prefix}_", f"{prefix}.txt"))
+            ),
+            None,
+        )
         match = _FILE.fullmatch(name)
         if match is None:
             return None
         user = (receipt and receipt.user) or match["user"]
         moment, unread = (receipt.handed_in, receipt.unread) if receipt else (None, "")
         if moment is None:
-            moment, reason = time_or_reason(f"{match['day']} {match['clock'].replace('-', ':')}", download.zone)
+            moment, reason = time_or_reason(
+                f"{match['day']} {match['clock'].replace('-', ':')}", download.zone
+            )
             unread = "" if moment else unread or reason
         order = (float(match["day"].replace("-", "") + match["clock"].replace("-", "")),)
         return Owner(
-            user, Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
-            own_stem(file, match["name"] or ""), rank=(seconds(file.modified),), attempt=order, handed_in=moment,
+            user,
+            Identity((("blackboard", user),), (user,), (receipt.name if receipt else "") or user),
+            own_stem(file, match["name"] or ""),
+            rank=(seconds(file.modified),),
+            attempt=order,
+            handed_in=moment,
             unread=unread,
-        )  # fmt: skip
+        )
 
     return find_owner
 
@@ -63,8 +79,8 @@ def find_owners(download: Download) -> FindOwner:
 def _receipts(files: Sequence[Incoming], zone: str) -> dict[str, _Receipt]:
     """Receipts by what the names of the attempt's files begin with.
 
-    Only the lines above the student's own text count, and a name in them counts only where it stands in the file's
-    name too: a student may hand in a file that looks like a receipt.
+    Only the lines above the student's own text count, and a name in them counts only where it
+    stands in the file's name too: a student may hand in a file that looks like a receipt.
     """
     receipts = {}
     for file in files:
@@ -78,7 +94,9 @@ def _receipts(files: Sequence[Incoming], zone: str) -> dict[str, _Receipt]:
         person = re.fullmatch(r"\s*(.*?)\s*\(([^()]+)\)\s*", fields.get("Name", ""))
         user = person[2] if person and f"_{person[2]}_attempt_" in name else ""
         moment, unread = time_or_reason(fields.get("Date Submitted", "").strip() or None, zone)
-        receipts[name.removesuffix(".txt")] = _Receipt(user, person[1] if person and user else "", moment, unread)
+        receipts[name.removesuffix(".txt")] = _Receipt(
+            user, person[1] if person and user else "", moment, unread
+        )
     return receipts
 
 

@@ -38,11 +38,14 @@ from autograder.outputs.export import points_cell, safe_cell
 from autograder.platforms.platform import Download, Platform, Table
 
 _ATTEMPT = re.compile(
-    r"(?P<user>\d+)-\d+ - (?P<who>.+) - (?P<day>\S+ \d{1,2}, \d{4}) (?P<hour>\d{1,2})(?P<minute>\d\d) (?P<half>[AP]M)"
+    r"(?P<user>\d+)-\d+ - (?P<who>.+) - (?P<day>\S+ \d{1,2}, \d{4}) "
+    r"(?P<hour>\d{1,2})(?P<minute>\d\d) (?P<half>[AP]M)"
     r"(?: - (?P<name>.+))?",
     re.DOTALL,
 )
-_POINTS = re.compile(r"(?P<item>.+) Points Grade(?: <(?P<kind>[^\s>]+)(?:.* MaxPoints:(?P<maximum>[\d.,]+)|).*>)?")
+_POINTS = re.compile(
+    r"(?P<item>.+) Points Grade(?: <(?P<kind>[^\s>]+)(?:.* MaxPoints:(?P<maximum>[\d.,]+)|).*>)?"
+)
 _KEYS = ("OrgDefinedId", "Username")
 _ACCOUNTS = (*_KEYS, "Email")
 _WORKED_OUT = ("Calculated", "Formula")
@@ -62,9 +65,15 @@ def find_owners(download: Download) -> FindOwner:
         moment, unread = time_or_reason(clock, download.zone)
         identity = Identity((("brightspace", attempt["user"]),), (), attempt["who"])
         return Owner(
-            f"{attempt['who']}_{attempt['user']}", identity, own_stem(file, attempt["name"] or file.parts[-1]),
-            rank=(seconds(file.modified),), attempt=(_order(clock),), handed_in=moment, unread=unread, place=(folder,),
-        )  # fmt: skip
+            f"{attempt['who']}_{attempt['user']}",
+            identity,
+            own_stem(file, attempt["name"] or file.parts[-1]),
+            rank=(seconds(file.modified),),
+            attempt=(_order(clock),),
+            handed_in=moment,
+            unread=unread,
+            place=(folder,),
+        )
 
     return find_owner
 
@@ -82,10 +91,12 @@ class Grades:
     """A file of grades that Brightspace exported, read.
 
     Attributes:
-        keys: the places of the columns by which Brightspace tells people, in the order in which it reads them.
+        keys: the places of the columns by which Brightspace tells people, in the order in which it
+            reads them.
         column: the place of the grade item's column; None for none: Brightspace makes an item then.
         title: the title of the column, with the name of the item.
-        maximum: the points that the item has in Brightspace, as written there; "" where the file does not say.
+        maximum: the points that the item has in Brightspace, as written there; "" where the file
+            does not say.
         lines: all lines, the titles among them.
         rows: the number of a line → who Brightspace says it is of.
         notes: what to say of the column.
@@ -103,20 +114,30 @@ class Grades:
     def fill(
         self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
     ) -> tuple[str, Difference]:
-        """The lines that change, with the marks in them, and what Brightspace will do with each person.
+        """The lines that change, with the marks in them, and what Brightspace will do with each
+        person.
 
         Raises:
             ValueError: the grade item has other points in Brightspace.
         """
-        points, full, maximum = points_to_give(marks, provisional=provisional), full_marks(marks), self.maximum
+        points, full, maximum = (
+            points_to_give(marks, provisional=provisional),
+            full_marks(marks),
+            self.maximum,
+        )
         if full and (there := number_in(maximum)) is not None and abs(there - full) > SAME:
             raise ValueError(
-                f"{self.title!r} is out of {maximum} points in Brightspace, and the marks here are out of "
+                f"{self.title!r} is out of {maximum} points in Brightspace, and the marks "
+                "here are out of "
                 f"{shown(full)}: change it there, and export the grades again"
             )
         people = [self._person(line, students.get(line, "")) for line in self.rows]
         difference = difference_of(marks, people, points, self.notes)
-        title = self.title if self.column is not None else f"{self.title} <Numeric MaxPoints:{points_cell(full)}>"
+        title = (
+            self.title
+            if self.column is not None
+            else f"{self.title} <Numeric MaxPoints:{points_cell(full)}>"
+        )
         table = [[*(self.lines[0][place].strip() for place in self.keys), safe_cell(title), _END]]
         for line, change in zip(self.rows, difference.changes, strict=True):
             if change.outcome == "gets":
@@ -138,9 +159,16 @@ class Grades:
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
             is_cut = maximum is not None and mark_here > maximum
-            return "gets", f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace" if is_cut else ""
+            return (
+                "gets",
+                f"cut to {self.maximum} unless *Can Exceed* is set in Brightspace"
+                if is_cut
+                else "",
+            )
 
-        person = f"{identity.name} ({identity.accounts[0]})" if identity.name else identity.accounts[0]
+        person = (
+            f"{identity.name} ({identity.accounts[0]})" if identity.name else identity.accounts[0]
+        )
         return PersonThere(person, student, had, number_in(had), decide)
 
 
@@ -151,32 +179,47 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
         column: the grade item's name there; default: the assignment's name here.
 
     Raises:
-        ValueError: it is no such file, has no such grade item, or nobody may write the item's points.
+        ValueError: it is no such file, has no such grade item, or nobody may write the item's
+            points.
     """
     header = [cell.strip() for cell in table[0]] if table else []
     keys = tuple(header.index(key) for key in _KEYS if key in header)
     if not keys:
         raise ValueError(
-            "it is not a file of grades that Brightspace exported: it has no column OrgDefinedId or Username; choose "
+            "it is not a file of grades that Brightspace exported: it has no column OrgDefinedId "
+            "or Username; choose "
             "both as the key field"
         )
-    items = {place: match for place, title in enumerate(header) if (match := _POINTS.fullmatch(title))}
+    items = {
+        place: match for place, title in enumerate(header) if (match := _POINTS.fullmatch(title))
+    }
     name = column or assignment
     places = [place for place, match in items.items() if name in (match["item"], header[place])]
     names = ", ".join(match["item"] for match in items.values())
     rows = read_people(table)
     if len(places) > 1:
         raise ValueError(
-            f"{len(places)} grade items are called {name!r}: name one with all of its title, as `--column`"
+            f"{len(places)} grade items are called {name!r}: name one with all of its title, "
+            "as `--column`"
         )
-    without_points = re.compile(rf"{re.escape(name)} (Grade Symbol|Scheme Symbol|Text Grade|Weighted )")
+    without_points = re.compile(
+        rf"{re.escape(name)} (Grade Symbol|Scheme Symbol|Text Grade|Weighted )"
+    )
     if not places and any(map(without_points.match, header)):
-        raise ValueError(f"it has {name!r} without its points: export it with *Points grade* among the grade values")
+        raise ValueError(
+            f"it has {name!r} without its points: export it with *Points grade* among the "
+            "grade values"
+        )
     if not places and column:
-        raise ValueError(f"it has no points of a grade item {column!r}; there are: {names or 'none'}")
+        raise ValueError(
+            f"it has no points of a grade item {column!r}; there are: {names or 'none'}"
+        )
     if not places:
         choice = f"; `--column` names another of: {names}" if names else ""
-        note = f"no grade item of Brightspace is called {name}, so Brightspace will offer to make one{choice}"
+        note = (
+            f"no grade item of Brightspace is called {name}, so Brightspace will offer to "
+            f"make one{choice}"
+        )
         return Grades(separator, keys, None, f"{name} Points Grade", "", table, rows, (note,))
     (place,) = places
     if items[place]["kind"] in _WORKED_OUT:
@@ -185,8 +228,9 @@ def read_grades(table: Table, separator: str, assignment: str, column: str = "")
 
 
 def read_people(table: Table) -> dict[int, Identity]:
-    """The number of a line → the person in the line. Brightspace writes `#` before ids, so that no spreadsheet changes
-    them. The user number of a download is not in this file."""
+    """The number of a line → the person in the line. Brightspace writes `#` before ids, so that no
+    spreadsheet changes them. The user number of a download is not in this file.
+    """
     header = [cell.strip() for cell in table[0]] if table else []
     people = {}
     for number, line in enumerate(table[1:], 1):

@@ -1,14 +1,14 @@
 """Canvas: downloaded submissions, marks for the gradebook, and feedback pages.
 
-    lastfirst_LATE_12345_67890_name-2.ipynb    user 12345, upload 67890, late, the second of that name
-    anon_Ab3dE_67890_name.ipynb                where grading is anonymous
+    lastfirst_LATE_12345_67890_name-2.ipynb    user 12345, upload 67890, late, the second of that
+    name anon_Ab3dE_67890_name.ipynb                where grading is anonymous
     lastfirst_12345_text.html
 
 What Canvas asks for stands in canvas-lms: `lib/content_zipper.rb` names what is downloaded, and
-`app/models/abstract_assignment.rb` takes feedback back. `lib/gradebook_importer.rb` reads the file of marks, and
-`lib/gradebook_exporter.rb` writes it. A student is told by the id; a column that says "(read only)" below its title is
-ignored, and so is a row of nothing but "Manual Posting"; `N/A` is somebody to whom the assignment is not assigned, `EX`
-somebody who is excused.
+`app/models/abstract_assignment.rb` takes feedback back. `lib/gradebook_importer.rb` reads the file
+of marks, and `lib/gradebook_exporter.rb` writes it. A student is told by the id; a column that says
+"(read only)" below its title is ignored, and so is a row of nothing but "Manual Posting"; `N/A` is
+somebody to whom the assignment is not assigned, `EX` somebody who is excused.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ from autograder.outputs.export import points_cell, safe_cell
 from autograder.platforms.platform import Download, Interface, Platform, Table
 
 _FILE = r"(?:(?P<upload>\d+)_(?P<name>.+)|(?:text|link)\.html)"
-_ANONYMOUS = re.compile(rf"(?P<late>LATE_)?anon_(?P<user>[^_]+)_(?P<late_too>LATE_)?{_FILE}", re.DOTALL)
+_ANONYMOUS = re.compile(
+    rf"(?P<late>LATE_)?anon_(?P<user>[^_]+)_(?P<late_too>LATE_)?{_FILE}", re.DOTALL
+)
 _NAMED = (
     re.compile(rf"(?P<who>.+?)(?P<late>_LATE)?_(?P<user>\d+)_{_FILE}", re.DOTALL),
     re.compile(rf"(?P<who>[^_]*_\d+)(?P<late>)_(?P<user>\d+)_{_FILE}", re.DOTALL),
@@ -60,8 +62,9 @@ _HIDDEN = re.compile(r"\s*(Muted|Manual Posting.*)?\s*", re.IGNORECASE)
 def find_owners(download: Download) -> FindOwner:
     """How to tell whose each file is.
 
-    Canvas takes numbers between underscores out of a name, but not one at its end: `doejane_777_101_9001_m1.ipynb`
-    is user 777's file `9001_m1.ipynb`, or user 101's `m1.ipynb` whose name ends in `_777`.
+    Canvas takes numbers between underscores out of a name, but not one at its end:
+    `doejane_777_101_9001_m1.ipynb` is user 777's file `9001_m1.ipynb`, or user 101's `m1.ipynb`
+    whose name ends in `_777`.
     """
     names = [file.parts[-1] for file in download.files if notebook_stem(file.name)]
     anonymous = all(_ANONYMOUS.fullmatch(name) for name in names)  # somebody may be called Anon
@@ -80,12 +83,16 @@ def find_owners(download: Download) -> FindOwner:
             return None
         possible = [r for r in readings if called.get(r["user"], r["who"]) == r["who"]] or readings
         reading = _likeliest(possible, file, download.assignment, download.knows)
-        rejected = [candidate["user"] for candidate in possible if candidate["user"] != reading["user"]]
+        rejected = [
+            candidate["user"] for candidate in possible if candidate["user"] != reading["user"]
+        ]
         doubtful = rejected and not download.knows("canvas", reading["user"])
         doubt = f"user {reading['user']}, or {rejected[0]}" if doubtful else ""
         identity = Identity((("canvas", reading["user"]),), (), reading["who"])
         student = f"{reading['who']}_{reading['user']}"
-        return replace(_handed_in(file, student, identity, reading, bool(reading["late"])), doubt=doubt)
+        return replace(
+            _handed_in(file, student, identity, reading, bool(reading["late"])), doubt=doubt
+        )
 
     return find_owner
 
@@ -94,18 +101,28 @@ def _readings(name: str) -> list[re.Match[str]]:
     return [match for form in _NAMED if (match := form.fullmatch(name))]
 
 
-def _likeliest(readings: Sequence[re.Match[str]], file: Incoming, assignment: str, knows: KnowsId) -> re.Match[str]:
-    """The reading with an id that is known; else one in which the upload has the larger number, since Canvas has fewer
-    users than uploads; else one in which the file is called like the assignment."""
+def _likeliest(
+    readings: Sequence[re.Match[str]], file: Incoming, assignment: str, knows: KnowsId
+) -> re.Match[str]:
+    """The reading with an id that is known; else one in which the upload has the larger number,
+    since Canvas has fewer users than uploads; else one in which the file is called like the
+    assignment.
+    """
     known_readings = [reading for reading in readings if knows("canvas", reading["user"])]
     if len(known_readings) == 1:
         return known_readings[0]
-    likely = [r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])] or list(readings)
-    plain = [r for r in likely if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment]
+    likely = [
+        r for r in readings if r["upload"] is None or int(r["user"]) < int(r["upload"])
+    ] or list(readings)
+    plain = [
+        r for r in likely if r["name"] and _AGAIN.sub("", own_stem(file, r["name"])) == assignment
+    ]
     return likely[0] if known_readings else (plain or likely)[0]
 
 
-def _handed_in(file: Incoming, student: str, identity: Identity, reading: re.Match[str], late: bool) -> Owner:
+def _handed_in(
+    file: Incoming, student: str, identity: Identity, reading: re.Match[str], late: bool
+) -> Owner:
     stem = _AGAIN.sub("", own_stem(file, reading["name"] or ""))
     return Owner(student, identity, stem, rank=(float(reading["upload"] or 0),), late=late)
 
@@ -120,7 +137,8 @@ class Gradebook:
         column: the place of the assignment's column; None for none: Canvas makes a column then.
         title: the title of the column.
         possible: the points that the assignment has in Canvas, as written there.
-        posting: "Manual Posting" where Canvas shows marks to students only when somebody posts them.
+        posting: "Manual Posting" where Canvas shows marks to students only when somebody posts
+            them.
         people: the number of a row in the file → its cells, for the rows that are somebody's.
         rows: the number of such a row → who Canvas says it is of.
         notes: what to say of the column.
@@ -145,12 +163,15 @@ class Gradebook:
     def mark(self, row: int) -> str:
         """The mark that the person has in Canvas, as written there."""
         line = self.people[row]
-        return line[self.column].strip() if self.column is not None and self.column < len(line) else ""
+        return (
+            line[self.column].strip() if self.column is not None and self.column < len(line) else ""
+        )
 
     def fill(
         self, marks: Sequence[Mark], students: Mapping[int, str], *, provisional: bool = False
     ) -> tuple[str, Difference]:
-        """The rows that change, with the marks in them, and what Canvas will do with each row of the gradebook.
+        """The rows that change, with the marks in them, and what Canvas will do with each row of
+        the gradebook.
 
         Raises:
             ValueError: the assignment has other points in Canvas.
@@ -159,21 +180,34 @@ class Gradebook:
         possible = number_in(self.possible)
         if full and possible is not None and abs(possible - full) > SAME:
             raise ValueError(
-                f"{self.title!r} has {shown(possible)} points in Canvas, and the marks here are out of {shown(full)}: "
+                f"{self.title!r} has {shown(possible)} points in Canvas, and the marks here are "
+                f"out of {shown(full)}: "
                 f"give it {shown(full)} points in Canvas, and export the gradebook again"
             )
-        difference = difference_of(marks, [self._person(row, students.get(row, "")) for row in self.people], points)
+        difference = difference_of(
+            marks, [self._person(row, students.get(row, "")) for row in self.people], points
+        )
         worth = points_cell(full) if self.column is None else self.possible  # Canvas takes it over
-        table = [[*self.header[: self.width], self.title], [_POINTS, *[""] * (self.width - 1), worth]]
+        table = [
+            [*self.header[: self.width], self.title],
+            [_POINTS, *[""] * (self.width - 1), worth],
+        ]
         for line, change in zip(self.people.values(), difference.changes, strict=True):
             if change.mark is not None and change.outcome != "skipped":
                 person = [safe_cell(cell.strip()) for cell in line[: self.width]]
-                table.append([*person, *[""] * (self.width - len(person)), points_cell(change.mark)])
+                table.append(
+                    [*person, *[""] * (self.width - len(person)), points_cell(change.mark)]
+                )
         notes = [*self.notes]
         if self.posting and any(change.outcome == "gets" for change in difference.changes):
-            notes.append(f"students see the marks in {self.title!r} only when you post them in Canvas")
+            notes.append(
+                f"students see the marks in {self.title!r} only when you post them in Canvas"
+            )
         if full and possible is None and self.column is not None:
-            notes.append(f"{self.title!r} has no points in Canvas, and the marks here are out of {shown(full)}")
+            notes.append(
+                f"{self.title!r} has no points in Canvas, and the marks here are out of "
+                f"{shown(full)}"
+            )
         return write_table(table, self.separator), replace(difference, notes=tuple(notes))
 
     def hand_in_times(self, zone: str) -> dict[int, datetime | str]:
@@ -181,14 +215,20 @@ class Gradebook:
         return {}
 
     def _person(self, row: int, student: str) -> PersonThere:
-        name = self.cell(row, "Student") or f"{self.cell(row, 'FirstName')} {self.cell(row, 'LastName')}".strip()
+        name = (
+            self.cell(row, "Student")
+            or f"{self.cell(row, 'FirstName')} {self.cell(row, 'LastName')}".strip()
+        )
         had = self.mark(row)
 
         def decide(_: float) -> tuple[Outcome, str]:
             if had.upper() == "N/A":
                 return "skipped", "Canvas does not assign this assignment to them"
             if had.upper() == "EX":
-                return "skipped", "they are excused in Canvas: end that there where the mark should count"
+                return (
+                    "skipped",
+                    "they are excused in Canvas: end that there where the mark should count",
+                )
             return "gets", ""
 
         return PersonThere(f"{name} ({self.cell(row, 'ID')})", student, had, number_in(had), decide)
@@ -198,14 +238,18 @@ def read_gradebook(table: Table, separator: str, assignment: str, column: str = 
     """Read a gradebook that Canvas exported.
 
     Args:
-        column: the assignment's title there, with or without Canvas's number; default: its name here.
+        column: the assignment's title there, with or without Canvas's number; default: its name
+            here.
 
     Raises:
-        ValueError: it is no gradebook of Canvas's, has no such column, or nobody may write the column.
+        ValueError: it is no gradebook of Canvas's, has no such column, or nobody may write the
+            column.
     """
     header = [cell.strip() for cell in table[0]] if table else []
     if "ID" not in header[:3] or not {"Student", "LastName"} & set(header[:1]):
-        raise ValueError("it is not a gradebook that Canvas exported: it has no columns Student and ID")
+        raise ValueError(
+            "it is not a gradebook that Canvas exported: it has no columns Student and ID"
+        )
     width = header.index("Section") + 1 if "Section" in header else header.index("ID") + 1
     place, notes = _column(header, width, column or assignment, bool(column))
     possible = posting = ""
@@ -219,11 +263,13 @@ def read_gradebook(table: Table, separator: str, assignment: str, column: str = 
         else:
             people[number] = line
     title = header[place] if place is not None else column or assignment
-    if _CALCULATED.search(title) or possible.startswith("("):  # "(read only)", in the language of whoever exported it
+    # "(read only)", in the language of whoever exported it
+    if _CALCULATED.search(title) or possible.startswith("("):
         raise ValueError(f"Canvas does not let anybody write the column {title!r}")
     if "hidden" in posting:
         raise ValueError(
-            f"Canvas hides who has which mark in {title!r} until they are posted, and imports none before: "
+            f"Canvas hides who has which mark in {title!r} until they are posted, and imports "
+            "none before: "
             "post the marks in Canvas, and export the gradebook again"
         )
     identities = read_people(table)
@@ -238,7 +284,10 @@ def read_people(table: Table) -> dict[int, Identity]:
     for number, row in enumerate(table[1:], 1):
         cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
         if id_ := cells.get("ID", ""):
-            name = cells.get("Student") or f"{cells.get('FirstName', '')} {cells.get('LastName', '')}".strip()
+            name = (
+                cells.get("Student")
+                or f"{cells.get('FirstName', '')} {cells.get('LastName', '')}".strip()
+            )
             accounts = tuple(filter(None, (cells.get(heading, "") for heading in _ACCOUNTS)))
             identities[number] = Identity((("canvas", id_),), accounts, name)
     return identities
@@ -247,9 +296,14 @@ def read_people(table: Table) -> dict[int, Identity]:
 def canvas_csv(
     marks: Sequence[Mark], assignment: str, column: str = "", provisional: bool = False
 ) -> tuple[str, Difference]:
-    """A file of our own by Canvas's ids, where there is no gradebook of Canvas's; by the login where no id is known."""
+    """A file of our own by Canvas's ids, where there is no gradebook of Canvas's; by the login
+    where no id is known.
+    """
     points = points_to_give(marks, provisional=provisional)
-    rows = [[*_COLUMNS, safe_cell(column or assignment)], [_POINTS, "", "", "", "", points_cell(full_marks(marks))]]
+    rows = [
+        [*_COLUMNS, safe_cell(column or assignment)],
+        [_POINTS, "", "", "", "", points_cell(full_marks(marks))],
+    ]
     changes = []
     for mark in marks:
         if mark.student in points and not _is_anonymous(mark):
@@ -258,23 +312,34 @@ def canvas_csv(
             cells = (name, id_, "", "" if id_ else mark.student, section)
             rows.append([*map(safe_cell, cells), points_cell(points[mark.student])])
             changes.append(Change(name, mark.student, "gets", "", points[mark.student]))
-    note = "what Canvas has is not known without `--roster`: it shows every change before it takes the file"
+    note = (
+        "what Canvas has is not known without `--roster`: it shows every change before it "
+        "takes the file"
+    )
     return write_table(rows), Difference((), missing_students(marks, points, changes), (note,))
 
 
-def _column(header: list[str], width: int, name: str, is_asked: bool) -> tuple[int | None, tuple[str, ...]]:
-    """The place of the column: its title is that of the assignment there, with Canvas's number in brackets."""
+def _column(
+    header: list[str], width: int, name: str, is_asked: bool
+) -> tuple[int | None, tuple[str, ...]]:
+    """The place of the column: its title is that of the assignment there, with Canvas's number in
+    brackets.
+    """
     titles = {i: re.sub(r" \(\d+\)$", "", title) for i, title in enumerate(header) if i >= width}
     exact = [i for i in titles if header[i] == name]
     places = exact or [i for i, title in titles.items() if title == name]
     numbered = [header[i] for i in titles if header[i] != titles[i]]
     if len(places) > 1:
-        raise ValueError(f"{len(places)} columns are called {name!r}: name one with its number, as `--column`")
+        raise ValueError(
+            f"{len(places)} columns are called {name!r}: name one with its number, as `--column`"
+        )
     if not places and is_asked:
         raise ValueError(f"it has no column {name!r}; there are: {', '.join(numbered) or 'none'}")
     if not places:
         choice = f"; `--column` names another of: {', '.join(numbered)}" if numbered else ""
-        return None, (f"no column of Canvas is called {name}, so Canvas will offer to make one{choice}",)
+        return None, (
+            f"no column of Canvas is called {name}, so Canvas will offer to make one{choice}",
+        )
     return places[0], ()
 
 
@@ -284,7 +349,9 @@ def _is_anonymous(mark: Mark) -> bool:
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:
-    """The page's path in the zip: the name of the file handed in, since Canvas reads user and upload from the name."""
+    """The page's path in the zip: the name of the file handed in, since Canvas reads user and
+    upload from the name.
+    """
     if mark.arrival is None or mark.arrival.origin != "canvas":
         return ""
     handed_in = PurePosixPath(mark.arrival.file).name
@@ -293,7 +360,8 @@ def feedback_name(mark: Mark, assignment: str) -> str:
 
 def connect(url: str, course: str, title: str, token: str) -> Interface:
     """One assignment's marks through Canvas's REST API."""
-    from autograder.platforms.canvas_api import CanvasInterface  # imports canvasapi, which only `--push` needs
+    # imports canvasapi, which only `--push` needs
+    from autograder.platforms.canvas_api import CanvasInterface
 
     return CanvasInterface(url, course, title, token)
 
@@ -306,7 +374,8 @@ PLATFORM = Platform(
     read_file=read_gradebook,
     new_file=canvas_csv,
     name_of_group=(
-        "Canvas gives a group's work the group's name, and the id of who handed it in; write a group's members into "
+        "Canvas gives a group's work the group's name, and the id of who handed it in; write a "
+        "group's members into "
         "the column `group` of students.csv"
     ),
     feedback_name=feedback_name,

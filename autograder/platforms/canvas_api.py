@@ -1,8 +1,8 @@
 """Canvas's REST API, through canvasapi: an assignment's marks read and written.
 
-The calls and their answers are documented in canvas-lms (`app/controllers/submissions_api_controller.rb`,
-`assignments_api_controller.rb`, `users_controller.rb`). Canvas writes marks in a job, and the
-job is polled until its end.
+The calls and their answers are documented in canvas-lms
+(`app/controllers/submissions_api_controller.rb`, `assignments_api_controller.rb`,
+`users_controller.rb`). Canvas writes marks in a job, and the job is polled until its end.
 """
 
 from __future__ import annotations
@@ -40,11 +40,17 @@ class CanvasInterface:
     """One assignment of a course on Canvas."""
 
     def __init__(
-        self, url: str, course: str, title: str, token: str, sleep: Callable[[float], None] = time.sleep
+        self,
+        url: str,
+        course: str,
+        title: str,
+        token: str,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._title, self._course_id, self._sleep = title, course, sleep
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # canvasapi warns of http; course.toml allows http to this machine alone
+            # canvasapi warns of http; course.toml allows http to this machine alone
+            warnings.simplefilter("ignore")
             self._canvas = Canvas(url, token)
         session = self._canvas._Canvas__requester._session  # nothing public leads to the session
         for scheme in ("https://", "http://"):
@@ -56,16 +62,25 @@ class CanvasInterface:
             course = self._canvas.get_course(self._course_id)
             assignment = self._assignment(course)
             people = {
-                user.id: user for user in course.get_users(enrollment_type=["student"], include=["email"], per_page=100)
+                user.id: user
+                for user in course.get_users(
+                    enrollment_type=["student"], include=["email"], per_page=100
+                )
             }
             rows = assignment.get_submissions(include=["visibility"], per_page=100)
-            standings = tuple(_standing(row, people[row.user_id]) for row in rows if row.user_id in people)
+            standings = tuple(
+                _standing(row, people[row.user_id]) for row in rows if row.user_id in people
+            )
         except (CanvasException, requests.RequestException, ValueError) as error:
             raise _unavailable(error) from error
         notes: tuple[str, ...] = ()
         if getattr(assignment, "post_manually", False):
-            notes = (f"students see the marks in {assignment.name!r} only when you post them in Canvas",)
-        return Standings(assignment.name, getattr(assignment, "points_possible", None), standings, True, notes)
+            notes = (
+                f"students see the marks in {assignment.name!r} only when you post them in Canvas",
+            )
+        return Standings(
+            assignment.name, getattr(assignment, "points_possible", None), standings, True, notes
+        )
 
     def give(self, marks: Mapping[str, float]) -> None:
         """Write all marks in one job, and wait for its end."""
@@ -82,7 +97,9 @@ class CanvasInterface:
             raise _unavailable(error) from error
         if job.workflow_state != "completed":
             reason = one_line(str(getattr(job, "message", "") or job.workflow_state))
-            raise PlatformUnavailable(f"Canvas did not write the marks: {reason}; see what it has with --dry-run")
+            raise PlatformUnavailable(
+                f"Canvas did not write the marks: {reason}; see what it has with --dry-run"
+            )
 
     def _assignment(self, course: Any) -> Any:
         assignments = list(course.get_assignments(per_page=100))
@@ -90,20 +107,32 @@ class CanvasInterface:
         if len(named) != 1:
             names = ", ".join(f"{a.name} ({a.id})" for a in assignments)
             count = f"{len(named)} assignments" if named else "no assignment"
-            raise PlatformUnavailable(f"Canvas has {count} {self._title!r}; `--column` names one of: {names}")
+            raise PlatformUnavailable(
+                f"Canvas has {count} {self._title!r}; `--column` names one of: {names}"
+            )
         (assignment,) = named
         if not assignment.published:
-            raise PlatformUnavailable(f"{assignment.name!r} is not published in Canvas, so it takes no marks")
+            raise PlatformUnavailable(
+                f"{assignment.name!r} is not published in Canvas, so it takes no marks"
+            )
         if assignment.grading_type in ("pass_fail", "not_graded"):
-            raise PlatformUnavailable(f"{assignment.name!r} takes no points: it is {assignment.grading_type} in Canvas")
+            raise PlatformUnavailable(
+                f"{assignment.name!r} takes no points: it is {assignment.grading_type} in Canvas"
+            )
         if getattr(assignment, "anonymize_students", False):
-            raise PlatformUnavailable(f"Canvas hides who is who in {assignment.name!r}: post the marks there first")
+            raise PlatformUnavailable(
+                f"Canvas hides who is who in {assignment.name!r}: post the marks there first"
+            )
         return assignment
 
 
 def _standing(row: Any, user: Any) -> Standing:
     accounts = (getattr(user, name, None) for name in ("login_id", "sis_user_id", "email"))
-    identity = Identity((("canvas", str(user.id)),), tuple(str(account) for account in accounts if account), user.name)
+    identity = Identity(
+        (("canvas", str(user.id)),),
+        tuple(str(account) for account in accounts if account),
+        user.name,
+    )
     refused = ""
     if getattr(row, "excused", False):
         refused = "they are excused in Canvas: end that there where the mark should count"
@@ -111,13 +140,18 @@ def _standing(row: Any, user: Any) -> Standing:
         refused = "Canvas does not assign this assignment to them"
     score, submitted = getattr(row, "score", None), getattr(row, "submitted_at", None)
     return Standing(
-        str(user.id), identity, None if score is None else float(score), refused,
+        str(user.id),
+        identity,
+        None if score is None else float(score),
+        refused,
         read_time(str(submitted)) if submitted else None,
-    )  # fmt: skip
+    )
 
 
 def _unavailable(error: Exception) -> PlatformUnavailable:
     """What went wrong in one line. No header of a request, and so no token, is in these errors."""
     if isinstance(error, CanvasException):
-        return PlatformUnavailable(f"Canvas says: {one_line(str(error.message or type(error).__name__))[:300]}")
+        return PlatformUnavailable(
+            f"Canvas says: {one_line(str(error.message or type(error).__name__))[:300]}"
+        )
     return PlatformUnavailable(f"Canvas does not answer ({type(error).__name__})")

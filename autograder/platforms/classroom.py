@@ -1,8 +1,9 @@
 """Google Classroom's REST API: the marks of a course work read and written.
 
 The resources are documented under "courses.courseWork", "courses.courseWork.studentSubmissions" and
-"courses.students" of Google Classroom's reference. Google lets only the project that made a course work write its
-marks: what somebody made in Classroom itself can be read, and is refused here with that reason.
+"courses.students" of Google Classroom's reference. Google lets only the project that made a course
+work write its marks: what somebody made in Classroom itself can be read, and is refused here with
+that reason.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ClassroomInterface:
         self._title = title
         self._http = httpx.Client(
             timeout=_SECONDS, follow_redirects=False, headers={"Authorization": f"Bearer {token}"}
-        )  # fmt: skip
+        )
 
     def read(self) -> Standings:
         """The course work, everybody in the course, and their marks."""
@@ -42,14 +43,19 @@ class ClassroomInterface:
             if str(row["userId"]) in people
         )
         maximum = work.get("maxPoints")
-        return Standings(str(work["title"]), float(maximum) if maximum is not None else None, standings)
+        return Standings(
+            str(work["title"]), float(maximum) if maximum is not None else None, standings
+        )
 
     def give(self, marks: Mapping[str, float]) -> None:
-        """Write one student's mark after another. Students see a mark when the work is returned to them."""
+        """Write one student's mark after another. Students see a mark when the work is returned to
+        them.
+        """
         work = self._work()
         submissions = {str(row["userId"]): str(row["id"]) for row in self._submissions(work)}
         for user, points in marks.items():
-            path = f"courseWork/{quote(str(work['id']))}/studentSubmissions/{quote(submissions[user], safe='')}"
+            submission = quote(submissions[user], safe="")
+            path = f"courseWork/{quote(str(work['id']))}/studentSubmissions/{submission}"
             body = {"assignedGrade": points, "draftGrade": points}
             self._call("PATCH", path, {"updateMask": "assignedGrade,draftGrade"}, body)
 
@@ -59,46 +65,65 @@ class ClassroomInterface:
         if len(named) != 1:
             names = ", ".join(f"{work.get('title')} ({work.get('id')})" for work in works) or "none"
             count = f"{len(named)} course works" if named else "no course work"
-            raise PlatformUnavailable(f"Classroom has {count} {self._title!r}; `--column` names one of: {names}")
+            raise PlatformUnavailable(
+                f"Classroom has {count} {self._title!r}; `--column` names one of: {names}"
+            )
         (work,) = named
         if not work.get("associatedWithDeveloper"):
             raise PlatformUnavailable(
-                f"Google lets only the project that made {self._title!r} write its marks, and the token is of another: "
+                f"Google lets only the project that made {self._title!r} write its marks, and "
+                "the token is of another: "
                 "make the course work through the API, or enter the marks by hand"
             )
         if not work.get("maxPoints"):
-            raise PlatformUnavailable(f"{self._title!r} is not graded in Classroom: give it points there")
+            raise PlatformUnavailable(
+                f"{self._title!r} is not graded in Classroom: give it points there"
+            )
         return dict(work)
 
     def _submissions(self, work: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        return self._pages(f"courseWork/{quote(str(work['id']))}/studentSubmissions", "studentSubmissions")
+        return self._pages(
+            f"courseWork/{quote(str(work['id']))}/studentSubmissions", "studentSubmissions"
+        )
 
     def _pages(self, path: str, key: str) -> Iterator[dict[str, Any]]:
         """The records of a list, over all its pages."""
         page = ""
         for _ in range(_MOST_PAGES):
-            answer = self._call("GET", path, {"pageSize": "100", **({"pageToken": page} if page else {})})
+            answer = self._call(
+                "GET", path, {"pageSize": "100", **({"pageToken": page} if page else {})}
+            )
             yield from (record for record in answer.get(key, ()) if isinstance(record, dict))
             page = str(answer.get("nextPageToken", ""))
             if not page:
                 return
 
     def _call(
-        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, float] | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, float] | None = None,
     ) -> dict[str, Any]:
         import httpx
 
         try:
-            response = self._http.request(method, f"{self._course}/{path}", params=dict(query), json=body)
+            response = self._http.request(
+                method, f"{self._course}/{path}", params=dict(query), json=body
+            )
             answer = response.json() if response.content.strip() else {}
         except (httpx.HTTPError, ValueError) as error:
-            raise PlatformUnavailable(f"Google Classroom does not answer ({type(error).__name__})") from error
+            raise PlatformUnavailable(
+                f"Google Classroom does not answer ({type(error).__name__})"
+            ) from error
         if not isinstance(answer, dict):
             raise PlatformUnavailable("Google Classroom does not answer as its reference says")
         if response.is_error:
             error_record = answer.get("error", {})
             message = error_record.get("message", "") if isinstance(error_record, dict) else ""
-            raise PlatformUnavailable(f"Google Classroom says {response.status_code}: {one_line(str(message))[:300]}")
+            raise PlatformUnavailable(
+                f"Google Classroom says {response.status_code}: {one_line(str(message))[:300]}"
+            )
         return answer
 
 

@@ -1,7 +1,8 @@
 """Put what a course system lets one download into `submitted/<student>/<assignment>/`.
 
-Everything is unpacked and sorted in a folder of its own first; only then are students' folders touched. What
-was collected before is moved aside, never lost. What was done is kept in a record (`collected.py`).
+Everything is unpacked and sorted in a folder of its own first; only then are students' folders
+touched. What was collected before is moved aside, never lost. What was done is kept in a record
+(`collected.py`).
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def collect(
         asked: when people handed in, by the platform's id, as its interface says.
 
     Returns:
-        What was done, line by line: how many, then whatever was replaced, chosen or left out, and why. The record
-        holds the same lines.
+        What was done, line by line: how many, then whatever was replaced, chosen or left out, and
+        why. The record holds the same lines.
 
     Raises:
-        NothingToGrade: no file follows the platform's naming; the message gives an example of an expected name.
-        KitError: no such platform; the archive cannot be read, or holds far too much; or nobody can say who is who.
+        NothingToGrade: no file follows the platform's naming; the message gives an example of an
+            expected name.
+        KitError: no such platform; the archive cannot be read, or holds far too much; or nobody can
+            say who is who.
     """
     platform = platforms().get(origin)
     if platform is None or platform.find_owners is None:
@@ -76,7 +79,9 @@ def collect(
     table = _read_roster(roster) if roster else None
     rows = _people(origin, platform, table[0], roster) if table and roster else []
     with _only_collector(course) as scratch:
-        upload = open_upload(source, scratch, course.limits.notebook_mb << 20, _describes_some_download)
+        upload = open_upload(
+            source, scratch, course.limits.notebook_mb << 20, _describes_some_download
+        )
         with Together(course.kept, f"`autograder collect {assignment.name}`") as files:
             collection = _Collection(course, assignment, origin, upload, rows, files)
             find_owner = platform.find_owners(collection.download(source, scratch, table))
@@ -84,17 +89,23 @@ def collect(
 
 
 def _describes_some_download(name: str) -> bool:
-    """Whether a file of that name says, in any platform's download, whose notebooks are or when they were handed in."""
+    """Whether a file of that name says, in any platform's download, whose notebooks are or when
+    they were handed in.
+    """
     return any(platform.describes(name) for platform in platforms().values() if platform.describes)
 
 
 @contextlib.contextmanager
 def _only_collector(course: Course) -> Iterator[Path]:
-    """An empty folder to unpack into, while no other command collects. Folders of killed commands are removed."""
+    """An empty folder to unpack into, while no other command collects. Folders of killed commands
+    are removed.
+    """
     with only_one(course.kept / "locks" / "collect", "collects into submitted/") as locked:
         for abandoned in course.submitted.glob(f"{_SCRATCH}*") if locked else ():
             shutil.rmtree(abandoned, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=course.submitted, ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(
+            prefix=_SCRATCH, dir=course.submitted, ignore_cleanup_errors=True
+        ) as scratch:
             yield Path(scratch)
 
 
@@ -117,7 +128,9 @@ def _people(origin: str, platform: Platform, table: Table, roster: Path) -> list
         raise KitError(f"--roster is for {', and '.join(files)}")
     if not (people := list(platform.read_people(table).values())):
         title = NAMES[origin].title
-        raise KitError(f"{roster}: nobody stands in it; it must be the file that {title} lets one download")
+        raise KitError(
+            f"{roster}: nobody stands in it; it must be the file that {title} lets one download"
+        )
     return people
 
 
@@ -160,7 +173,14 @@ class _Collection:
             return (platform, id_) in row_ids or self._ledger.knows(platform, id_)
 
         return Download(
-            self._upload.files, self._assignment, knows, self._ledger.lists, self._zone, source, scratch, roster
+            self._upload.files,
+            self._assignment,
+            knows,
+            self._ledger.lists,
+            self._zone,
+            source,
+            scratch,
+            roster,
         )
 
     def put(self, source: Path, find_owner: FindOwner) -> list[str]:
@@ -168,9 +188,11 @@ class _Collection:
         notebooks = [file for file in self._upload.files if notebook_stem(file.name) is not None]
         owned = [(file, find_owner(file)) for file in notebooks]
         odd = [
-            f"{shown('/'.join(file.parts))}: not named like a {self._origin} download ({self._platform.example})"
-            for file, owner in owned if owner is None
-        ]  # fmt: skip
+            f"{shown('/'.join(file.parts))}: not named like a {self._origin} download "
+            f"({self._platform.example})"
+            for file, owner in owned
+            if owner is None
+        ]
         claims_in_order = [_Claim(file, owner) for file, owner in owned if owner is not None]
         if not claims_in_order:
             self._refuse(source, odd)
@@ -178,7 +200,10 @@ class _Collection:
             (left, find_owner(Incoming(left.parts)) if left.parts and self._is_work(left) else None)
             for left in (*self._upload.left_out, *self._without_a_file())
         ]
-        self._identify([*(c.owner for c in claims_in_order), *(o for _, o in left_out if o)], shown(source.name))
+        self._identify(
+            [*(c.owner for c in claims_in_order), *(o for _, o in left_out if o)],
+            shown(source.name),
+        )
         claims: dict[str, list[_Claim]] = {}
         for claim in claims_in_order:
             claims.setdefault(self._students[claim.owner.identity], []).append(claim)
@@ -196,25 +221,41 @@ class _Collection:
         counts = ", ".join(f"{count} {what}" for what, count in done.items())
         first = f"{sum(done.values())} submissions of {self._assignment}: {counts}"
         lines = [first, *self._said, *odd, *lines_left_out]
-        lines += [f"{one.student}: has no notebook here: {one.reason}" for one in not_taken.values()]
+        lines += [
+            f"{one.student}: has no notebook here: {one.reason}" for one in not_taken.values()
+        ]
         record = self._record(source, arrivals, not_taken)
         if record.absent:
-            lines.append(f"collected before and not in this download, kept: {', '.join(record.absent)}")
-        record = Collected(record.students, record.not_taken, record.absent, record.source, tuple(lines))
+            lines.append(
+                f"collected before and not in this download, kept: {', '.join(record.absent)}"
+            )
+        record = Collected(
+            record.students, record.not_taken, record.absent, record.source, tuple(lines)
+        )
         self._ledger.save(self._files)
         self._files.write(record_path(self._submitted, self._assignment), record.to_json())
         return lines
 
     def _identify(self, owners: Sequence[Owner], source: str) -> None:
-        """Ask the ledger for everybody at once: whether a name is unmistakable depends on all of them."""
+        """Ask the ledger for everybody at once: whether a name is unmistakable depends on all of
+        them.
+        """
         names = {owner.identity: unicodedata.normalize("NFC", owner.student) for owner in owners}
         self._groups = {
-            owner.identity: group for owner in owners if not owner.members and (group := self._group(owner))
-        }  # fmt: skip
+            owner.identity: group
+            for owner in owners
+            if not owner.members and (group := self._group(owner))
+        }
         for owner in owners:
             for member in owner.members:
-                names.setdefault(member, next(filter(None, (*member.accounts, member.name)), owner.student))
-        people = {identity: _with_row(identity, self._rows) for identity in names if identity not in self._groups}
+                names.setdefault(
+                    member, next(filter(None, (*member.accounts, member.name)), owner.student)
+                )
+        people = {
+            identity: _with_row(identity, self._rows)
+            for identity in names
+            if identity not in self._groups
+        }
         students = self._ledger.link_download(
             self._origin,
             self._assignment,
@@ -227,24 +268,34 @@ class _Collection:
         for identity, (name, members) in self._groups.items():
             self._ledger.add_group(self._assignment, name, identity, members, source)
             self._students[identity] = name
-        for student, folder in ((s, self._ledger.folder(s)) for s in dict.fromkeys(self._students.values())):
+        for student, folder in (
+            (s, self._ledger.folder(s)) for s in dict.fromkeys(self._students.values())
+        ):
             if folder != student and not (self._submitted / folder).exists():
                 self._said.append(f"{student}: no folder can be called that, so it is {folder}")
         for owner in {owner.doubt: owner for owner in owners if owner.doubt}.values():
-            self._said.append(f"{self._students[owner.identity]}: {owner.doubt}? The file's name says no more; the "
-                              "class list or `--roster` can")  # fmt: skip
+            self._said.append(
+                f"{self._students[owner.identity]}: {owner.doubt}? The file's name "
+                "says no more; the "
+                "class list or `--roster` can"
+            )
 
     def _group(self, owner: Owner) -> tuple[str, tuple[str, ...]] | None:
-        """Where the owner is a group, by the platform's own file, the ledger or the class list: its name here, and its
-        members."""
+        """Where the owner is a group, by the platform's own file, the ledger or the class list: its
+        name here, and its members.
+        """
         student, name = unicodedata.normalize("NFC", owner.student), owner.identity.name
         folder_name = student if self._ledger.has_record(student) else name
-        if rows := [row for row in self._rows if row.group and name_key(row.group) == name_key(name)]:
+        if rows := [
+            row for row in self._rows if row.group and name_key(row.group) == name_key(name)
+        ]:
             suggested = [f"{row.name}_{row.ids[0][1]}" for row in rows]
             members = self._ledger.link_download(
                 self._origin, self._assignment, rows, suggested, "--roster", self._rows
             )
-            return folder_name, self._ledger.without_own_work(self._assignment, folder_name, members)
+            return folder_name, self._ledger.without_own_work(
+                self._assignment, folder_name, members
+            )
         for group in (folder_name, name):
             if self._ledger.is_group(group, self._assignment):
                 return group, self._ledger.members(group, self._assignment)
@@ -252,7 +303,9 @@ class _Collection:
         return (folder_name, listed) if listed else None
 
     def _set_group(self, student: str, owner: Owner, source: str) -> None:
-        """Note whose the work in the student's folder is; what a member handed in alone before is put aside."""
+        """Note whose the work in the student's folder is; what a member handed in alone before is
+        put aside.
+        """
         if not owner.members:
             if self._platform.says_whose:
                 self._ledger.end_group(self._assignment, student, source)
@@ -260,19 +313,27 @@ class _Collection:
         members = tuple(dict.fromkeys(self._students[member] for member in owner.members))
         self._ledger.set_group(self._assignment, student, members, source)
         alone = {
-            name: arrival for name, arrival in self._before.students.items() if name in members and name != student
+            name: arrival
+            for name, arrival in self._before.students.items()
+            if name in members and name != student
         }
-        elsewhere = {name: arrival for name, arrival in self._before.students.items() if name not in alone}
+        elsewhere = {
+            name: arrival for name, arrival in self._before.students.items() if name not in alone
+        }
         self._before = replace(self._before, students=elsewhere)
         for member, arrival in alone.items():
             folder = self._submitted / self._ledger.folder(member) / self._assignment
             there = _there(self._files, folder)
             if there and arrival.origin == self._origin and not folder.is_symlink():
                 _put_aside(self._files, folder, there)
-                self._said.append(f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/")
+                self._said.append(
+                    f"{member}: hands in with {student} now; the earlier notebook is in {PREVIOUS}/"
+                )
 
     def _put_aside_what_is_others(self) -> None:
-        """Earlier work that lies in one student's folder, and was handed in by an id that is another's by now."""
+        """Earlier work that lies in one student's folder, and was handed in by an id that is
+        another's by now.
+        """
         arrivals = dict(self._before.students)
         for student, arrival in self._before.students.items():
             actual = self._ledger.whose(arrival.platform, arrival.id, self._assignment)
@@ -282,7 +343,8 @@ class _Collection:
             there = _there(self._files, folder)
             if there and not folder.is_symlink():
                 self._said.append(
-                    f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, who is {actual}: it is "
+                    f"{student}: what lay here was handed in by {arrival.origin} {arrival.id}, "
+                    f"who is {actual}: it is "
                     f"kept in {PREVIOUS}/{_put_aside(self._files, folder, there)}"
                 )
             del arrivals[student]
@@ -290,11 +352,17 @@ class _Collection:
 
     def _refuse(self, source: Path, odd: Sequence[str]) -> None:
         there = [*odd, *(str(one) for one in self._upload.left_out)]
-        example = f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
-        raise NothingToGrade(f"{shown(source)}: no file is named like {self._platform.example}{example}")
+        example = (
+            f"; there is, for example, {there[0]}" if there else "; there is no notebook at all"
+        )
+        raise NothingToGrade(
+            f"{shown(source)}: no file is named like {self._platform.example}{example}"
+        )
 
     def _choose(self, claims: Sequence[_Claim], student: str) -> _Claim:
-        """The latest attempt; in one attempt the notebook that is called like the assignment, else the latest file."""
+        """The latest attempt; in one attempt the notebook that is called like the assignment, else
+        the latest file.
+        """
         latest = max(claim.owner.attempt for claim in claims)
         best = max(
             (claim for claim in claims if claim.owner.attempt == latest),
@@ -307,7 +375,9 @@ class _Collection:
         )
         if len(claims) > 1:
             left = ", ".join(claim.file.shown for claim in claims if claim is not best)
-            self._said.append(f"{student}: {len(claims)} notebooks; took {best.file.shown}, left {left}")
+            self._said.append(
+                f"{student}: {len(claims)} notebooks; took {best.file.shown}, left {left}"
+            )
         if best.owner.late:
             self._said.append(f"{student}: marked as late")
         if best.owner.unread:
@@ -317,7 +387,9 @@ class _Collection:
     def _left_out(
         self, claims: dict[str, list[_Claim]], left_out: Sequence[tuple[LeftOut, Owner | None]]
     ) -> tuple[dict[str, NotTaken], list[str]]:
-        """Those of whom the download has something, but no notebook; and a line for whatever else was left."""
+        """Those of whom the download has something, but no notebook; and a line for whatever else
+        was left.
+        """
         folders = {claim.file.folders for claim in itertools.chain(*claims.values())} - {()}
         reasons: dict[str, tuple[Arrival, list[str]]] = {}
         lines, beside = [], 0
@@ -334,35 +406,56 @@ class _Collection:
             elif not student or has_notebook:
                 lines.append(str(left))
         not_taken = {
-            student: NotTaken(student, arrival, "; ".join(why[:3])) for student, (arrival, why) in reasons.items()
+            student: NotTaken(student, arrival, "; ".join(why[:3]))
+            for student, (arrival, why) in reasons.items()
         }
-        return not_taken, [*lines, f"{beside} other files beside the notebooks were left"] if beside else lines
+        return not_taken, [
+            *lines,
+            f"{beside} other files beside the notebooks were left",
+        ] if beside else lines
 
     def _without_a_file(self) -> list[LeftOut]:
-        """What proves that somebody handed in something, where no file of theirs may be in the download."""
+        """What proves that somebody handed in something, where no file of theirs may be in the
+        download.
+        """
         proves = self._platform.proves_hand_in
         proofs = [file for file in self._upload.files if proves and proves(file.parts[-1])]
-        return [LeftOut(shown(f.parts[-1]), f.parts, "no file came with this attempt", True) for f in proofs]
+        return [
+            LeftOut(shown(f.parts[-1]), f.parts, "no file came with this attempt", True)
+            for f in proofs
+        ]
 
     def _is_work(self, left: LeftOut) -> bool:
-        """Whether a file says that somebody handed something in: in a plain folder, a picture alone does not."""
-        return self._platform.holds_only_work or not left.companion or left.parts[-2:-1] == (self._assignment,)
+        """Whether a file says that somebody handed something in: in a plain folder, a picture alone
+        does not.
+        """
+        return (
+            self._platform.holds_only_work
+            or not left.companion
+            or left.parts[-2:-1] == (self._assignment,)
+        )
 
-    def _record(self, source: Path, arrivals: dict[str, Arrival], not_taken: dict[str, NotTaken]) -> Collected:
+    def _record(
+        self, source: Path, arrivals: dict[str, Arrival], not_taken: dict[str, NotTaken]
+    ) -> Collected:
         """The old record, updated by this download."""
         here = arrivals.keys() | not_taken.keys()
         before = self._before
         students = {**before.students, **arrivals}
         kept = {student: one for student, one in before.not_taken.items() if student not in here}
         absent = [
-            student for student, arrival in before.students.items()
-            if arrival.origin == self._origin and student not in here
+            student
+            for student, arrival in before.students.items()
+            if arrival.origin == self._origin
+            and student not in here
             and (self._submitted / self._ledger.folder(student) / self._assignment).is_dir()
-        ]  # fmt: skip
+        ]
         return Collected(
-            dict(sorted(students.items())), dict(sorted({**kept, **not_taken}.items())), tuple(sorted(absent)),
+            dict(sorted(students.items())),
+            dict(sorted({**kept, **not_taken}.items())),
+            tuple(sorted(absent)),
             shown(source.name),
-        )  # fmt: skip
+        )
 
 
 def _with_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
@@ -370,18 +463,24 @@ def _with_row(identity: Identity, rows: Iterable[Identity]) -> Identity:
     row = next((row for row in rows if set(row.ids) & set(identity.ids)), None)
     if row is None:
         return identity
-    return Identity(identity.ids, (*identity.accounts, *row.accounts), row.name or identity.name, row.group)
+    return Identity(
+        identity.ids, (*identity.accounts, *row.accounts), row.name or identity.name, row.group
+    )
 
 
 def _arrival(origin: str, file: Incoming, owner: Owner) -> Arrival:
     identity = owner.identity
     platform, id_ = next(iter(identity.ids), ("", next(iter(identity.accounts), "")))
-    name = owner.student if platforms()[origin].called_as_student else identity.name or owner.student
+    name = (
+        owner.student if platforms()[origin].called_as_student else identity.name or owner.student
+    )
     path = "/".join(file.parts)
     return Arrival(origin, id_, name, path, owner.late, owner.unread, platform == ANONYMOUS)
 
 
-def _install(files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]) -> str:
+def _install(
+    files: Together, folder: Path, assignment: str, claim: _Claim, student: str, said: list[str]
+) -> str:
     """Move one notebook to its place; what lay there goes to `previous/`. Returns what was done."""
     if folder.is_symlink() or folder.parent.is_symlink():
         said.append(f"{student}: {shown(folder)} is a link; nothing was written there")
@@ -397,7 +496,10 @@ def _install(files: Together, folder: Path, assignment: str, claim: _Claim, stud
         said.append(f"{student}: what is collected already is newer; kept it")
         return "unchanged"
     if there:
-        said.append(f"{student}: the earlier submission is kept in {PREVIOUS}/{_put_aside(files, folder, there)}")
+        said.append(
+            f"{student}: the earlier submission is kept in "
+            f"{PREVIOUS}/{_put_aside(files, folder, there)}"
+        )
     files.write(notebook, claim.file.file.read_bytes())
     _write_time(files, folder, claim.owner)
     return "replaced" if there else "new"
@@ -418,7 +520,9 @@ def _put_aside(files: Together, folder: Path, paths: Sequence[Path]) -> str:
 
 
 def _aside(files: Together, folder: Path) -> Path:
-    """A new folder for the earlier submission, named by its time where that is known, else by number."""
+    """A new folder for the earlier submission, named by its time where that is known, else by
+    number.
+    """
     previous = folder / PREVIOUS
     if previous.is_symlink():
         raise KitError(f"{shown(previous)} is a link: remove it, it must be a folder")
@@ -432,7 +536,9 @@ def _aside(files: Together, folder: Path) -> Path:
 
 
 def _handed_in(folder: Path) -> datetime | None:
-    """When the submission in the folder was handed in, where a timestamp says so that can be read."""
+    """When the submission in the folder was handed in, where a timestamp says so that can be
+    read.
+    """
     try:
         return submitted_at(folder)
     except ValueError:

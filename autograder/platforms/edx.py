@@ -16,13 +16,17 @@ _FILE = re.compile(r"\[(?:\d+|x)\] - (?P<user>\S+) - (?P<name>.+)", re.DOTALL)
 
 
 def find_owner(file: Incoming) -> Owner | None:
-    """The owner of a file; the username is an external or an anonymous id where the platform was told so."""
+    """The owner of a file; the username is an external or an anonymous id where the platform was
+    told so.
+    """
     match = _FILE.fullmatch(file.parts[-1])
     if match is None:
         return None
     user = match["user"]
     identity = Identity((("edx", user),), (user,), user)
-    return Owner(user, identity, own_stem(file, match["name"]), rank=(seconds(file.modified),), place=(user,))
+    return Owner(
+        user, identity, own_stem(file, match["name"]), rank=(seconds(file.modified),), place=(user,)
+    )
 
 
 PLATFORM = Platform(

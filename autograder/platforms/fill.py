@@ -1,4 +1,5 @@
-"""A platform's own file, filled in: the ledger says whose each row is, the platform's module what becomes of it.
+"""A platform's own file, filled in: the ledger says whose each row is, the platform's module what
+becomes of it.
 
 Nothing is written where it is not certain whose a row is.
 """
@@ -34,7 +35,9 @@ class PlatformFile:
     ) -> tuple[dict[int, str], list[Conflict]]:
         """The number of a row → whose it is, and the rows of which that is not certain."""
         rows = self.content.rows
-        matches, conflicts = read_ledger(course).match_rows(self.platform, assignment, list(rows.values()), students)
+        matches, conflicts = read_ledger(course).match_rows(
+            self.platform, assignment, list(rows.values()), students
+        )
         numbered = zip(rows, matches, strict=True)
         return {number: match.key for number, match in numbered if match.key is not None}, conflicts
 
@@ -42,18 +45,27 @@ class PlatformFile:
         self, course: Course, assignment: str, students: Collection[str], tell: Tell
     ) -> dict[str, datetime | str]:
         """Student → when they handed in, or why that cannot be read."""
-        times = self.content.hand_in_times(course.about.timezone) if course.late.policy != "none" else {}
+        times = (
+            self.content.hand_in_times(course.about.timezone)
+            if course.late.policy != "none"
+            else {}
+        )
         if not times:
             return {}
         if unread := {row: reason for row, reason in times.items() if isinstance(reason, str)}:
             row, reason = next(iter(unread.items()))
             own_file, person = NAMES[self.platform].own_file, self.content.rows[row]
-            tell(f"hand-in times of {len(unread)} in the {own_file} cannot be read: {person}: {reason}")
+            tell(
+                f"hand-in times of {len(unread)} in the {own_file} cannot be read: "
+                f"{person}: {reason}"
+            )
         students_of_rows, _ = self.students(course, assignment, students)
         return {student: times[row] for row, student in students_of_rows.items() if row in times}
 
 
-def read_platform_file(platform: str, roster: Path, assignment: str, column: str) -> PlatformFile | None:
+def read_platform_file(
+    platform: str, roster: Path, assignment: str, column: str
+) -> PlatformFile | None:
     """Read the file that is to be filled in; None where the platform has none.
 
     Raises:
@@ -63,13 +75,20 @@ def read_platform_file(platform: str, roster: Path, assignment: str, column: str
     if read_file is None:
         return None
     try:
-        return PlatformFile(platform, read_file(*read_table(table_bytes(roster)), assignment, column))
+        return PlatformFile(
+            platform, read_file(*read_table(table_bytes(roster)), assignment, column)
+        )
     except ValueError as error:
         raise KitError(f"{roster}: {error}") from error
 
 
 def fill(
-    course: Course, assignment: str, marks: Sequence[Mark], file: PlatformFile, *, provisional: bool = False
+    course: Course,
+    assignment: str,
+    marks: Sequence[Mark],
+    file: PlatformFile,
+    *,
+    provisional: bool = False,
 ) -> tuple[str, Difference]:
     """The text of the file to upload, and what it changes on the platform.
 
@@ -88,7 +107,10 @@ def learn_people(course: Course, assignment: str, platform: str, roster: Path, t
     Raises:
         KitError: it is no table, or the platform has no such file.
     """
-    read_people, name_of_group = platforms()[platform].read_people, platforms()[platform].name_of_group
+    read_people, name_of_group = (
+        platforms()[platform].read_people,
+        platforms()[platform].name_of_group,
+    )
     if read_people is None:
         return
     try:
@@ -100,5 +122,7 @@ def learn_people(course: Course, assignment: str, platform: str, roster: Path, t
     for row in rows if name_of_group else ():
         if other := ledger.name_in_download(row):
             tell(f"the download calls {row} {other}: {name_of_group}")
-    ledger.learn_rows(platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name)
+    ledger.learn_rows(
+        platform, assignment, rows, ledger.students_with_notebooks(assignment), roster.name
+    )
     ledger.save()

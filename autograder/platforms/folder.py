@@ -13,7 +13,14 @@ from autograder.basics.errors import KitError
 from autograder.basics.handed_in import shown
 from autograder.course.platform_names import NAMES
 from autograder.intake.archives import Incoming, notebook_stem
-from autograder.intake.owners import FindOwner, Owner, file_stem, seconds, text_of_note, time_or_reason
+from autograder.intake.owners import (
+    FindOwner,
+    Owner,
+    file_stem,
+    seconds,
+    text_of_note,
+    time_or_reason,
+)
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
@@ -43,9 +50,15 @@ def find_owners(download: Download) -> FindOwner:
         text, unread = text_of_note(notes.get(file.parts[:-1]))
         moment, unreadable = time_or_reason(text, download.zone, unnamed="UTC")
         return Owner(
-            student, Identity((), (student,), student), file_stem(file.name), rank=(seconds(file.modified),),
-            attempt=(seconds(moment),), handed_in=moment, unread=unread or unreadable, place=place,
-        )  # fmt: skip
+            student,
+            Identity((), (student,), student),
+            file_stem(file.name),
+            rank=(seconds(file.modified),),
+            attempt=(seconds(moment),),
+            handed_in=moment,
+            unread=unread or unreadable,
+            place=place,
+        )
 
     _assert_one_folder_each(download, find_owner)
     return find_owner
@@ -63,7 +76,8 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         platform = _named_by(file)
         if platform and file.folders[-1:] != (download.assignment,):
             raise KitError(
-                f"{file.shown}: {NAMES[platform].title} names files like this, and a folder there is no student: "
+                f"{file.shown}: {NAMES[platform].title} names files like this, and a folder "
+                "there is no student: "
                 f"collect it with --from {platform}"
             )
     places: dict[str, set[tuple[str, ...]]] = {}
@@ -73,8 +87,10 @@ def _assert_one_folder_each(download: Download, find_owner: FindOwner) -> None:
         if len(folders) > 1:
             some = ", ".join(shown("/".join(place)) for place in sorted(folders)[:3])
             raise KitError(
-                f"{shown(student)} would be one student with notebooks from {len(folders)} places: {some}. A student "
-                "is the folder in which a notebook lies: give each a folder of their own, or name the platform that "
+                f"{shown(student)} would be one student with notebooks from {len(folders)} "
+                f"places: {some}. A student "
+                "is the folder in which a notebook lies: give each a folder of their own, or "
+                "name the platform that "
                 "the download is from"
             )
 
@@ -83,7 +99,14 @@ def _named_by(file: Incoming) -> str | None:
     """The platform whose download a file is of, by a name that no other platform writes."""
     from autograder.platforms.registry import platforms  # which imports this module
 
-    return next((name for name, other in platforms().items() if other.recognises and other.recognises(file)), None)
+    return next(
+        (
+            name
+            for name, other in platforms().items()
+            if other.recognises and other.recognises(file)
+        ),
+        None,
+    )
 
 
 PLATFORM = Platform(

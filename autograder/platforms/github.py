@@ -1,12 +1,14 @@
-"""GitHub: clones of students' repositories, results for GitHub Actions, and bundles that grade there.
+"""GitHub: clones of students' repositories, results for GitHub Actions, and bundles that grade
+there.
 
-GitHub Classroom calls a repository `<slug>-<username>`, or `<slug>-<team>`, and where there is one of that name
-already, since somebody accepts an assignment again, adds `-1`, `-2` and so on (classroom, `app/models/concerns/
-nameable.rb`). The slug is the assignment's title in small letters, in which underscores stay. `gh classroom clone`
-puts all clones into `<slug>-submissions`. Forks have equal names, and differ in their owners.
+GitHub Classroom calls a repository `<slug>-<username>`, or `<slug>-<team>`, and where there is one
+of that name already, since somebody accepts an assignment again, adds `-1`, `-2` and so on
+(classroom, `app/models/concerns/ nameable.rb`). The slug is the assignment's title in small
+letters, in which underscores stay. `gh classroom clone` puts all clones into `<slug>-submissions`.
+Forks have equal names, and differ in their owners.
 
-A workflow runs `python -I -m autograder.platforms.github ASSIGNMENT RESULTS COURSE` after grading. It writes the job
-summary, the points as outputs of a step, and as notices for GitHub Classroom.
+A workflow runs `python -I -m autograder.platforms.github ASSIGNMENT RESULTS COURSE` after grading.
+It writes the job summary, the points as outputs of a step, and as notices for GitHub Classroom.
 """
 
 from __future__ import annotations
@@ -33,7 +35,13 @@ from autograder.intake.owners import FindOwner, FindTime, Owner, file_stem, seco
 from autograder.intake.released_notebook import tested_points
 from autograder.ledger.identity_matching import Identity
 from autograder.outputs.bundle import files_below, script
-from autograder.outputs.outcome_words import WHAT_HAPPENED, WITHOUT_WALLS, carried_note, kept_note, slip_hints
+from autograder.outputs.outcome_words import (
+    WHAT_HAPPENED,
+    WITHOUT_WALLS,
+    carried_note,
+    kept_note,
+    slip_hints,
+)
 from autograder.platforms.platform import Bundle, Download, Platform
 from autograder.records.model import Graded, QuestionResult, Result
 from autograder.records.results import read_results, read_timing
@@ -50,7 +58,9 @@ _PUNCTUATION = re.compile(r"[!-,.-/:-@\[-`{-~]|(?<![0-9A-Za-z])-")
 
 
 def repository_prefix(assignment: str) -> str:
-    """What GitHub Classroom puts before the username, where the assignment has the same title there."""
+    """What GitHub Classroom puts before the username, where the assignment has the same title
+    there.
+    """
     return re.sub(r"[^a-z0-9_]+", "-", assignment.lower()).strip("-") + "-"
 
 
@@ -79,16 +89,19 @@ def find_owners(download: Download) -> FindOwner:
             user, number = owner, int(accepted_again[2])
         rank = (-float(len(file.parts) - len(place)), seconds(file.modified))
         identity = Identity((("github", user),), (user,), user)
-        return Owner(user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place)
+        return Owner(
+            user, identity, file_stem(file.name), rank=rank, attempt=(float(number),), place=place
+        )
 
     return with_times(find_owner, _times_of_commits(download.source, download.scratch))
 
 
 def _times_of_commits(source: Path, scratch: Path) -> FindTime:
-    """When each notebook in a folder of clones was committed last. An archive has no clones: hidden folders stay in it.
+    """When each notebook in a folder of clones was committed last. An archive has no clones: hidden
+    folders stay in it.
 
-    A student's clone is the folder that gave the student's name. A repository around all clones is somebody else's: its
-    commits say when the instructor stored what was handed in.
+    A student's clone is the folder that gave the student's name. A repository around all clones is
+    somebody else's: its commits say when the instructor stored what was handed in.
     """
     commits = CommitTimes(scratch)
 
@@ -102,7 +115,9 @@ def _times_of_commits(source: Path, scratch: Path) -> FindTime:
 
 
 def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
-    """The folder of the clone that the file lies in; a name that a student chose stands further in, and is none."""
+    """The folder of the clone that the file lies in; a name that a student chose stands further in,
+    and is none.
+    """
     plain = prefix.replace("_", "-")
     for depth, part in enumerate(file.parts[:-1], 1):
         name = part.lower().replace("_", "-")
@@ -113,11 +128,15 @@ def _repository(file: Incoming, prefix: str) -> tuple[str, ...] | None:
     return None
 
 
-def _assert_several(repositories: set[tuple[str, ...]], notebooks: Sequence[Incoming], prefix: str) -> None:
-    """A folder that is called like a repository, and holds what look like repositories, may be the whole class's.
+def _assert_several(
+    repositories: set[tuple[str, ...]], notebooks: Sequence[Incoming], prefix: str
+) -> None:
+    """A folder that is called like a repository, and holds what look like repositories, may be the
+    whole class's.
 
     Raises:
-        KitError: it is the only one. A student may call folders like others' repositories, so nobody is guessed.
+        KitError: it is the only one. A student may call folders like others' repositories, so
+            nobody is guessed.
     """
     if len(repositories) != 1:
         return
@@ -125,7 +144,8 @@ def _assert_several(repositories: set[tuple[str, ...]], notebooks: Sequence[Inco
     inner = {file.parts[len(only)] for file in notebooks if file.parts[: len(only)] == only}
     if sum(_repository(Incoming((name, "")), prefix) is not None for name in inner) > 1:
         raise KitError(
-            f"all notebooks lie in {shown_name('/'.join(only))}, which is called like one student's repository, "
+            f"all notebooks lie in {shown_name('/'.join(only))}, which is called like one "
+            "student's repository, "
             "and holds several: name that folder itself where they are the class's clones"
         )
 
@@ -138,7 +158,9 @@ def _forks(places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
 
 
 def _equal_folders(notebooks: Sequence[Incoming]) -> set[tuple[str, ...]]:
-    """`<owner>/<repository>` where no name has the assignment's in front, and all repositories are called the same."""
+    """`<owner>/<repository>` where no name has the assignment's in front, and all repositories are
+    called the same.
+    """
     for depth in range(2, max((len(file.parts) for file in notebooks), default=0)):
         places = {file.parts[:depth] for file in notebooks if len(file.parts) > depth}
         if len(places) > 1 and len({place[-1].lower() for place in places}) == 1:
@@ -149,22 +171,30 @@ def _equal_folders(notebooks: Sequence[Incoming]) -> set[tuple[str, ...]]:
 def _shared_prefix(notebooks: Sequence[Incoming]) -> str:
     """What the folders' names have in common, up to a hyphen; "" where that is nothing."""
     for level in range(max((len(file.parts) for file in notebooks), default=1) - 1):
-        names = sorted({file.parts[level].lower() for file in notebooks if len(file.parts) > level + 1})
+        names = sorted(
+            {file.parts[level].lower() for file in notebooks if len(file.parts) > level + 1}
+        )
         if len(names) > 1:
             first, last = (name.replace("_", "-") for name in (names[0], names[-1]))
-            same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+            same = next(
+                (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
+            )
             return first[: first[:same].rfind("-") + 1]
     return ""
 
 
 def escape(text: str) -> str:
-    """Text that Markdown, HTML and the runner's commands leave alone: all punctuation as character references."""
+    """Text that Markdown, HTML and the runner's commands leave alone: all punctuation as character
+    references.
+    """
     references = _PUNCTUATION.sub(lambda found: f"&#{ord(found.group())};", clean(text).strip())
     return references.replace("\n", "<br>")
 
 
 def job_summary(results: Sequence[Result], problems: Sequence[Graded] = ()) -> str:
-    """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not fit is counted."""
+    """Markdown for $GITHUB_STEP_SUMMARY: first what could not be graded, and why. Whatever does not
+    fit is counted.
+    """
     parts = [_problem(entry) for entry in problems] + [_summary(result) for result in results]
     text, left_out = "", 0
     for part in parts:
@@ -187,10 +217,12 @@ def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
 
 
 def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str:
-    """The two notices from which GitHub Classroom takes the points of a run, as its own reporter writes them.
+    """The two notices from which GitHub Classroom takes the points of a run, as its own reporter
+    writes them.
 
-    The reporter (classroom-resources/autograding-grading-reporter, src/notify-classroom.js) wants steps of its own kind
-    before it. Its last two lines do not: "Points 8.5/10", and the same as JSON with the title "Autograding report".
+    The reporter (classroom-resources/autograding-grading-reporter, src/notify-classroom.js) wants
+    steps of its own kind before it. Its last two lines do not: "Points 8.5/10", and the same as
+    JSON with the title "Autograding report".
 
     Args:
         not_graded: as for `points_output`.
@@ -198,7 +230,10 @@ def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str
     points = _number(total(result.score for result in results))
     most = _number(total([*(result.max_score for result in results), not_graded]))
     report = json.dumps({"totalPoints": points, "maxPoints": most}, separators=(",", ":"))
-    return f"::notice title=Autograding complete::Points {points}/{most}\n::notice title=Autograding report::{report}\n"
+    return (
+        f"::notice title=Autograding complete::Points {points}/{most}\n::notice "
+        f"title=Autograding report::{report}\n"
+    )
 
 
 def _number(points: float) -> int | float:
@@ -213,7 +248,11 @@ def _problem(entry: Graded) -> str:
 
 
 def _summary(result: Result) -> str:
-    lines = [f"## {escape(one_line(result.assignment))}: {shown(result.score)} of {shown(result.max_score)} points", ""]
+    lines = [
+        f"## {escape(one_line(result.assignment))}: {shown(result.score)} of "
+        f"{shown(result.max_score)} points",
+        "",
+    ]
     lines += [f"Student: <code>{escape(one_line(result.student))}</code>", ""]
     if result.walls == "none":
         heading, warning = WITHOUT_WALLS
@@ -242,7 +281,9 @@ def _failures(question: QuestionResult, result: Result) -> list[str]:
         message = escape(shorten(test.message, LONGEST_MESSAGE))
         reason = f"<br><code>{message}</code>" if message else ""
         hints = "".join(f"<br>{escape(one_line(hint))}" for hint in slip_hints(question, test))
-        lines.append(f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}{hints}")
+        lines.append(
+            f"- **{escape(claim(test.name))}** ({WHAT_HAPPENED[test.outcome]}){reason}{hints}"
+        )
     return [*lines, ""]
 
 
@@ -251,7 +292,9 @@ def _tell(line: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Append the summary and the points to the files that the runner names, and print the notices for Classroom."""
+    """Append the summary and the points to the files that the runner names, and print the notices
+    for Classroom.
+    """
     assignment, folder, course = arguments
     results = read_results(Path(folder), assignment, _tell)
     problems = [entry for entry in read_timing(Path(folder), assignment, _tell) if entry.problem]
@@ -267,16 +310,23 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if results else 1
 
 
-def write_template(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
+def write_template(
+    course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]
+) -> Path:
     """Write the template of a classroom repository, which holds nothing hidden."""
     release = assignment.release
     if not release.is_file():
         raise KitError(f"{release} is not there: run `autograder build {assignment.name}` first")
-    given_out = [release, *(p for part in ("figures", "data") for p in files_below(release.parent / part))]
+    given_out = [
+        release,
+        *(p for part in ("figures", "data") for p in files_below(release.parent / part)),
+    ]
     with Together(course.kept, f"`autograder bundle {assignment.name}`") as files:
         workflow = script(_TEMPLATES / "classroom.yml", assignment=assignment.name)
         files.write(to / ".github" / "workflows" / "classroom.yml", workflow)
-        files.write(to / "GRADING.md", script(_TEMPLATES / "GRADING.md", assignment=assignment.name))
+        files.write(
+            to / "GRADING.md", script(_TEMPLATES / "GRADING.md", assignment=assignment.name)
+        )
         for path in given_out:
             files.write(to / path.relative_to(release.parent), path.read_bytes())
         for name, content in beside.items():
@@ -284,7 +334,9 @@ def write_template(course: Course, assignment: Assignment, to: Path, beside: Map
     return to
 
 
-def write_course_workflow(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
+def write_course_workflow(
+    course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]
+) -> Path:
     """Write a workflow for the course's own repository, which grades those of the students."""
     prefix = repository_prefix(assignment.name).replace("_", "-")
     path = to / ".github" / "workflows" / f"grade-{assignment.name}.yml"

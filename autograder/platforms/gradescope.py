@@ -2,9 +2,10 @@
 
     submission_123/name.ipynb, people and times in submission_metadata.yml
 
-`python -I -m autograder.platforms.gradescope ASSIGNMENT COURSE` grades /autograder/submission and writes
-/autograder/results/results.json. A submission that cannot be graded gets a page that says why. Where the container
-is to blame it writes nothing and fails: Gradescope then tells the staff, and nobody gets a 0 for it.
+`python -I -m autograder.platforms.gradescope ASSIGNMENT COURSE` grades /autograder/submission and
+writes /autograder/results/results.json. A submission that cannot be graded gets a page that says
+why. Where the container is to blame it writes nothing and fails: Gradescope then tells the staff,
+and nobody gets a 0 for it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class _Listed:
     """One submission in Gradescope's list.
 
     Attributes:
-        people: whoever handed it in: one, or a group. The student id may be missing, and be there in a later export.
+        people: whoever handed it in: one, or a group. The student id may be missing, and be there
+            in a later export.
         created: when it was handed in.
         unread: why that time cannot be read, or "".
     """
@@ -71,15 +73,24 @@ class _Listed:
 
 
 def find_owners(download: Download) -> FindOwner:
-    """How to tell whose each file is. A list of that name inside a submission is the student's, and is none."""
+    """How to tell whose each file is. A list of that name inside a submission is the student's, and
+    is none.
+    """
     lists = [f for f in download.files if f.parts[-1] == _LIST]
     lists = [f for f in lists if not any(_FOLDER.fullmatch(part) for part in f.parts[:-1])]
-    text = min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace") if lists else ""
+    text = (
+        min(lists, key=lambda f: len(f.parts)).file.read_text(encoding="utf-8", errors="replace")
+        if lists
+        else ""
+    )
     listed = _submissions(text, download.zone)
-    nameless = Counter(person.name for entry in listed.values() for person in entry.people if not person.accounts)
+    nameless = Counter(
+        person.name for entry in listed.values() for person in entry.people if not person.accounts
+    )
     if twice := [name for name, count in nameless.items() if count > 1]:
         raise KitError(
-            f"{shown_name(twice[0])} stands in several of Gradescope's submissions without student id or email, and "
+            f"{shown_name(twice[0])} stands in several of Gradescope's submissions without "
+            "student id or email, and "
             "may be several people: add these to the roster there, and export again"
         )
 
@@ -107,8 +118,8 @@ def find_owners(download: Download) -> FindOwner:
 def _submissions(text: str, zone: str) -> dict[str, _Listed]:
     """People and times of each submission, by its folder.
 
-    A reader for the few lines that matter, at the indentation where Gradescope writes them: the file has Ruby
-    tags that a YAML library refuses, and test output of students further in.
+    A reader for the few lines that matter, at the indentation where Gradescope writes them: the
+    file has Ruby tags that a YAML library refuses, and test output of students further in.
     """
     entries: dict[str, _Listed] = {}
     folder, section, people, created = "", "", [dict[str, str]()], ""
@@ -116,7 +127,9 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
     def close() -> None:
         named = (_submitter(person) for person in people if any(person.values()))
         if folder:
-            entries[folder] = _Listed(tuple(dict.fromkeys(named)), *time_or_reason(created.strip() or None, zone))
+            entries[folder] = _Listed(
+                tuple(dict.fromkeys(named)), *time_or_reason(created.strip() or None, zone)
+            )
 
     for line in text.splitlines():
         if top := re.fullmatch(r"['\"]?(submission_\d+)['\"]?:\s*", line):
@@ -125,14 +138,18 @@ def _submissions(text: str, zone: str) -> dict[str, _Listed]:
         elif key := re.match(r"  :(\w+):(.*)", line):
             section = key[1]
             created = _scalar(key[2]) if section == "created_at" else created
-        elif section == "submitters" and (item := re.match(r"  ([- ]) :?(\w+): (.*)|    :(\w+): (.*)", line)):
+        elif section == "submitters" and (
+            item := re.match(r"  ([- ]) :?(\w+): (.*)|    :(\w+): (.*)", line)
+        ):
             if item[1] == "-":
                 people.append({})
             name, value = (item[2], item[3]) if item[2] else (item[4], item[5])
             if people:
                 people[-1][name] = _scalar(value)
         elif section == "created_at" and (utc := re.match(r"    (utc|time): (.*)", line)):
-            created = utc[2] if utc[1] == "utc" or not created or created.startswith("!") else created
+            created = (
+                utc[2] if utc[1] == "utc" or not created or created.startswith("!") else created
+            )
     close()
     return entries
 
@@ -153,7 +170,9 @@ def _scalar(text: str) -> str:
     return "" if text in ("null", "~") else text
 
 
-def results_json(result: Result, note: str = "", *, written: float = 0.0, visibility: str = "visible") -> str:
+def results_json(
+    result: Result, note: str = "", *, written: float = 0.0, visibility: str = "visible"
+) -> str:
     """The result as Gradescope reads it: one entry a question, all text plain.
 
     Args:
@@ -163,14 +182,20 @@ def results_json(result: Result, note: str = "", *, written: float = 0.0, visibi
     """
     lines = [note] if note else []
     if written:
-        lines.append(f"Not in this score: {shown(written)} points of written answers, which a person gives.")
+        lines.append(
+            f"Not in this score: {shown(written)} points of written answers, which a person gives."
+        )
     if result.walls == "none":
         lines.append(" ".join(WITHOUT_WALLS))
     for cell in result.cells:
         if cell.outcome != "ok" or cell.message:
-            message = f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
+            message = (
+                f": {shorten(one_line(cell.message), LONGEST_MESSAGE)}" if cell.message else ""
+            )
             lines.append(f"Cell {one_line(cell.id)} {CELL_WORDS[cell.outcome]}{message}")
-    entries = [_entry(question, result) | {"visibility": visibility} for question in result.questions]
+    entries = [
+        _entry(question, result) | {"visibility": visibility} for question in result.questions
+    ]
     return _json(result.score, "\n".join(lines), entries)
 
 
@@ -206,8 +231,9 @@ def _entry(question: QuestionResult, result: Result) -> dict[str, Any]:
 
 
 def _status(question: QuestionResult) -> dict[str, str]:
-    """Gradescope shows a question as passed or failed; one with a part of its points is left without, and its points
-    speak."""
+    """Gradescope shows a question as passed or failed; one with a part of its points is left
+    without, and its points speak.
+    """
     if is_full(question.score, question.max_score):
         return {"status": "passed"}
     return {} if question.score > 0 else {"status": "failed"}
@@ -219,7 +245,9 @@ def find_notebook(submission: Path, assignment: str) -> Path:
     Raises:
         ValueError: none, or several and none of them is called like the assignment.
     """
-    notebooks = (p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink())
+    notebooks = (
+        p for p in sorted(submission.glob("**/*.ipynb")) if p.is_file() and not p.is_symlink()
+    )
     found = [path for path in notebooks if not _LEFTOVERS.intersection(path.parts)]
     named = [path for path in found if path.name == f"{assignment}.ipynb"]
     if len(found) == 1 or len(named) == 1:
@@ -228,10 +256,13 @@ def find_notebook(submission: Path, assignment: str) -> Path:
     raise ValueError(f"Hand in {assignment}.ipynb; there is {there}.")
 
 
-def grade_submission(assignment: str, course: Path, base: Path, command: Sequence[str], tell: Tell) -> str:
+def grade_submission(
+    assignment: str, course: Path, base: Path, command: Sequence[str], tell: Tell
+) -> str:
     """Grade what lies in `base/submission` and return the text of results.json.
 
-    Strict walls first. Where the container does not allow them, the best that stand, and the page says so.
+    Strict walls first. Where the container does not allow them, the best that stand, and the page
+    says so.
 
     Raises:
         IsolationUnavailable: no walls stand, and the instructor has not accepted that.
@@ -241,17 +272,38 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
     except ValueError as error:
         return problem_json(str(error))
     settings = load_course(course) if (course / COURSE_FILE).is_file() else Course(course)
-    written, visibility = written_points(Assignment(assignment, course)), settings.gradescope.visibility
+    written, visibility = (
+        written_points(Assignment(assignment, course)),
+        settings.gradescope.visibility,
+    )
     last = ""
-    modes = ["strict", "auto"] + (["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else [])
+    modes = ["strict", "auto"] + (
+        ["none"] if os.environ.get("AUTOGRADER_ALLOW_NO_ISOLATION") == "1" else []
+    )
     for isolation in modes:
         with tempfile.TemporaryDirectory() as out:
-            asked = [*command, "grade", assignment, str(notebook), "--isolation", isolation, "--force", "--out", out]
-            done = subprocess.run(asked, cwd=course, capture_output=True, text=True, errors="replace", check=False)
+            asked = [
+                *command,
+                "grade",
+                assignment,
+                str(notebook),
+                "--isolation",
+                isolation,
+                "--force",
+                "--out",
+                out,
+            ]
+            done = subprocess.run(
+                asked, cwd=course, capture_output=True, text=True, errors="replace", check=False
+            )
             results = read_results(Path(out), assignment, tell)
-            problems = [entry.problem for entry in read_timing(Path(out), assignment, tell) if entry.problem]
+            problems = [
+                entry.problem for entry in read_timing(Path(out), assignment, tell) if entry.problem
+            ]
         if results:
-            return results_json(results[0], _note(results[0]), written=written, visibility=visibility)
+            return results_json(
+                results[0], _note(results[0]), written=written, visibility=visibility
+            )
         if problems:
             return problem_json(problems[0])
         last = clean(done.stderr).strip()[-LONGEST_MESSAGE:]
@@ -262,7 +314,10 @@ def grade_submission(assignment: str, course: Path, base: Path, command: Sequenc
 def _note(result: Result) -> str:
     if result.walls in ("strict", "none"):  # results_json has words for "none"
         return ""
-    return f"The strict walls do not stand in this container; graded behind weaker ones ({one_line(result.isolation)})."
+    return (
+        "The strict walls do not stand in this container; graded behind weaker ones "
+        f"({one_line(result.isolation)})."
+    )
 
 
 def _tell(line: str) -> None:
@@ -282,8 +337,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def write_bundle(course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]) -> Path:
-    """Write the zip to upload as the autograder of one assignment: the kit, the assignment's files, and two scripts.
+def write_bundle(
+    course: Course, assignment: Assignment, to: Path, beside: Mapping[str, bytes]
+) -> Path:
+    """Write the zip to upload as the autograder of one assignment: the kit, the assignment's files,
+    and two scripts.
 
     The kit and the course stay apart: workers may read the kit only.
 
@@ -292,13 +350,16 @@ def write_bundle(course: Course, assignment: Assignment, to: Path, beside: Mappi
     """
     wheel, kit = kit_wheel()
     contents = {
-        path.relative_to(course.root).as_posix(): path.read_bytes() for path in course_files(course, assignment)
+        path.relative_to(course.root).as_posix(): path.read_bytes()
+        for path in course_files(course, assignment)
     }
     contents[COURSE_FILE] = settings_of_nobody(course).encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("setup.sh", "run_autograder"):
-            archive.writestr(archive_entry(name, 0o755), script(_TEMPLATES / name, assignment=assignment.name))
+            archive.writestr(
+                archive_entry(name, 0o755), script(_TEMPLATES / name, assignment=assignment.name)
+            )
         archive.writestr(archive_entry(f"kit/{wheel}", 0o644), kit)
         for name in sorted(contents):
             archive.writestr(archive_entry(f"course/{name}", 0o644), contents[name])

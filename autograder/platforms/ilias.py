@@ -1,4 +1,5 @@
-"""ILIAS: its downloads (`class.ilExSubmission.php`) and its feedback for several people (`class.ilExAssignment.php`).
+"""ILIAS: its downloads (`class.ilExSubmission.php`) and its feedback for several people
+(`class.ilExAssignment.php`).
 
 …/Last_First_login_12345/name.ipynb
 …/Last_First_login_12345/Late Submission - name.ipynb
@@ -21,14 +22,24 @@ _LATE = re.compile(r"(?:late submission|versp(?:ae|ä)tete abgabe) - ", re.IGNOR
 
 
 def find_owner(file: Incoming) -> Owner | None:
-    """The person's folder holds files and no folders; what peers wrote of each other lies deeper, and is none."""
-    match = _PERSON.fullmatch(file.parts[-2]) if len(file.parts) > 1 and "Feedback_files" not in file.parts else None
+    """The person's folder holds files and no folders; what peers wrote of each other lies deeper,
+    and is none.
+    """
+    match = (
+        _PERSON.fullmatch(file.parts[-2])
+        if len(file.parts) > 1 and "Feedback_files" not in file.parts
+        else None
+    )
     if match is None:
         return None
     name = _LATE.sub("", file.parts[-1], count=1)
-    identity = Identity((("ilias", match["user"]),), (match["login"],), f"{match['first']} {match['last']}")
+    identity = Identity(
+        (("ilias", match["user"]),), (match["login"],), f"{match['first']} {match['last']}"
+    )
     late = name != file.parts[-1]
-    return Owner(file.parts[-2], identity, own_stem(file, name), rank=(seconds(file.modified),), late=late)
+    return Owner(
+        file.parts[-2], identity, own_stem(file, name), rank=(seconds(file.modified),), late=late
+    )
 
 
 def feedback_name(mark: Mark, assignment: str) -> str:

@@ -1,21 +1,23 @@
 """Moodle: downloaded submissions, the offline grading worksheet, and feedback files.
 
-    First Last_12345_assignsubmission_file/name.ipynb    before 4.1 with `_` at the end, or all as one flat name
-    Group A_17_assignsubmission_file/name.ipynb          the group's number
+    First Last_12345_assignsubmission_file/name.ipynb    before 4.1 with `_` at the end, or all as
+    one flat name Group A_17_assignsubmission_file/name.ipynb          the group's number
     Default group_assignsubmission_file/name.ipynb       whoever is in no group
 
-The names are those of moodle, `mod/assign/classes/downloader.php`; feedback files go back under the same ones
-(`mod/assign/feedback/file/importziplib.php`), where no name may hold a `_`.
+The names are those of moodle, `mod/assign/classes/downloader.php`; feedback files go back under the
+same ones (`mod/assign/feedback/file/importziplib.php`), where no name may hold a `_`.
 
-The worksheet's columns, their order and what stands in them are those of `mod/assign/gradingtable.php`. The headings
-are in the language of whoever downloads the file: `moodle_languages.json` has the strings `recordid`, `gradenoun`,
-`maxgrade`, `scale`, `gradecanbechanged`, `lastmodifiedsubmission`, `lastmodifiedgrade`, `status`, `submissionteam`,
+The worksheet's columns, their order and what stands in them are those of
+`mod/assign/gradingtable.php`. The headings are in the language of whoever downloads the file:
+`moodle_languages.json` has the strings `recordid`, `gradenoun`, `maxgrade`, `scale`,
+`gradecanbechanged`, `lastmodifiedsubmission`, `lastmodifiedgrade`, `status`, `submissionteam`,
 `hiddenuser` and `no` of Moodle's language packs.
 
-Moodle's importer (`mod/assign/feedback/offline/importgradeslib.php`, `locallib.php`) skips a row without a word where
-its grade cannot be changed, is above the maximum, or was changed after the worksheet was downloaded. Moodle compares
-the time in the row with the time of the last change, and an unreadable time counts as the oldest. Times are read in
-English only, also in worksheets in another language. Uploading a feedback file counts as a change of the grade.
+Moodle's importer (`mod/assign/feedback/offline/importgradeslib.php`, `locallib.php`) skips a row
+without a word where its grade cannot be changed, is above the maximum, or was changed after the
+worksheet was downloaded. Moodle compares the time in the row with the time of the last change, and
+an unreadable time counts as the oldest. Times are read in English only, also in worksheets in
+another language. Uploading a feedback file counts as a change of the grade.
 """
 
 from __future__ import annotations
@@ -50,13 +52,19 @@ from autograder.outputs.difference import (
 from autograder.outputs.export import points_cell, safe_cell
 from autograder.platforms.platform import Download, Interface, Platform, Table
 
-_FILE = re.compile(r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL)
+_FILE = re.compile(
+    r"(?P<who>.+?)(?:_(?P<user>\d+))?_assignsubmission_[a-z]+(?:_(?P<name>.*))?", re.DOTALL
+)
 _NEVER = "-"
 """What Moodle writes where there is no time."""
 _COLUMNS = ("Identifier", "Full name", "Email address", "Grade", "Last modified (grade)")
-_TICK = "*Allow updating records that have been modified more recently in Moodle than in the spreadsheet*"
+_TICK = (
+    "*Allow updating records that have been modified more recently in Moodle than in the "
+    "spreadsheet*"
+)
 _ORDER = (
-    "upload this worksheet before the feedback files: Moodle skips whoever's grade changed after the worksheet was "
+    "upload this worksheet before the feedback files: Moodle skips whoever's grade changed after "
+    "the worksheet was "
     f"downloaded, and a feedback file counts as a change (or tick {_TICK})"
 )
 
@@ -87,7 +95,9 @@ class _Language:
 
 _LANGUAGES = tuple(
     _Language(**words)
-    for words in json.loads(Path(__file__).with_name("moodle_languages.json").read_text(encoding="utf-8"))
+    for words in json.loads(
+        Path(__file__).with_name("moodle_languages.json").read_text(encoding="utf-8")
+    )
 )
 _GROUPS = {"grupa", "ryhmä", *(same(language.group) for language in _LANGUAGES)}
 _STATUSES = {"tila", "stav", *(same(language.status) for language in _LANGUAGES)}
@@ -101,22 +111,32 @@ def find_owners(download: Download) -> FindOwner:
     try:
         return with_times(find_owner, _times_of(read_worksheet(*download.roster), download.zone))
     except ValueError:
-        return find_owner  # no times from a worksheet in an unknown language; people are read from it all the same
+        # no times from a worksheet in an unknown language; people are read from it all the same
+        return find_owner
 
 
 def find_owner(file: Incoming) -> Owner | None:
-    """A group's folder is named in the same way, with the group's number, or with none for whoever is in no group."""
+    """A group's folder is named in the same way, with the group's number, or with none for whoever
+    is in no group.
+    """
     for part in file.parts:
         if match := _FILE.fullmatch(part):
             who, user = match["who"], match["user"]
             stem = own_stem(file, match["name"] or file.parts[-1])
             ids = (("moodle", user),) if user else ()
-            return Owner(f"{who}_{user}" if user else who, Identity(ids, (), who), stem, rank=(seconds(file.modified),))
+            return Owner(
+                f"{who}_{user}" if user else who,
+                Identity(ids, (), who),
+                stem,
+                rank=(seconds(file.modified),),
+            )
     return None
 
 
 def _times_of(worksheet: Worksheet, zone: str) -> FindTime:
-    """When each participant handed in, as the worksheet says; of a group all members have the same time."""
+    """When each participant handed in, as the worksheet says; of a group all members have the same
+    time.
+    """
     times = worksheet.hand_in_times(zone)
     rows_of_groups: dict[str, int] = {}
     rows_of_numbers: dict[str, int] = {}
@@ -127,7 +147,9 @@ def _times_of(worksheet: Worksheet, zone: str) -> FindTime:
 
     def find(file: Incoming, owner: Owner) -> tuple[datetime | None, str]:
         numbers = [number for platform, number in owner.identity.ids if platform == "moodle"]
-        row = rows_of_groups.get(name_key(owner.identity.name)) or rows_of_numbers.get(next(iter(numbers), ""), 0)
+        row = rows_of_groups.get(name_key(owner.identity.name)) or rows_of_numbers.get(
+            next(iter(numbers), ""), 0
+        )
         time = times.get(row)
         return (None, time) if isinstance(time, str) else (time, "")
 
@@ -184,7 +206,8 @@ class Worksheet:
         """The number of a line → when something was handed in, or why that time cannot be read.
 
         Args:
-            zone: the course's time zone; Moodle writes times in that of whoever downloads the file, and names none.
+            zone: the course's time zone; Moodle writes times in that of whoever downloads the file,
+                and names none.
         """
         times: dict[int, datetime | str] = {}
         for line, row in enumerate(self.participants, 1):
@@ -206,7 +229,10 @@ class Worksheet:
         if students:
             self._check_maximum(full_marks(marks))
         points = points_to_give(marks, provisional=provisional)
-        people = [self._person(row, students.get(line, "")) for line, row in enumerate(self.participants, 1)]
+        people = [
+            self._person(row, students.get(line, ""))
+            for line, row in enumerate(self.participants, 1)
+        ]
         difference = difference_of(marks, people, points)
         table = [list(line) for line in self.table]
         for line, change in zip(table[1:], difference.changes, strict=True):
@@ -220,13 +246,15 @@ class Worksheet:
     def _check_maximum(self, full: float) -> None:
         if self.scale:
             raise ValueError(
-                f"the grades in Moodle are words of a scale, and the marks here are points out of {shown(full)}: "
+                "the grades in Moodle are words of a scale, and the marks here are points out "
+                f"of {shown(full)}: "
                 "choose points as the grade type in Moodle, and download the worksheet again"
             )
         maximum = number_in(self.maximum)
         if maximum is not None and abs(maximum - full) > SAME:
             raise ValueError(
-                f"the maximum grade in Moodle is {self.maximum}, and the marks here are out of {shown(full)}: "
+                f"the maximum grade in Moodle is {self.maximum}, and the marks here are out of "
+                f"{shown(full)}: "
                 "change it in Moodle, and download the worksheet again"
             )
 
@@ -237,7 +265,11 @@ class Worksheet:
 
         def decide(mark_here: float) -> tuple[Outcome, str]:
             if row.locked:
-                return "skipped", "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook"
+                return (
+                    "skipped",
+                    "its grade cannot be changed, since it is locked or overridden in "
+                    "Moodle's gradebook",
+                )
             if maximum is not None and mark_here > maximum:
                 return "skipped", f"it is above the maximum of {self.maximum}"
             is_unreadable = bool(row.marked) and self.language != "en"
@@ -249,16 +281,22 @@ class Worksheet:
     def _notes(self, given: Sequence[Change]) -> tuple[str, ...]:
         notes = [_ORDER] if given else []
         if not self.language:
-            notes.append("whether grades are locked cannot be told: the worksheet's language is not known here")
+            notes.append(
+                "whether grades are locked cannot be told: the worksheet's language is "
+                "not known here"
+            )
         if any(change.reason for change in given):
             notes.append(
-                f"Moodle reads when a grade was changed in English only: tick {_TICK}, or download the worksheet with "
+                f"Moodle reads when a grade was changed in English only: tick {_TICK}, or "
+                "download the worksheet with "
                 "your language set to English"
             )
         return tuple(notes)
 
 
-def read_worksheet(table: Table, separator: str, assignment: str = "", column: str = "") -> Worksheet:
+def read_worksheet(
+    table: Table, separator: str, assignment: str = "", column: str = ""
+) -> Worksheet:
     """Read a worksheet that Moodle wrote, from what `read_table` makes of the file.
 
     Args:
@@ -274,31 +312,44 @@ def read_worksheet(table: Table, separator: str, assignment: str = "", column: s
     if grade not in header or len(header) < 3:
         headings = ", ".join(cell.strip() for cell in table[0]) if table else "nothing"
         raise ValueError(
-            f"it is not a grading worksheet of Moodle's: it has no column {column or 'Grade'!r} beside one for the "
-            f"participant's number and one for when the grade was changed; where its language is not known here, "
+            f"it is not a grading worksheet of Moodle's: it has no column {column or 'Grade'!r} "
+            "beside one for the "
+            "participant's number and one for when the grade was changed; where its language is "
+            "not known here, "
             f"`--column` names the grades, of: {headings}"
         )
     place = header.index(grade)
     participants = tuple(_row(line, header, language, place) for line in table[1:])
-    has_scale = language is not None and any(_cell(line, header, language.scale) for line in table[1:])
+    has_scale = language is not None and any(
+        _cell(line, header, language.scale) for line in table[1:]
+    )
     maximum = _maximum(table[1:], header, language, place)
-    return Worksheet(table, separator, place, maximum, has_scale, language.code if language else "", participants)
+    return Worksheet(
+        table, separator, place, maximum, has_scale, language.code if language else "", participants
+    )
 
 
 def read_people(table: Table) -> dict[int, Identity]:
-    """The number of a line → the person in the line. A participant's number counts for this assignment alone."""
+    """The number of a line → the person in the line. A participant's number counts for this
+    assignment alone.
+    """
     header = [same(cell) for cell in table[0]] if table else []
     people = {number: _identity(line, header) for number, line in enumerate(table[1:], 1)}
     return {number: person for number, person in people.items() if person.ids}
 
 
 def _identity(line: Sequence[str], header: list[str]) -> Identity:
-    """Who a line is of: its first cell ends in the participant's number whatever the language. Names are left out where
-    grading is anonymous."""
+    """Who a line is of: its first cell ends in the participant's number whatever the language.
+    Names are left out where grading is anonymous.
+    """
     participant = re.search(r"(\d+)\s*$", line[0])
     emails = [cell for cell in line[1:] if re.fullmatch(r"[^\s@]+@[^\s@]+", cell)]
-    further = (cell.strip() for cell, heading in zip(line, header, strict=False) if heading in _ACCOUNTS)
-    groups = (cell.strip() for cell, heading in zip(line, header, strict=False) if heading in _GROUPS)
+    further = (
+        cell.strip() for cell, heading in zip(line, header, strict=False) if heading in _ACCOUNTS
+    )
+    groups = (
+        cell.strip() for cell, heading in zip(line, header, strict=False) if heading in _GROUPS
+    )
     is_named = len(header) > 1 and header[1] not in _STATUSES
     return Identity(
         (("moodle", participant[1]),) if participant else (),
@@ -325,14 +376,25 @@ def _row(line: list[str], header: list[str], language: _Language | None, grade: 
     locked = None
     if same(language.changeable) in header:
         locked = same(_cell(line, header, language.changeable)) == same(language.no)
-    submitted, marked = _cell(line, header, language.submitted), _cell(line, header, language.marked)
+    submitted, marked = (
+        _cell(line, header, language.submitted),
+        _cell(line, header, language.marked),
+    )
     return _Row(
-        person, written, locked, "" if submitted == _NEVER else submitted, "" if marked == _NEVER else marked
-    )  # fmt: skip
+        person,
+        written,
+        locked,
+        "" if submitted == _NEVER else submitted,
+        "" if marked == _NEVER else marked,
+    )
 
 
-def _maximum(lines: list[list[str]], header: list[str], language: _Language | None, grade: int) -> str:
-    """The highest grade. In a language that is not known here it stands behind the grades, where numbers do."""
+def _maximum(
+    lines: list[list[str]], header: list[str], language: _Language | None, grade: int
+) -> str:
+    """The highest grade. In a language that is not known here it stands behind the grades, where
+    numbers do.
+    """
     if language is not None:
         return next((cell for line in lines if (cell := _cell(line, header, language.maximum))), "")
     behind = [line[grade + 1].strip() for line in lines if grade + 1 < len(line)]
@@ -343,7 +405,9 @@ def _maximum(lines: list[list[str]], header: list[str], language: _Language | No
 def new_worksheet(
     marks: Sequence[Mark], assignment: str, column: str = "", provisional: bool = False
 ) -> tuple[str, Difference]:
-    """A worksheet of our own, by the numbers that Moodle gave people, where there is none of Moodle's."""
+    """A worksheet of our own, by the numbers that Moodle gave people, where there is none of
+    Moodle's.
+    """
     points = points_to_give(marks, provisional=provisional)
     numbers = {mark.student: number for mark in marks if (number := _number(mark))}
     listed = any(mark.person and mark.person.email for mark in marks)
@@ -354,9 +418,18 @@ def new_worksheet(
             email = [safe_cell(mark.person.email if mark.person else "")] if listed else []
             number = numbers[mark.student]
             name = safe_cell(mark.name.removesuffix(f"_{number}"))
-            table.append([f"Participant {number}", name, *email, points_cell(points[mark.student]), "-"])
-            changes.append(Change(f"{name} (Participant {number})", mark.student, "gets", "", points[mark.student]))
-    note = f"what Moodle has is not known without `--roster`; it replaces grades only where you tick {_TICK}"
+            table.append(
+                [f"Participant {number}", name, *email, points_cell(points[mark.student]), "-"]
+            )
+            changes.append(
+                Change(
+                    f"{name} (Participant {number})", mark.student, "gets", "", points[mark.student]
+                )
+            )
+    note = (
+        "what Moodle has is not known without `--roster`; it replaces grades only where you "
+        f"tick {_TICK}"
+    )
     return write_table(table), Difference((), missing_students(marks, points, changes), (note,))
 
 
@@ -374,7 +447,8 @@ def feedback_name(mark: Mark, assignment: str) -> str:
 
 def connect(url: str, course: str, title: str, token: str) -> Interface:
     """One assignment's marks through Moodle's web services."""
-    from autograder.platforms.moodle_api import MoodleInterface  # imports httpx, which only `--push` needs
+    # imports httpx, which only `--push` needs
+    from autograder.platforms.moodle_api import MoodleInterface
 
     return MoodleInterface(url, course, title, token)
 

@@ -1,13 +1,13 @@
 """Moodle's web services: an assignment's marks read and written.
 
-The functions, which the token's service must have, are those of moodle, `mod/assign/externallib.php`:
-`mod_assign_get_assignments`, `mod_assign_list_participants`, `mod_assign_get_grades`, `mod_assign_save_grades`; where
-there are comments as feedback `mod_assign_get_submission_status`, and with a marking workflow
-`mod_assign_get_user_flags`.
+The functions, which the token's service must have, are those of moodle,
+`mod/assign/externallib.php`: `mod_assign_get_assignments`, `mod_assign_list_participants`,
+`mod_assign_get_grades`, `mod_assign_save_grades`; where there are comments as feedback
+`mod_assign_get_submission_status`, and with a marking workflow `mod_assign_get_user_flags`.
 
 `save_grades` takes a feedback comment that is not sent for one that was emptied
-(`mod/assign/feedback/comments/locallib.php`), so existing comments are read and sent back unchanged. Nor does Moodle
-report a mark that was not taken: `push.py` reads all marks again.
+(`mod/assign/feedback/comments/locallib.php`), so existing comments are read and sent back
+unchanged. Nor does Moodle report a mark that was not taken: `push.py` reads all marks again.
 """
 
 from __future__ import annotations
@@ -44,15 +44,25 @@ class MoodleInterface:
         grades = {user: grade for user, grade in self._grades(assignment).items() if grade >= 0}
         people = self._call(
             "mod_assign_list_participants",
-            [("assignid", assignment["id"]), ("groupid", 0), ("filter", ""), ("includeenrolments", 0)],
+            [
+                ("assignid", assignment["id"]),
+                ("groupid", 0),
+                ("filter", ""),
+                ("includeenrolments", 0),
+            ],
         )
         standings = tuple(
-            Standing(str(person["id"]), _identity(person), grades.get(int(person["id"]))) for person in _list(people)
+            Standing(str(person["id"]), _identity(person), grades.get(int(person["id"])))
+            for person in _list(people)
         )
         notes = []
         if assignment.get("markingworkflow"):
-            notes.append("with Moodle's marking workflow students see a mark when its state is Released")
-        return Standings(str(assignment["name"]), float(assignment["grade"]), standings, notes=tuple(notes))
+            notes.append(
+                "with Moodle's marking workflow students see a mark when its state is Released"
+            )
+        return Standings(
+            str(assignment["name"]), float(assignment["grade"]), standings, notes=tuple(notes)
+        )
 
     def give(self, marks: Mapping[str, float]) -> None:
         """Write the marks, with the comments and workflow states that people have."""
@@ -65,9 +75,12 @@ class MoodleInterface:
             sent: Parameters = [("assignmentid", assignment["id"]), ("applytoall", 0)]
             for number, user in enumerate(ids[start : start + _AT_ONCE]):
                 fields: Parameters = [
-                    ("userid", user), ("grade", marks[user]), ("attemptnumber", -1), ("addattempt", 0),
+                    ("userid", user),
+                    ("grade", marks[user]),
+                    ("attemptnumber", -1),
+                    ("addattempt", 0),
                     ("workflowstate", states.get(int(user), "")),
-                ]  # fmt: skip
+                ]
                 sent += [(f"grades[{number}][{name}]", value) for name, value in fields]
                 if comments:
                     text = self._comment(assignment, user) if int(user) in graded else ""
@@ -78,17 +91,25 @@ class MoodleInterface:
     def _assignment(self) -> dict[str, Any]:
         answer = self._call("mod_assign_get_assignments", [("courseids[0]", self._course)])
         courses = _list(answer.get("courses") if isinstance(answer, dict) else None)
-        assignments = [assignment for course in courses for assignment in _list(course.get("assignments"))]
+        assignments = [
+            assignment for course in courses for assignment in _list(course.get("assignments"))
+        ]
         named = [a for a in assignments if self._title in (a["name"], str(a["cmid"]))]
         if len(named) != 1:
-            names = ", ".join(f"{a['name']} ({a['cmid']})" for a in assignments) or "none that the token may see"
+            names = (
+                ", ".join(f"{a['name']} ({a['cmid']})" for a in assignments)
+                or "none that the token may see"
+            )
             count = f"{len(named)} assignments" if named else "no assignment"
             raise PlatformUnavailable(
-                f"Moodle has {count} {self._title!r} in course {self._course}; `--column` names one, or its number, "
+                f"Moodle has {count} {self._title!r} in course {self._course}; `--column` names "
+                "one, or its number, "
                 f"of: {names}"
             )
         if float(named[0]["grade"]) <= 0:
-            raise PlatformUnavailable(f"{self._title!r} takes no points in Moodle: choose points as the grade type")
+            raise PlatformUnavailable(
+                f"{self._title!r} takes no points in Moodle: choose points as the grade type"
+            )
         return dict(named[0])
 
     def _grades(self, assignment: Mapping[str, Any]) -> dict[int, float]:
@@ -108,15 +129,23 @@ class MoodleInterface:
 
     def _comment(self, assignment: Mapping[str, Any], user: str) -> str:
         """The comment that somebody wrote as feedback for the user."""
-        status = self._call("mod_assign_get_submission_status", [("assignid", assignment["id"]), ("userid", user)])
+        status = self._call(
+            "mod_assign_get_submission_status", [("assignid", assignment["id"]), ("userid", user)]
+        )
         feedback = status.get("feedback") if isinstance(status, dict) else None
         plugins = _list(feedback.get("plugins") if isinstance(feedback, dict) else None)
-        fields = [field for plugin in plugins if plugin.get("type") == "comments"
-                  for field in _list(plugin.get("editorfields"))]  # fmt: skip
+        fields = [
+            field
+            for plugin in plugins
+            if plugin.get("type") == "comments"
+            for field in _list(plugin.get("editorfields"))
+        ]
         return next((str(field.get("text", "")) for field in fields), "")
 
     def _call(self, function: str, parameters: Parameters) -> Any:
-        """One function's answer. The token travels in the body, where no log of addresses has it."""
+        """One function's answer. The token travels in the body, where no log of addresses has
+        it.
+        """
         data: dict[str, str] = {name: str(value) for name, value in parameters}
         data |= {"wstoken": self._token, "wsfunction": function, "moodlewsrestformat": "json"}
         try:
@@ -124,17 +153,22 @@ class MoodleInterface:
             response.raise_for_status()
             answer = response.json() if response.content.strip() else None
         except (httpx.HTTPError, ValueError) as error:
-            raise PlatformUnavailable(f"Moodle does not answer to {function} ({type(error).__name__})") from error
+            raise PlatformUnavailable(
+                f"Moodle does not answer to {function} ({type(error).__name__})"
+            ) from error
         if isinstance(answer, dict) and "exception" in answer:
             message = one_line(str(answer.get("message", "")))[:300]
             raise PlatformUnavailable(
-                f"Moodle refuses {function}: {message} ({one_line(str(answer.get('errorcode', '')))})"
+                f"Moodle refuses {function}: {message} "
+                f"({one_line(str(answer.get('errorcode', '')))})"
             )
         return answer
 
 
 def _identity(person: Mapping[str, Any]) -> Identity:
-    """Who a participant is. Where names are hidden Moodle calls people by their numbers in the assignment."""
+    """Who a participant is. Where names are hidden Moodle calls people by their numbers in the
+    assignment.
+    """
     name = str(person.get("fullname", ""))
     hidden = re.fullmatch(r"\D*?(\d+)", name) if not person.get("email") else None
     if hidden:
@@ -145,7 +179,8 @@ def _identity(person: Mapping[str, Any]) -> Identity:
 
 def _has_comments(assignment: Mapping[str, Any]) -> bool:
     return any(
-        (config.get("plugin"), config.get("subtype"), config.get("name")) == ("comments", "assignfeedback", "enabled")
+        (config.get("plugin"), config.get("subtype"), config.get("name"))
+        == ("comments", "assignfeedback", "enabled")
         and str(config.get("value")) == "1"
         for config in _list(assignment.get("configs"))
     )
@@ -153,4 +188,8 @@ def _has_comments(assignment: Mapping[str, Any]) -> bool:
 
 def _list(value: object) -> list[dict[str, Any]]:
     """The records of an answer; none where it is something else."""
-    return [record for record in value if isinstance(record, dict)] if isinstance(value, Iterable) else []
+    return (
+        [record for record in value if isinstance(record, dict)]
+        if isinstance(value, Iterable)
+        else []
+    )

@@ -1,7 +1,7 @@
 """What a platform's module tells the kit: a `PLATFORM`, which is a record of functions.
 
-Each function is one thing that only the platform's own format can say. A platform that cannot do a thing leaves its
-function out, and the command line does not offer it.
+Each function is one thing that only the platform's own format can say. A platform that cannot do a
+thing leaves its function out, and the command line does not offer it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Download:
         zone: the course's time zone, for platforms that write times without a zone.
         source: the archive or the folder.
         scratch: a folder for temporary files.
-        roster: the platform's own file as a table, and what separates its cells; None where `--roster` was not given.
+        roster: the platform's own file as a table, and what separates its cells; None where
+            `--roster` was not given.
     """
 
     files: Sequence[Incoming]
@@ -48,7 +49,9 @@ class Download:
 
 
 class OwnFile(Protocol):
-    """A platform's own file of marks, read: everybody in the course, and the column that is to be filled."""
+    """A platform's own file of marks, read: everybody in the course, and the column that is to be
+    filled.
+    """
 
     @property
     def rows(self) -> Mapping[int, Identity]:
@@ -60,7 +63,8 @@ class OwnFile(Protocol):
         """The text to upload, and what the platform will do with each row.
 
         Args:
-            students: the number of a row → the student; rows of people who are nobody here are left out.
+            students: the number of a row → the student; rows of people who are nobody here are left
+                out.
 
         Raises:
             ValueError: the platform cannot take these marks.
@@ -113,7 +117,8 @@ class Interface(Protocol):
         """The assignment and everybody's mark.
 
         Raises:
-            PlatformUnavailable: the platform does not answer, or does not let marks be written there.
+            PlatformUnavailable: the platform does not answer, or does not let marks be written
+                there.
         """
 
     def give(self, marks: Mapping[str, float]) -> None:
@@ -129,9 +134,11 @@ class Bundle:
     """An autograder of one assignment, packed for a platform.
 
     Attributes:
-        write: writes it to a path, with the files that students get beside the notebook, and returns where it lies.
+        write: writes it to a path, with the files that students get beside the notebook, and
+            returns where it lies.
         is_for_students: whether students get it.
-        installs_wheel: whether the kit is installed there from a wheel in the course's own repository.
+        installs_wheel: whether the kit is installed there from a wheel in the course's own
+            repository.
     """
 
     write: Callable[[Course, Assignment, Path, Mapping[str, bytes]], Path]
@@ -147,21 +154,26 @@ class Platform:
         example: how a notebook is called in its download.
         find_owners: tells whose each file of a download is.
         recognises: whether a file has a name that no other platform writes.
-        describes: whether a file, by its name, says whose notebooks are or when they were handed in.
+        describes: whether a file, by its name, says whose notebooks are or when they were handed
+            in.
         proves_hand_in: whether a file, by its name, says that somebody handed in something.
         holds_only_work: whether every file in somebody's folder of a download was handed in.
         own_files: names of files that the platform writes beside what students handed in.
         says_whose: whether each download says of every submission whether it is a group's.
-        called_as_student: whether the student's name here is also what the platform calls the person.
+        called_as_student: whether the student's name here is also what the platform calls the
+            person.
         read_people: the people in the platform's own file, by the number of the row.
-        read_file: reads the platform's own file. Arguments: the table, the separator of its cells, the assignment, and
-            `--column`.
-        new_file: makes a file that the platform takes where no `--roster` was given, and the difference. Arguments: the
-            marks, the assignment, `--column`, and whether marks that wait for a person are exported.
-        name_of_group: a hint for the case that the platform's file and its download give one id two names; "" for none.
-        feedback_name: a feedback page's path in the zip that the platform takes; "" where it could not tell whose.
-        connect: opens the platform's interface. Arguments: the address, the course's id, the assignment's title on the
-            platform, and a token.
+        read_file: reads the platform's own file. Arguments: the table, the separator of its cells,
+            the assignment, and `--column`.
+        new_file: makes a file that the platform takes where no `--roster` was given, and the
+            difference. Arguments: the marks, the assignment, `--column`, and whether marks that
+                wait for a person are exported.
+        name_of_group: a hint for the case that the platform's file and its download give one id two
+            names; "" for none.
+        feedback_name: a feedback page's path in the zip that the platform takes; "" where it could
+            not tell whose.
+        connect: opens the platform's interface. Arguments: the address, the course's id, the
+            assignment's title on the platform, and a token.
         address: the interface's address, for platforms that have a single address for all courses.
         knows_times: whether the interface says when everybody handed in.
         bundles: autograders of one assignment for this platform, by the word of `bundle --for`.

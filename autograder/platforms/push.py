@@ -1,7 +1,8 @@
-"""Marks through a platform's own interface, `export --push`: the same difference as in the platform's file.
+"""Marks through a platform's own interface, `export --push`: the same difference as in the
+platform's file.
 
-What the platform has is read first. Nothing is sent where it is not certain whose a mark is, and after sending
-everything is read once more: whoever does not have the mark then is named.
+What the platform has is read first. Nothing is sent where it is not certain whose a mark is, and
+after sending everything is read once more: whoever does not have the mark then is named.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def push_marks(
         dry_run: only say what would be sent.
 
     Raises:
-        KitError: it is not said where the platform is, there is no token, or it is not certain whose a mark is.
+        KitError: it is not said where the platform is, there is no token, or it is not certain
+            whose a mark is.
         PlatformUnavailable: the platform does not answer, or did not take everything.
     """
     interface = open_interface(course, platform, column or assignment)
@@ -69,7 +71,8 @@ def push_marks(
 
 
 def hand_in_times(course: Course, platform: str, title: str) -> dict[str, datetime]:
-    """When everybody handed in, by what the platform knows them by, for downloads that have no times.
+    """When everybody handed in, by what the platform knows them by, for downloads that have no
+    times.
 
     Raises:
         KitError: the platform's interface does not say so, or cannot be asked.
@@ -77,7 +80,8 @@ def hand_in_times(course: Course, platform: str, title: str) -> dict[str, dateti
     if not platforms()[platform].knows_times:
         there = [name for name, other in platforms().items() if other.knows_times]
         raise KitError(
-            f"--ask-times is for --from {', '.join(there)}: other downloads have their times, or --roster has them"
+            f"--ask-times is for --from {', '.join(there)}: other downloads have their times, or "
+            "--roster has them"
         )
     people = open_interface(course, platform, title).read().people
     return {person.id: person.handed_in for person in people if person.handed_in is not None}
@@ -94,37 +98,49 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
     assert connect is not None
     if not settings.course or not url:
         raise KitError(
-            f"course.toml does not say which course on {platform} is meant: write `url` and `course` under [{platform}]"
+            f"course.toml does not say which course on {platform} is meant: write `url` and "
+            f"`course` under [{platform}]"
         )
     token = read_token(course.root, platform)
     try:
         return connect(url, settings.course, title, token)
     except ImportError as error:
-        raise KitError(f"{error.name} is not installed: pip install 'attention-kit[platforms]'") from error
+        raise KitError(
+            f"{error.name} is not installed: pip install 'attention-kit[platforms]'"
+        ) from error
 
 
 def read_token(root: Path, platform: str) -> str:
-    """The token: from the environment, or from a file that the environment names, outside the course's folder.
+    """The token: from the environment, or from a file that the environment names, outside the
+    course's folder.
 
     Raises:
-        KitError: there is no token, or the file with the token could be read by others or committed.
+        KitError: there is no token, or the file with the token could be read by others or
+            committed.
     """
     name = f"{platform.upper()}_TOKEN"
     if token := os.environ.get(name, "").strip():
         return token
     place = os.environ.get(f"{name}_FILE", "")
     if not place:
-        raise KitError(f"no token for {platform}: put it into ${name}, or the path of a file with it into ${name}_FILE")
+        raise KitError(
+            f"no token for {platform}: put it into ${name}, or the path of a file with it into "
+            f"${name}_FILE"
+        )
     path = Path(place).expanduser().absolute()
     if path.resolve().is_relative_to(root.resolve()):
-        raise KitError(f"{path} lies in the course's folder, where it could be committed: move it out")
+        raise KitError(
+            f"{path} lies in the course's folder, where it could be committed: move it out"
+        )
     try:
         if path.stat().st_mode & 0o077:
             raise KitError(f"{path} can be read by others: chmod 600 {path}")
         with path.open(encoding="utf-8") as file:
             token = file.read(_MOST_OF_A_TOKEN).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise KitError(f"the token's file {path} cannot be read ({type(error).__name__})") from error
+        raise KitError(
+            f"the token's file {path} cannot be read ({type(error).__name__})"
+        ) from error
     if not token.isprintable() or not token or " " in token:
         raise KitError(f"{path} holds no token: one line with nothing else in it")
     return token
@@ -146,7 +162,8 @@ def _difference(
     if any(match.key for match in matches):
         _check_maximum(platform, standings, full_marks(marks))
     people = [
-        _person(person, match.key or "", standings) for person, match in zip(standings.people, matches, strict=True)
+        _person(person, match.key or "", standings)
+        for person, match in zip(standings.people, matches, strict=True)
     ]
     difference = difference_of(marks, people, points, standings.notes)
     to_send = {
@@ -160,7 +177,8 @@ def _difference(
 def _check_maximum(platform: str, standings: Standings, full: float) -> None:
     if full and standings.maximum is not None and abs(standings.maximum - full) > SAME:
         raise KitError(
-            f"{standings.title!r} has {shown(standings.maximum)} points on {platform}, and the marks here are out of "
+            f"{standings.title!r} has {shown(standings.maximum)} points on {platform}, and the "
+            "marks here are out of "
             f"{shown(full)}: give it {shown(full)} points there"
         )
 
@@ -173,7 +191,9 @@ def _person(person: Standing, student: str, standings: Standings) -> PersonThere
             return "skipped", f"it is above the {shown(standings.maximum)} there"
         return "gets", ""
 
-    return PersonThere(str(person.identity) or person.id, student, points_cell(person.mark), person.mark, decide)
+    return PersonThere(
+        str(person.identity) or person.id, student, points_cell(person.mark), person.mark, decide
+    )
 
 
 def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings) -> None:
@@ -185,6 +205,7 @@ def _assert_taken(platform: str, sent: Mapping[str, float], standings: Standings
     ]
     if lost:
         raise PlatformUnavailable(
-            f"{platform} took {len(sent) - len(lost)} of {len(sent)} marks, and not those of {', '.join(lost)}: they "
+            f"{platform} took {len(sent) - len(lost)} of {len(sent)} marks, and not those of "
+            f"{', '.join(lost)}: they "
             "may be locked or overridden there"
         )

@@ -12,7 +12,9 @@ from autograder.platforms.platform import Bundle, Platform
 @functools.cache
 def platforms() -> dict[str, Platform]:
     """Every platform by its name, in the order of `platform_names.py`."""
-    modules = {entry.name: import_module(f"autograder.platforms.{entry.name}") for entry in PLATFORM_NAMES}
+    modules = {
+        entry.name: import_module(f"autograder.platforms.{entry.name}") for entry in PLATFORM_NAMES
+    }
     return {name: module.PLATFORM for name, module in modules.items()}
 
 
@@ -32,12 +34,22 @@ def with_interface() -> list[str]:
 
 
 def export_formats() -> list[str]:
-    """The words of `--format`: tables of ours, marks for platforms, feedback pages for platforms."""
-    marks = [name for name, platform in platforms().items() if platform.read_file or platform.connect]
-    feedback = [f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name]
+    """The words of `--format`: tables of ours, marks for platforms, feedback pages for
+    platforms.
+    """
+    marks = [
+        name for name, platform in platforms().items() if platform.read_file or platform.connect
+    ]
+    feedback = [
+        f"{name}-feedback" for name, platform in platforms().items() if platform.feedback_name
+    ]
     return ["csv", "tests", "junit", "gradebook", *marks, *feedback]
 
 
 def bundles() -> dict[str, Bundle]:
     """Packed autograders by the word of `bundle --for`."""
-    return {target: bundle for platform in platforms().values() for target, bundle in platform.bundles.items()}
+    return {
+        target: bundle
+        for platform in platforms().values()
+        for target, bundle in platform.bundles.items()
+    }

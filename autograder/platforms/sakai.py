@@ -1,4 +1,5 @@
-"""Sakai's downloads. The layout is known from downloads, and from scripts that people wrote to read them.
+"""Sakai's downloads. The layout is known from downloads, and from scripts that people wrote to read
+them.
 
 <title>/Last, First(eid)/Submission attachment(s)/name.ipynb
 <title>/Last, First(eid)/timestamp.txt
@@ -9,7 +10,14 @@ from __future__ import annotations
 import re
 
 from autograder.intake.archives import Incoming
-from autograder.intake.owners import FindOwner, Owner, own_stem, seconds, text_of_note, time_or_reason
+from autograder.intake.owners import (
+    FindOwner,
+    Owner,
+    own_stem,
+    seconds,
+    text_of_note,
+    time_or_reason,
+)
 from autograder.ledger.identity_matching import Identity
 from autograder.platforms.platform import Download, Platform
 
@@ -20,7 +28,11 @@ _NOTE = "timestamp.txt"
 
 def find_owners(download: Download) -> FindOwner:
     """How to tell whose each file is; the note of the time lies in the person's folder."""
-    notes = {file.parts[:-1]: file for file in download.files if file.parts[-1] == _NOTE and not file.inside}
+    notes = {
+        file.parts[:-1]: file
+        for file in download.files
+        if file.parts[-1] == _NOTE and not file.inside
+    }
 
     def find_owner(file: Incoming) -> Owner | None:
         for depth, part in enumerate(file.parts[:-1], 1):
@@ -31,17 +43,23 @@ def find_owners(download: Download) -> FindOwner:
                 moment, unreadable = time_or_reason(_spelled_out(text), download.zone)
                 name = f"{match['first']} {match['last']}".strip()
                 return Owner(
-                    match["eid"], Identity((("sakai", match["eid"]),), (match["eid"],), name),
-                    own_stem(file, file.parts[-1]), rank=(seconds(file.modified),), handed_in=moment,
-                    unread=unread or unreadable, place=file.parts[:depth],
-                )  # fmt: skip
+                    match["eid"],
+                    Identity((("sakai", match["eid"]),), (match["eid"],), name),
+                    own_stem(file, file.parts[-1]),
+                    rank=(seconds(file.modified),),
+                    handed_in=moment,
+                    unread=unread or unreadable,
+                    place=file.parts[:depth],
+                )
         return None
 
     return find_owner
 
 
 def _spelled_out(text: str | None) -> str | None:
-    """Sakai writes 17 digits, from the year to the milliseconds, in UTC; other versions a time in ISO's form."""
+    """Sakai writes 17 digits, from the year to the milliseconds, in UTC; other versions a time in
+    ISO's form.
+    """
     digits = re.fullmatch(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})", text or "")
     return "{}-{}-{} {}:{}:{}.{} UTC".format(*digits.groups()) if digits else text
 

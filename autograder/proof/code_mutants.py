@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from autograder.proof.mutations import mutations
 
 _OPERANDS = (
-    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Attribute, ast.Subscript, ast.Call, ast.Starred
-)  # fmt: skip
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Call,
+    ast.Starred,
+)
 _LOOSE = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
 
 
@@ -21,7 +29,8 @@ class Mutant:
 
     Attributes:
         question: whose answer it is.
-        name: the line and what becomes of it; unique among the question's mutants, and the same as long as the line is.
+        name: the line and what becomes of it; unique among the question's mutants, and the same as
+            long as the line is.
         cell: the whole cell.
     """
 
@@ -49,12 +58,18 @@ def code_mutants(question: str, source: str) -> list[Mutant]:
                 seen.add(dump)
                 name = text.name_of(part, new)
                 counted[name] += 1
-                made.append(Mutant(question, name + (f" ({counted[name]})" if counted[name] > 1 else ""), cell))
+                made.append(
+                    Mutant(
+                        question, name + (f" ({counted[name]})" if counted[name] > 1 else ""), cell
+                    )
+                )
     return made
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes whose mutants tell something: no docstrings, no annotations, no decorators, no words of messages."""
+    """The nodes whose mutants tell something: no docstrings, no annotations, no decorators, no
+    words of messages.
+    """
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "exc", "cause", "msg"):
@@ -66,9 +81,15 @@ def _in_order(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _in_parentheses(new: str, part: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    """The new text, in parentheses where it would be read otherwise beside what stands around it."""
+    """The new text, in parentheses where it would be read otherwise beside what stands around
+    it.
+    """
     parent = parents.get(part)
-    if not isinstance(part, ast.expr) or isinstance(part, ast.Slice) or not isinstance(parent, _OPERANDS):
+    if (
+        not isinstance(part, ast.expr)
+        or isinstance(part, ast.Slice)
+        or not isinstance(parent, _OPERANDS)
+    ):
         return new
     alone = (isinstance(parent, ast.Call) and part is not parent.func) or (
         isinstance(parent, ast.Subscript) and part is parent.slice
@@ -78,7 +99,11 @@ def _in_parentheses(new: str, part: ast.AST, parents: dict[ast.AST, ast.AST]) ->
     binds_tightly = isinstance(parent, ast.Attribute | ast.Subscript) or (
         isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow)
     )
-    return f"({new})" if isinstance(made, _LOOSE) and not alone and (binds_tightly or not is_number) else new
+    return (
+        f"({new})"
+        if isinstance(made, _LOOSE) and not alone and (binds_tightly or not is_number)
+        else new
+    )
 
 
 class _Text:
@@ -104,6 +129,8 @@ class _Text:
         """`the line: what stands there → what stands there instead`."""
         start, end = self._span(part)
         begin = self._bytes.rfind(b"\n", 0, start) + 1
-        line = self._bytes[begin:].split(b"\n")[0].decode().split("  #")[0].strip().removesuffix(":")
+        line = (
+            self._bytes[begin:].split(b"\n")[0].decode().split("  #")[0].strip().removesuffix(":")
+        )
         old = " ".join(self._bytes[start:end].decode().split())
         return f"{line}: {'left out' if new == 'pass' else f'{old} → {new}'}"

@@ -1,4 +1,5 @@
-"""`costs.toml` of a suite: answers that cost or score more or less than a slip, each with its author's reason.
+"""`costs.toml` of a suite: answers that cost or score more or less than a slip, each with its
+author's reason.
 
 [softmax.misses_the_point]
 keeps_the_scores = "the result is no distribution"
@@ -16,8 +17,10 @@ from autograder.proof.equivalent import read_tables
 
 FILE = "costs.toml"
 KINDS = ("misses_the_point", "dear", "cheap", "for_nothing")
-"""What is said of an answer: it misses the point of its question; it is a slip and loses more than a slip should; it
-misses the point and loses less than it should; it has no idea and scores more than it should."""
+"""What is said of an answer: it misses the point of its question; it is a slip and loses more than
+a slip should; it misses the point and loses less than it should; it has no idea and scores more
+than it should.
+"""
 _SAME_REASON = "as "
 """How a value begins that names another answer of its table, whose reason holds for both."""
 
@@ -38,7 +41,8 @@ def load_costs(suite: Path) -> Mapping[tuple[str, str], Said] | None:
     """(question, name of the answer) → what is said of it; None where the suite has no such file.
 
     Raises:
-        BadSuite: the file is no TOML, or not of that form; an answer is listed twice; a reason is empty.
+        BadSuite: the file is no TOML, or not of that form; an answer is listed twice; a reason is
+            empty.
     """
     path = suite / FILE
     if not path.exists():

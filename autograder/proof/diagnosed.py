@@ -1,8 +1,11 @@
-"""What students would be told, and what a mistake would cost them: answers that are graded as submissions are.
+"""What students would be told, and what a mistake would cost them: answers that are graded as
+submissions are.
 
-* `samples.py` of a suite holds answers in students' own words, each with the mistakes that are true of it. It measures
-  diagnosis, which is made by people who know `mistakes.py`: there, every mistake names itself.
-* A known mistake on an otherwise right submission should cost its own question only, and no other should get a hint.
+* `samples.py` of a suite holds answers in students' own words, each with the mistakes that are true
+  of it. It measures diagnosis, which is made by people who know `mistakes.py`: there, every mistake
+  names itself.
+* A known mistake on an otherwise right submission should cost its own question only, and no other
+  should get a hint.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from autograder.suite.prerequisites import prerequisites
 
 FILE = "samples.py"
 MOST_UNNAMED = 0.1
-"""The share of the samples that do not get the name they deserve, at most; of a few, one may not."""
+"""The share of the samples that do not get the name they deserve, at most; of a few, one may
+not.
+"""
 MOST_MISNAMED = 0.01
 """The share of the samples that get a name they do not deserve, at most."""
 
@@ -47,7 +52,9 @@ class Told:
 
     @property
     def verdict(self) -> Literal["right", "too little", "wrong"]:
-        """Whether the diagnosis names first what it should, misses it, or says something that is not so."""
+        """Whether the diagnosis names first what it should, misses it, or says something that is
+        not so.
+        """
         deserved = self.deserves or ()
         if set(self.named) - set(deserved):
             return "wrong"
@@ -82,27 +89,39 @@ def unfit_samples(samples: Iterable[KnownAnswer], mistakes: Iterable[KnownAnswer
     for sample in samples:
         for name in sample.deserves or ():
             if (sample.question, name) not in known:
-                yield f"{FILE}: {sample.name} deserves {name}, which is no mistake of {sample.question}"
+                yield (
+                    f"{FILE}: {sample.name} deserves {name}, which is no mistake of "
+                    f"{sample.question}"
+                )
 
 
 def diagnose_samples(bench: Bench, samples: Sequence[KnownAnswer]) -> tuple[list[Told], list[str]]:
-    """Each sample with what its author would be told, and what went wrong. Only its own question is graded: the rest
-    is the answer key's."""
+    """Each sample with what its author would be told, and what went wrong. Only its own question is
+    graded: the rest is the answer key's.
+    """
 
     def tell(client: HostClient, sample: KnownAnswer) -> Told:
         grader = bench.grader
         question = grader.questions[sample.question]
-        sitting = Sitting(client, grader.course.limits, grader.suite, grader.key.with_answer(sample))
+        sitting = Sitting(
+            client, grader.course.limits, grader.suite, grader.key.with_answer(sample)
+        )
         with contextlib.closing(sitting):
             runs = sitting.run(question)
         outcomes = charged(runs)
-        lost = sum(test.points for test in question.tests if outcomes[test.name].verdict.outcome != "passed")
+        lost = sum(
+            test.points
+            for test in question.tests
+            if outcomes[test.name].verdict.outcome != "passed"
+        )
         named = grader.diagnose(client, {sample.question: runs})[sample.question]
         return Told(sample.question, sample.name, sample.deserves, _names(named), lost)
 
     examined = examine_each(bench, samples, tell, Told)
     told = [record for _, record, _ in examined if record]
-    problems = [f"{sample.question}/{sample.name}: {problem}" for sample, _, problem in examined if problem]
+    problems = [
+        f"{sample.question}/{sample.name}: {problem}" for sample, _, problem in examined if problem
+    ]
     return told, problems + list(sample_problems(told))
 
 
@@ -110,7 +129,10 @@ def sample_problems(told: Sequence[Told]) -> Iterator[str]:
     """What is not as it should be with samples and what is said to them."""
     for one in told:
         if one.deserves is None and one.lost:
-            yield f"{FILE}: {one.question}/{one.name} is a right answer, and loses {one.lost:g} points"
+            yield (
+                f"{FILE}: {one.question}/{one.name} is a right answer, and loses "
+                f"{one.lost:g} points"
+            )
         if one.deserves is not None and not one.lost:
             yield f"{FILE}: {one.question}/{one.name} is a wrong answer, and loses nothing"
     rightly, wrongly = shares(told)
@@ -125,8 +147,9 @@ def sample_problems(told: Sequence[Told]) -> Iterator[str]:
 
 
 def shares(told: Iterable[Told]) -> tuple[float, float]:
-    """Of the wrong answers, the share that is named rightly and the share that is named wrongly; (1, 0) where there are
-    none."""
+    """Of the wrong answers, the share that is named rightly and the share that is named wrongly;
+    (1, 0) where there are none.
+    """
     verdicts = [one.verdict for one in told if one.deserves is not None]
     if not verdicts:
         return 1.0, 0.0
@@ -138,13 +161,18 @@ Wrong = KnownAnswer | Unfinished
 
 
 def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], list[str]]:
-    """Each wrong answer as a submission that is right otherwise, and what went wrong. Graded are its own question and
-    those that build on it: the others are the answer key's and cannot change."""
+    """Each wrong answer as a submission that is right otherwise, and what went wrong. Graded are
+    its own question and those that build on it: the others are the answer key's and cannot change.
+    """
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
 
     def grade(client: HostClient, answer: Wrong) -> Alone:
         grader = bench.grader
-        touched = [name for name in uses if name == answer.question or answer.question in prerequisites(name, uses)]
+        touched = [
+            name
+            for name in uses
+            if name == answer.question or answer.question in prerequisites(name, uses)
+        ]
         if isinstance(answer, Unfinished):
             submission = answer.of(grader.key.submission, grader.suite.released[answer.question])
         else:
@@ -162,7 +190,9 @@ def grade_alone(bench: Bench, answers: Sequence[Wrong]) -> tuple[list[Alone], li
 
     examined = examine_each(bench, answers, grade, Alone)
     alone = [record for _, record, _ in examined if record]
-    problems = [f"{answer.question}/{answer.name}: {problem}" for answer, _, problem in examined if problem]
+    problems = [
+        f"{answer.question}/{answer.name}: {problem}" for answer, _, problem in examined if problem
+    ]
     for one in alone:
         costs = ", ".join(f"{points:g} of {question}" for question, points in one.elsewhere.items())
         if costs:

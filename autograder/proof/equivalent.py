@@ -1,7 +1,9 @@
-"""`equivalent.toml` of a suite: mutants that no test can kill, listed under the reason that they share.
+"""`equivalent.toml` of a suite: mutants that no test can kill, listed under the reason that they
+share.
 
 [softmax]
-"a sum of exponentials is never negative" = ["total = powers.sum(…): …", "return powers / total: total → abs(total)"]
+"a sum of exponentials is never negative" = ["total = powers.sum(…): …", "return powers / total:
+total → abs(total)"]
 """
 
 from __future__ import annotations
@@ -48,9 +50,14 @@ def load_equivalent(suite: Path) -> list[Equivalent]:
     entries = []
     for question, reasons in read_tables(path).items():
         for reason, patterns in reasons.items():
-            is_list = isinstance(patterns, list) and all(isinstance(pattern, str) for pattern in patterns)
+            is_list = isinstance(patterns, list) and all(
+                isinstance(pattern, str) for pattern in patterns
+            )
             if not reason.strip() or not is_list or not patterns or not all(patterns):
-                raise BadSuite(f'{path}: [{question}] lists "reason" = ["mutant", "other mutant"]; see {reason!r}')
+                raise BadSuite(
+                    f'{path}: [{question}] lists "reason" = ["mutant", "other mutant"]; '
+                    f"see {reason!r}"
+                )
             entries += [Equivalent(question, pattern, reason) for pattern in patterns]
     return entries
 

@@ -1,4 +1,6 @@
-"""What a suite is worth, in figures: what mistakes cost, which tests catch nothing, what empty answers score."""
+"""What a suite is worth, in figures: what mistakes cost, which tests catch nothing, what empty
+answers score.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from autograder.proof.wrapped import TRIVIAL
 from autograder.suite.collection import SuiteQuestion
 
 MOST_FOR_A_SLIP = 1 / 2
-"""The largest share of its question's points that a mistake may lose: a right idea with one slip."""
+"""The largest share of its question's points that a mistake may lose: a right idea with one
+slip.
+"""
 LEAST_FOR_THE_POINT = 1 / 3
-"""The smallest share of its question's points that a mistake loses which misses the point of the question."""
+"""The smallest share of its question's points that a mistake loses which misses the point of the
+question.
+"""
 MOST_FOR_NOTHING = 0.05
 """The largest share of its points that a question may give to an answer without an idea."""
 _ROUNDING = 1e-9
@@ -44,8 +50,9 @@ class QuestionFigures:
     Attributes:
         idle: tests with points that no known mistake fails.
         trivial: the share of the points that each answer without an idea scores.
-        furthest_right, nearest_wrong: how far right answers were from the expected values at most, and known mistakes
-            that failed by their values at least, as multiples of what is allowed; None where nothing was compared.
+        furthest_right, nearest_wrong: how far right answers were from the expected values at most,
+            and known mistakes that failed by their values at least, as multiples of what is
+            allowed; None where nothing was compared.
         mutants: those that were tried.
     """
 
@@ -77,7 +84,9 @@ class QuestionFigures:
 
     def exceptions(self, kind: str) -> int:
         """How many of its mistakes are listed as `kind` in costs.toml."""
-        return sum(mistake.said is not None and mistake.said.kind == kind for mistake in self.mistakes)
+        return sum(
+            mistake.said is not None and mistake.said.kind == kind for mistake in self.mistakes
+        )
 
     def count(self, fate: str) -> int:
         """How many of its mutants met this fate."""
@@ -107,7 +116,10 @@ def question_figures(
 
 
 def _figures(
-    question: SuiteQuestion, tried: Sequence[Tried], mutants: Sequence[Judged], costs: Mapping[tuple[str, str], Said]
+    question: SuiteQuestion,
+    tried: Sequence[Tried],
+    mutants: Sequence[Judged],
+    costs: Mapping[tuple[str, str], Said],
 ) -> QuestionFigures:
     worth = {test.name: test.points for test in question.tests if test.points > 0}
     mistakes = [outcome for outcome in tried if outcome.trial.kind == "mistake"]
@@ -118,9 +130,15 @@ def _figures(
         points=question.points,
         tests=len(question.tests),
         alternates=sum(outcome.trial.kind == "alternate" for outcome in tried),
-        mistakes=tuple(_cost(one, worth, costs.get((question.name, one.trial.name))) for one in mistakes),
+        mistakes=tuple(
+            _cost(one, worth, costs.get((question.name, one.trial.name))) for one in mistakes
+        ),
         idle=tuple(test for test in worth if test not in caught),
-        trivial={one.trial.name: 1 - _cost(one, worth).lost for one in tried if one.trial.kind == "trivial"},
+        trivial={
+            one.trial.name: 1 - _cost(one, worth).lost
+            for one in tried
+            if one.trial.kind == "trivial"
+        },
         furthest_right=max(_distances(right, "passed"), default=None),
         nearest_wrong=min((far for far in _distances(mistakes, "failed") if far > 1), default=None),
         mutants=tuple(mutant for mutant in mutants if mutant.mutant.question == question.name),
@@ -134,7 +152,9 @@ def _cost(tried: Tried, worth: Mapping[str, float], said: Said | None = None) ->
 
 
 def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
-    """All distances in tests that ended so; a test that fails by a value ends with the distance of that value."""
+    """All distances in tests that ended so; a test that fails by a value ends with the distance of
+    that value.
+    """
     for one in tried:
         for test in one.tests:
             if test.outcome == outcome:
@@ -142,7 +162,9 @@ def _distances(tried: Iterable[Tried], outcome: str) -> Iterator[float]:
 
 
 def flaky(tried: Iterable[Tried]) -> list[str]:
-    """What depends on the draw of the inputs: right answers that fail, mistakes that nothing catches."""
+    """What depends on the draw of the inputs: right answers that fail, mistakes that nothing
+    catches.
+    """
     problems = []
     for one in tried:
         trial = one.trial
@@ -151,28 +173,41 @@ def flaky(tried: Iterable[Tried]) -> list[str]:
             if trial.kind == "mistake" and not one.failed:
                 problems.append(f"mistake {name} is not caught by draw {trial.draw} of the inputs")
             elif trial.kind != "mistake" and one.failed:
-                problems.append(f"{trial.kind} {name} fails {min(one.failed)} with draw {trial.draw} of the inputs")
+                problems.append(
+                    f"{trial.kind} {name} fails {min(one.failed)} with draw {trial.draw} "
+                    "of the inputs"
+                )
     return problems
 
 
 def cost_problems(
-    figures: Sequence[QuestionFigures], listed: Mapping[tuple[str, str], Said] | None, questions: Collection[str]
+    figures: Sequence[QuestionFigures],
+    listed: Mapping[tuple[str, str], Said] | None,
+    questions: Collection[str],
 ) -> list[str]:
-    """Answers that cost or score another share than they should, and entries of costs.toml that say nothing true.
+    """Answers that cost or score another share than they should, and entries of costs.toml that say
+    nothing true.
 
     Args:
         figures: of the questions that were looked at; only their entries are checked.
-        listed: what costs.toml says; None where there is none, and then any mistake may cost what it does.
+        listed: what costs.toml says; None where there is none, and then any mistake may cost what
+            it does.
         questions: all of the suite.
     """
     said_of = listed or {}
-    problems = [f"{FILE}: there is no question {of}" for of in sorted({of for of, _ in said_of} - set(questions))]
+    problems = [
+        f"{FILE}: there is no question {of}"
+        for of in sorted({of for of, _ in said_of} - set(questions))
+    ]
     for question in figures:
         its = {name: said for (of, name), said in said_of.items() if of == question.name}
         known = {mistake.name for mistake in question.mistakes} | TRIVIAL.keys()
         for name, said in its.items():
             if name not in known:
-                problems.append(f"{FILE}, [{question.name}.{said.kind}]: there is no answer {name}; take the entry out")
+                problems.append(
+                    f"{FILE}, [{question.name}.{said.kind}]: there is no answer {name}; take "
+                    "the entry out"
+                )
         for mistake in question.mistakes if listed is not None else ():
             problems += _of_mistake(question.name, mistake, its.get(mistake.name))
         for name, share in question.trivial.items():
@@ -191,7 +226,10 @@ def _of_mistake(question: str, mistake: Cost, said: Said | None) -> Iterator[str
     elif (kind == "dear" and not is_dear) or (kind == "cheap" and not is_cheap):
         yield f"{does}, which is not {kind}: take it out of [{question}.{kind}] in {FILE}"
     elif kind == "for_nothing":
-        yield f"{FILE}, [{question}.for_nothing]: {mistake.name} is a mistake, not an answer without an idea"
+        yield (
+            f"{FILE}, [{question}.for_nothing]: {mistake.name} is a mistake, not an answer "
+            "without an idea"
+        )
 
 
 def _for_nothing(question: str, name: str, share: float, said: Said | None) -> Iterator[str]:

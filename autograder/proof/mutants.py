@@ -30,7 +30,9 @@ class Judged:
     reason: str = ""
 
 
-def all_mutants(cells: Mapping[str, str], observed: Mapping[str, Sequence[Observed]]) -> list[Mutant]:
+def all_mutants(
+    cells: Mapping[str, str], observed: Mapping[str, Sequence[Observed]]
+) -> list[Mutant]:
     """The mutants of all questions, in the order of the notebook.
 
     Args:
@@ -40,7 +42,10 @@ def all_mutants(cells: Mapping[str, str], observed: Mapping[str, Sequence[Observ
     return [
         mutant
         for question, cell in cells.items()
-        for mutant in (*code_mutants(question, cell), *property_mutants(question, cell, observed.get(question, ())))
+        for mutant in (
+            *code_mutants(question, cell),
+            *property_mutants(question, cell, observed.get(question, ())),
+        )
     ]
 
 
@@ -57,9 +62,13 @@ def mutant_trials(mutants: Iterable[Mutant]) -> list[Trial]:
     return [Trial("mutant", mutant.question, mutant.name, mutant.cell) for mutant in mutants]
 
 
-def judge_mutants(tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]) -> list[Judged]:
+def judge_mutants(
+    tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Sequence[Equivalent]
+) -> list[Judged]:
     """The fate of every mutant that was tried, in the order of `mutants`."""
-    lost = {(one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem}
+    lost = {
+        (one.trial.question, one.trial.name): bool(one.failed) for one in tried if not one.problem
+    }
     judged = []
     for mutant in mutants:
         is_killed = lost.get((mutant.question, mutant.name))
@@ -71,8 +80,12 @@ def judge_mutants(tried: Iterable[Tried], mutants: Sequence[Mutant], listed: Seq
     return judged
 
 
-def stale(listed: Iterable[Equivalent], mutants: Sequence[Mutant], judged: Iterable[Judged]) -> list[str]:
-    """Entries of equivalent.toml that say nothing true: of a mutant that is not made, or that was killed."""
+def stale(
+    listed: Iterable[Equivalent], mutants: Sequence[Mutant], judged: Iterable[Judged]
+) -> list[str]:
+    """Entries of equivalent.toml that say nothing true: of a mutant that is not made, or that was
+    killed.
+    """
     killed = [mutant.mutant for mutant in judged if mutant.fate == "killed"]
     problems = []
     for entry in listed:
@@ -88,7 +101,9 @@ def stale(listed: Iterable[Equivalent], mutants: Sequence[Mutant], judged: Itera
 
 
 def too_many_alive(judged: Sequence[Judged], *, sampled: bool) -> bool:
-    """Whether more survive than may. Of a sample one may, however small it is: that says nothing of all of them."""
+    """Whether more survive than may. Of a sample one may, however small it is: that says nothing of
+    all of them.
+    """
     counted = sum(one.fate != "equivalent" for one in judged)
     may = (1 - ENOUGH_KILLED) * counted
     return sum(one.fate == "survived" for one in judged) > (max(1.0, may) if sampled else may)

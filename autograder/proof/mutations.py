@@ -1,7 +1,7 @@
 """What can be wrong in one place of a program: the mutations of a node of its syntax tree.
 
-Each function takes a node of one kind and yields `(part, text)`: a part of the program and what stands there instead.
-`code_mutants.py` decides which of them are made.
+Each function takes a node of one kind and yields `(part, text)`: a part of the program and what
+stands there instead. `code_mutants.py` decides which of them are made.
 """
 
 from __future__ import annotations
@@ -16,30 +16,121 @@ Parents = Mapping[ast.AST, ast.AST]
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
-    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
 _SYMMETRIC = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
-}  # fmt: skip
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
 _PAIRS = (
-    ("min", "max"), ("amin", "amax"), ("argmin", "argmax"), ("minimum", "maximum"), ("floor", "ceil"), ("sin", "cos"),
-    ("any", "all"), ("sum", "mean"), ("triu", "tril"), ("zeros", "ones"), ("zeros_like", "ones_like"),
-    ("float32", "float64"), ("cumsum", "cumprod"), ("repeat", "repeat_interleave"),
-)  # fmt: skip
+    ("min", "max"),
+    ("amin", "amax"),
+    ("argmin", "argmax"),
+    ("minimum", "maximum"),
+    ("floor", "ceil"),
+    ("sin", "cos"),
+    ("any", "all"),
+    ("sum", "mean"),
+    ("triu", "tril"),
+    ("zeros", "ones"),
+    ("zeros_like", "ones_like"),
+    ("float32", "float64"),
+    ("cumsum", "cumprod"),
+    ("repeat", "repeat_interleave"),
+)
 EXCHANGED = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
-MODULES = ("torch", "math", "np", "numpy", "nn", "F", "tl", "triton", "functools", "itertools", "random")
+MODULES = (
+    "torch",
+    "math",
+    "np",
+    "numpy",
+    "nn",
+    "F",
+    "tl",
+    "triton",
+    "functools",
+    "itertools",
+    "random",
+)
 _MAKES_VALUES = (
-    "range", "len", "enumerate", "zip", "isinstance", "super", "getattr", "hasattr", "next", "iter", "id",
-    "zeros", "ones", "empty", "full", "arange", "eye", "rand", "randn", "randint", "randperm", "tensor", "Generator",
-    "program_id", "broadcast_shapes", "item", "tolist", "size", "stride", "numel", "dim", "append", "get", "items",
-)  # fmt: skip
-"""Calls without which nothing of the program is left to run, or whose arguments are no stand-in for their result."""
-_ORDER_IS_NOTHING = ("transpose", "swapaxes", "min", "max", "minimum", "maximum", "add", "mul", "zip", "dot")
-_GRADIENT_FLOWS = ("exp", "softmax", "masked_softmax", "tanh", "sigmoid", "relu", "sqrt", "masked_fill", "where")
+    "range",
+    "len",
+    "enumerate",
+    "zip",
+    "isinstance",
+    "super",
+    "getattr",
+    "hasattr",
+    "next",
+    "iter",
+    "id",
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "arange",
+    "eye",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "tensor",
+    "Generator",
+    "program_id",
+    "broadcast_shapes",
+    "item",
+    "tolist",
+    "size",
+    "stride",
+    "numel",
+    "dim",
+    "append",
+    "get",
+    "items",
+)
+"""Calls without which nothing of the program is left to run, or whose arguments are no stand-in for
+their result.
+"""
+_ORDER_IS_NOTHING = (
+    "transpose",
+    "swapaxes",
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "add",
+    "mul",
+    "zip",
+    "dot",
+)
+_GRADIENT_FLOWS = (
+    "exp",
+    "softmax",
+    "masked_softmax",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "sqrt",
+    "masked_fill",
+    "where",
+)
 
 
 def mutations(node: ast.AST, parents: Parents) -> Iterator[Mutation]:
@@ -87,19 +178,28 @@ def _comparison(node: ast.Compare, parents: Parents) -> Iterator[Mutation]:
 
 
 def _fewer(node: ast.Compare, of: ast.Tuple, parents: Parents) -> Iterator[Mutation]:
-    """A check of a whole shape that looks at all sizes but one; a choice with one possibility less."""
+    """A check of a whole shape that looks at all sizes but one; a choice with one possibility
+    less.
+    """
     for place in range(len(of.elts)):
         rest = exchanged(of, elts=[*of.elts[:place], *of.elts[place + 1 :]])
         if isinstance(node.ops[0], ast.In | ast.NotIn) and rest.elts:
             yield of, ast.unparse(rest)
         elif isinstance(node.ops[0], ast.Eq | ast.NotEq) and _guards(node, parents) and rest.elts:
             of_left = ast.unparse(node.left)
+            relation = "!=" if isinstance(node.ops[0], ast.NotEq) else "=="
             left = f"(*{of_left}[:{place}], *{of_left}[{place + 1}:])"
-            yield node, f"{left} {'!=' if isinstance(node.ops[0], ast.NotEq) else '=='} {ast.unparse(rest)}"
+            yield (
+                node,
+                f"{left} {relation} {ast.unparse(rest)}",
+            )
 
 
 def _choice(node: ast.BoolOp, parents: Parents) -> Iterator[Mutation]:
-    yield node, ast.unparse(exchanged(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And()))
+    yield (
+        node,
+        ast.unparse(exchanged(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())),
+    )
     for place in range(len(node.values)):
         rest = [*node.values[:place], *node.values[place + 1 :]]
         yield node, ast.unparse(rest[0] if len(rest) == 1 else exchanged(node, values=rest))
@@ -127,7 +227,12 @@ def _name(node: ast.Name | ast.Attribute, parents: Parents) -> Iterator[Mutation
     name = node.id if isinstance(node, ast.Name) else node.attr
     called = isinstance(parent, ast.Call) and parent.func is node
     if name in EXCHANGED and (called or (isinstance(node, ast.Attribute) and "float" in name)):
-        yield node, ast.unparse(exchanged(node, **{"id" if isinstance(node, ast.Name) else "attr": EXCHANGED[name]}))
+        yield (
+            node,
+            ast.unparse(
+                exchanged(node, **{"id" if isinstance(node, ast.Name) else "attr": EXCHANGED[name]})
+            ),
+        )
 
 
 def _call(node: ast.Call, parents: Parents) -> Iterator[Mutation]:
@@ -144,7 +249,10 @@ def _call(node: ast.Call, parents: Parents) -> Iterator[Mutation]:
     if name in _GRADIENT_FLOWS and not ast.unparse(node.func).startswith("math."):
         yield node, f"{ast.unparse(node)}.detach()"
     if name in ("tril", "triu") and len(node.args) == (0 if method else 1) and not node.keywords:
-        yield from ((node, ast.unparse(exchanged(node, args=[*node.args, ast.Constant(n)]))) for n in (-1, 1))
+        yield from (
+            (node, ast.unparse(exchanged(node, args=[*node.args, ast.Constant(n)])))
+            for n in (-1, 1)
+        )
     if name in ("range", "arange"):
         yield from _off_by_one(node.args[-1] if len(node.args) < 3 else node.args[1])
 
@@ -154,11 +262,21 @@ def _arguments(node: ast.Call, parents: Parents) -> Iterator[Mutation]:
         return
     if called_name(node) not in _ORDER_IS_NOTHING:
         for place in range(len(node.args) - 1):
-            args = [*node.args[:place], node.args[place + 1], node.args[place], *node.args[place + 2 :]]
+            args = [
+                *node.args[:place],
+                node.args[place + 1],
+                node.args[place],
+                *node.args[place + 2 :],
+            ]
             yield node, ast.unparse(exchanged(node, args=args))
     for keyword in node.keywords:
         if keyword.arg is not None:
-            yield node, ast.unparse(exchanged(node, keywords=[k for k in node.keywords if k is not keyword]))
+            yield (
+                node,
+                ast.unparse(
+                    exchanged(node, keywords=[k for k in node.keywords if k is not keyword])
+                ),
+            )
 
 
 def _slice(node: ast.Slice, parents: Parents) -> Iterator[Mutation]:
@@ -196,7 +314,12 @@ def _filter(node: ast.comprehension, parents: Parents) -> Iterator[Mutation]:
 def _statement(node: ast.stmt, parents: Parents) -> Iterator[Mutation]:
     """The statement is left out, where names stay bound without it."""
     if isinstance(node, ast.Assign):
-        names = [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        names = [
+            name.id
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        ]
         kept = not isinstance(node.targets[0], ast.Name | ast.Tuple) or all(
             _bound_else(n, node, parents) for n in names
         )
@@ -216,7 +339,7 @@ def _bound_else(name: str, node: ast.AST, parents: Parents) -> bool:
         (isinstance(other, ast.arg) and other.arg == name)
         or (isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Store))
         for other in stored
-    )  # fmt: skip
+    )
 
 
 def _step(node: ast.AugAssign, parents: Parents) -> Iterator[Mutation]:
@@ -272,9 +395,21 @@ def _with(items: Sequence[Any], place: int, item: Any) -> list[Any]:
 
 
 _OF_KIND: tuple[tuple[Any, Callable[[Any, Parents], Iterator[Mutation]]], ...] = (
-    (ast.BinOp, _operator), (ast.UnaryOp, _sign), (ast.Compare, _comparison), (ast.BoolOp, _choice),
-    ((ast.Constant, ast.UnaryOp), _number), ((ast.Attribute, ast.Call), _infinity), ((ast.Name, ast.Attribute), _name),
-    (ast.Call, _call), (ast.Call, _arguments), (ast.Slice, _slice), (ast.IfExp, _alternative), (ast.If, _if),
-    (ast.comprehension, _filter), ((ast.Assign, ast.AugAssign, ast.Expr, ast.For, ast.Break, ast.Continue), _statement),
-    (ast.AugAssign, _step), (ast.Return, _return), (ast.Raise, _raise),
-)  # fmt: skip
+    (ast.BinOp, _operator),
+    (ast.UnaryOp, _sign),
+    (ast.Compare, _comparison),
+    (ast.BoolOp, _choice),
+    ((ast.Constant, ast.UnaryOp), _number),
+    ((ast.Attribute, ast.Call), _infinity),
+    ((ast.Name, ast.Attribute), _name),
+    (ast.Call, _call),
+    (ast.Call, _arguments),
+    (ast.Slice, _slice),
+    (ast.IfExp, _alternative),
+    (ast.If, _if),
+    (ast.comprehension, _filter),
+    ((ast.Assign, ast.AugAssign, ast.Expr, ast.For, ast.Break, ast.Continue), _statement),
+    (ast.AugAssign, _step),
+    (ast.Return, _return),
+    (ast.Raise, _raise),
+)

@@ -1,9 +1,11 @@
-"""Two laws of prices, tried on known mistakes that stand in one answer: together they cost no more than their sum, and
-no less than the dearest of them.
+"""Two laws of prices, tried on known mistakes that stand in one answer: together they cost no more
+than their sum, and no less than the dearest of them.
 
-The second law in other words: mending one of two faults never lowers a score, and adding one never raises it. It holds
-as far as tests see both faults: two can undo each other, and then fewer tests fail than one alone would lose. A mistake
-that is not named where it stands alone, since it answers differently each time, has no price that could be asked for.
+The second law in other words: mending one of two faults never lowers a score, and adding one never
+raises it. It holds
+as far as tests see both faults: two can undo each other, and then fewer tests fail than one alone
+would lose. A mistake that is not named where it stands alone, since it answers differently each
+time, has no price that could be asked for.
 """
 
 from __future__ import annotations
@@ -49,9 +51,14 @@ class Lost:
 
 
 def groups_of(
-    mistakes: Sequence[KnownAnswer], cells: Mapping[str, str], size: int, count: int | None, seed: str
+    mistakes: Sequence[KnownAnswer],
+    cells: Mapping[str, str],
+    size: int,
+    count: int | None,
+    seed: str,
 ) -> list[Group]:
-    """Random groups of `size` mistakes of one question: those that change different places of the answer key's cell.
+    """Random groups of `size` mistakes of one question: those that change different places of the
+    answer key's cell.
 
     Args:
         cells: the answer key's cell of each question.
@@ -61,19 +68,27 @@ def groups_of(
     for mistake in mistakes:
         if mistake.changes:
             by_question.setdefault(mistake.question, []).append(mistake)
-    every = [members for its in by_question.values() for members in itertools.combinations(its, size)]
+    every = [
+        members for its in by_question.values() for members in itertools.combinations(its, size)
+    ]
     random.Random(seed).shuffle(every)
     answers = ((members, combined(members, cells[members[0].question])) for members in every)
-    return list(itertools.islice((Group(members, answer) for members, answer in answers if answer), count))
+    return list(
+        itertools.islice((Group(members, answer) for members, answer in answers if answer), count)
+    )
 
 
 def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
-    """Where the price of several mistakes in one answer breaks a law. Only their question is graded."""
+    """Where the price of several mistakes in one answer breaks a law. Only their question is
+    graded.
+    """
     alone: dict[str, Lost] = {}  # in each grader's process: a mistake is in many groups
 
     def lost(client: HostClient, answer: KnownAnswer) -> Lost:
         grader = bench.grader
-        result, _ = grader.grade_submission(client, grader.key.with_answer(answer), [answer.question])
+        result, _ = grader.grade_submission(
+            client, grader.key.with_answer(answer), [answer.question]
+        )
         (graded,) = result.questions
         failed = sum(test.max_points for test in graded.tests if test.outcome != "passed")
         return Lost(graded.max_score - graded.score, failed, graded.diagnosis is not None)
@@ -83,7 +98,11 @@ def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
             if mistake.name not in alone:
                 alone[mistake.name] = lost(client, mistake)
         losses = [alone[mistake.name] for mistake in group.mistakes]
-        return list(broken_laws(lost(client, group.answer), losses)) if all(one.is_named for one in losses) else []
+        return (
+            list(broken_laws(lost(client, group.answer), losses))
+            if all(one.is_named for one in losses)
+            else []
+        )
 
     examined = examine_each(bench, groups, grade, list[str])
     return [
@@ -94,10 +113,14 @@ def price_problems(bench: Bench, groups: Sequence[Group]) -> list[str]:
 
 
 def broken_laws(together: Lost, alone: Sequence[Lost]) -> Iterator[str]:
-    """What is wrong with the price of several mistakes in one answer, beside the price of each by itself."""
+    """What is wrong with the price of several mistakes in one answer, beside the price of each by
+    itself.
+    """
     most = sum(lost.points for lost in alone)
     dearest = max(lost.points for lost in alone)
     if together.points > most + _ROUNDING:
         yield f"together they lose {together.points:g} points, and by themselves {most:g}"
     if together.points < min(dearest, together.by_tests) - _ROUNDING:
-        yield f"together they lose {together.points:g} points, and one of them by itself {dearest:g}"
+        yield (
+            f"together they lose {together.points:g} points, and one of them by itself {dearest:g}"
+        )

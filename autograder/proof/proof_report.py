@@ -1,4 +1,6 @@
-"""What `verify` found, to be read: a table for the terminal, tables for docs/suites.md, a page, JSON."""
+"""What `verify` found, to be read: a table for the terminal, tables for docs/suites.md, a page,
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,34 @@ from autograder.proof.verify import Proof
 
 NOT_TRIED = "–"
 HEADINGS = (
-    "assignment", "questions", "tests", "mistakes", "lost: median", "most", "dear", "cheap", "caught once",
-    "idle tests", "alternates", "mutants", "killed", "equivalent", "best for nothing",
-)  # fmt: skip
+    "assignment",
+    "questions",
+    "tests",
+    "mistakes",
+    "lost: median",
+    "most",
+    "dear",
+    "cheap",
+    "caught once",
+    "idle tests",
+    "alternates",
+    "mutants",
+    "killed",
+    "equivalent",
+    "best for nothing",
+)
 DIAGNOSIS = (
-    "assignment", "samples", "named rightly", "wrongly", "right answers", "with a hint", "mistakes alone",
-    "name themselves", "cost elsewhere", "hint elsewhere",
-)  # fmt: skip
+    "assignment",
+    "samples",
+    "named rightly",
+    "wrongly",
+    "right answers",
+    "with a hint",
+    "mistakes alone",
+    "name themselves",
+    "cost elsewhere",
+    "hint elsewhere",
+)
 
 
 def row(proof: Proof) -> tuple[str, ...]:
@@ -91,10 +114,14 @@ class FiguresTable:
     row: Callable[[Proof], tuple[str, ...]]
 
 
-FIGURES = FiguresTable("<!-- begin of the figures -->", "<!-- end of the figures -->", HEADINGS, row)
+FIGURES = FiguresTable(
+    "<!-- begin of the figures -->", "<!-- end of the figures -->", HEADINGS, row
+)
 TABLES = (
     FIGURES,
-    FiguresTable("<!-- begin of diagnosis -->", "<!-- end of diagnosis -->", DIAGNOSIS, diagnosis_row),
+    FiguresTable(
+        "<!-- begin of diagnosis -->", "<!-- end of diagnosis -->", DIAGNOSIS, diagnosis_row
+    ),
 )
 
 
@@ -122,15 +149,19 @@ def write_report(path: Path, proofs: Sequence[Proof]) -> None:
 
 
 def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
-    """Put the assignments' rows into the tables of the page at `path`; other rows and the words around them stay.
+    """Put the assignments' rows into the tables of the page at `path`; other rows and the words
+    around them stay.
 
-    What was not tried keeps the figures that it has there. Where there is no page, one with both tables is made.
+    What was not tried keeps the figures that it has there. Where there is no page, one with both
+    tables is made.
 
     Raises:
         KitError: the page has no place for a table; only a part of an assignment was proven.
     """
     if partly := [proof.assignment for proof in proofs if len(proof.figures) < len(proof.cells)]:
-        raise KitError(f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven")
+        raise KitError(
+            f"{path}: a row is about a whole assignment, and of {partly[0]} only a part was proven"
+        )
     with naming(path):
         text = path.read_text(encoding="utf-8") if path.exists() else _new_page()
     for table in TABLES:
@@ -140,13 +171,17 @@ def write_figures(path: Path, proofs: Sequence[Proof]) -> None:
 
 def _new_page() -> str:
     """A page of figures without rows, for a course that has none yet."""
-    tables = "\n\n".join(f"{table.begin}\n{markdown_table((), table.headings)}\n{table.end}" for table in TABLES)
+    tables = "\n\n".join(
+        f"{table.begin}\n{markdown_table((), table.headings)}\n{table.end}" for table in TABLES
+    )
     return f"# What the suites are worth\n\n{tables}\n"
 
 
 def _with_rows(path: Path, text: str, table: FiguresTable, proofs: Sequence[Proof]) -> str:
     if table.begin not in text or table.end not in text:
-        raise KitError(f"{path}: put the lines {table.begin} and {table.end} where the table should stand")
+        raise KitError(
+            f"{path}: put the lines {table.begin} and {table.end} where the table should stand"
+        )
     rows = rows_of(text, table)
     for proof in proofs:
         old = rows.get(proof.assignment, table.row(proof))
@@ -158,7 +193,9 @@ def _with_rows(path: Path, text: str, table: FiguresTable, proofs: Sequence[Proo
 
 
 def write_page(path: Path, proofs: Sequence[Proof]) -> None:
-    """Write the page that names everything: what mistakes cost, which mutants survive, what catches nothing."""
+    """Write the page that names everything: what mistakes cost, which mutants survive, what catches
+    nothing.
+    """
     page = render(
         "proof.html",
         headings=HEADINGS,
@@ -188,14 +225,19 @@ def _plain(proof: Proof) -> dict[str, Any]:
     for question in proof.figures:
         fields = {f.name: getattr(question, f.name) for f in dataclasses.fields(question)}
         fields["mistakes"] = [dataclasses.asdict(mistake) for mistake in question.mistakes]
-        fields["mutants"] = [{"name": m.mutant.name, "fate": m.fate, "reason": m.reason} for m in question.mutants]
+        fields["mutants"] = [
+            {"name": m.mutant.name, "fate": m.fate, "reason": m.reason} for m in question.mutants
+        ]
         questions.append(fields)
     return {
-        "assignment": proof.assignment, "isolation": proof.isolation, "max_score": proof.max_score,
-        "questions": questions, "problems": list(proof.problems),
+        "assignment": proof.assignment,
+        "isolation": proof.isolation,
+        "max_score": proof.max_score,
+        "questions": questions,
+        "problems": list(proof.problems),
         "samples": [dataclasses.asdict(one) | {"verdict": one.verdict} for one in proof.told],
         "alone": [dataclasses.asdict(one) for one in proof.alone],
-    }  # fmt: skip
+    }
 
 
 def question_table(figures: Sequence[QuestionFigures]) -> Any:
@@ -205,7 +247,18 @@ def question_table(figures: Sequence[QuestionFigures]) -> Any:
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("question")
-    for heading in ("points", "tests", "mistakes", "lost", "most", "once", "idle", "killed", "for nothing", "margin"):
+    for heading in (
+        "points",
+        "tests",
+        "mistakes",
+        "lost",
+        "most",
+        "once",
+        "idle",
+        "killed",
+        "for nothing",
+        "margin",
+    ):
         table.add_column(heading, justify="right")
     for question in figures:
         table.add_row(

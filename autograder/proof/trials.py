@@ -33,7 +33,8 @@ class Trial:
     """One answer to one question, to be graded.
 
     Attributes:
-        cell: the question's cell for a mutant or a trivial answer, the cell of a known answer; else "".
+        cell: the question's cell for a mutant or a trivial answer, the cell of a known answer; else
+            "".
         draw: which draw of the random inputs.
         keeps: the share of the points that a mistake keeps, whatever its tests say.
     """
@@ -69,7 +70,8 @@ class Tried:
     """What came of a trial.
 
     Attributes:
-        tests: in the order in which they ran. A mutant, or an answer tried with another draw, stops at the first loss.
+        tests: in the order in which they ran. A mutant, or an answer tried with another draw, stops
+            at the first loss.
         observed: what the suite asked of the answer key's functions.
         carried: tests whose points come back with stand-ins for what the question builds on.
         problem: why there is nothing to say, for the author of the suite.
@@ -97,12 +99,17 @@ class Proctor:
     """Runs trials on every core.
 
     Args:
-        seconds: what the answer key's tests took, by question and test, for trials that may stop early: quick tests
-            run first, and what takes far longer counts as hanging.
+        seconds: what the answer key's tests took, by question and test, for trials that may stop
+            early: quick tests run first, and what takes far longer counts as hanging.
         earlier: the same trials with another draw; tests that failed there run before all others.
     """
 
-    def __init__(self, bench: Bench, seconds: Mapping[str, Mapping[str, float]], earlier: Iterable[Tried] = ()) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        seconds: Mapping[str, Mapping[str, float]],
+        earlier: Iterable[Tried] = (),
+    ) -> None:
         self._bench, self._seconds = bench, seconds
         self._failed = {(one.trial.question, one.trial.name): one.failed for one in earlier}
         self._release: Submission | None = None
@@ -127,11 +134,20 @@ class Proctor:
             grader.known_runs.save(trial.name, [run for run, _ in runs])
         carried: Sequence[str] = ()
         if not hasty:
-            settled = grader.settle(sitting, {question.name: {run.name: run for run, _ in runs}})[question.name]
+            settled = grader.settle(sitting, {question.name: {run.name: run for run, _ in runs}})[
+                question.name
+            ]
             carried = sorted(settled.carried)
             runs = [(settled.runs[run.name], seconds) for run, seconds in runs]
         tests = tuple(
-            Checked(run.name, run.verdict.outcome, run.verdict.said, run.distances, seconds, run.tolerance)
+            Checked(
+                run.name,
+                run.verdict.outcome,
+                run.verdict.said,
+                run.distances,
+                seconds,
+                run.tolerance,
+            )
             for run, seconds in runs
         )
         observed: Sequence[Observed] = ()
@@ -150,7 +166,9 @@ class Proctor:
         try:
             for test in self._in_order(question, trial) if hasty else question.tests:
                 started = time.monotonic()
-                run = sitting.run(question, (test.name,), keep_worker=True, keep_calls=trial.kind == "key")[test.name]
+                run = sitting.run(
+                    question, (test.name,), keep_worker=True, keep_calls=trial.kind == "key"
+                )[test.name]
                 yield run, time.monotonic() - started
                 if hasty and run.verdict.outcome != "passed" and test.points > 0:
                     return
@@ -160,12 +178,16 @@ class Proctor:
     def _in_order(self, question: SuiteQuestion, trial: Trial) -> list[SuiteTest]:
         seconds = self._seconds.get(question.name, {})
         failed = self._failed.get((question.name, trial.name), frozenset())
-        return sorted(question.tests, key=lambda test: (test.name not in failed, seconds.get(test.name, 0.0)))
+        return sorted(
+            question.tests, key=lambda test: (test.name not in failed, seconds.get(test.name, 0.0))
+        )
 
     def _hasty_limits(self, question: SuiteQuestion) -> Any:
         limits = self._bench.course.limits
         slowest = max(self._seconds.get(question.name, {}).values(), default=0.0)
-        return dataclasses.replace(limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest)))
+        return dataclasses.replace(
+            limits, call_seconds=min(limits.call_seconds, max(HANG_SECONDS, 4 * slowest))
+        )
 
     def _submission(self, trial: Trial) -> Submission:
         grader = self._bench.grader
@@ -191,7 +213,8 @@ def examine_each(
     examine: Callable[[HostClient, _Answer], _Record],
     kind: type[_Record],
 ) -> list[tuple[_Answer, _Record | None, str]]:
-    """Each answer with its record, or None and what went wrong, in the order of the answers. On every core.
+    """Each answer with its record, or None and what went wrong, in the order of the answers. On
+    every core.
 
     Args:
         examine: makes the record of one answer; runs in a grader's process.
@@ -211,7 +234,9 @@ def examine_each(
     outcomes: dict[int, tuple[_Record | None, str]] = {}
     outcome: Any = tuple[kind | None, str]  # type: ignore[valid-type]
     for ended in Pool(bench, answers, encoded).run():
-        outcomes[id(ended.job)] = (None, ended.fault) if ended.answer is None else decode_line(ended.answer, outcome)
+        outcomes[id(ended.job)] = (
+            (None, ended.fault) if ended.answer is None else decode_line(ended.answer, outcome)
+        )
     return [(answer, *outcomes[id(answer)]) for answer in answers]
 
 

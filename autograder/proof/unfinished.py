@@ -1,7 +1,8 @@
-"""Submissions that are right but for one question, which is not finished: left as released, empty, of a wrong type, or
-without its cell.
+"""Submissions that are right but for one question, which is not finished: left as released, empty,
+of a wrong type, or without its cell.
 
-An earlier question in any of these states costs its own points, and none of a right answer that calls it.
+An earlier question in any of these states costs its own points, and none of a right answer that
+calls it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Unfinished:
             if cell.id != self.question:
                 cells.append(cell)
             elif self.form != "without its cell":
-                source = released if self.form == "as released" else _emptied(cell.source, self.form)
+                source = (
+                    released if self.form == "as released" else _emptied(cell.source, self.form)
+                )
                 cells.append(dataclasses.replace(cell, source=source))
         return dataclasses.replace(key, student=self.name, cells=tuple(cells))
 
@@ -61,7 +64,11 @@ def _emptied(source: str, form: Form) -> str:
 
 
 def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, form: Form) -> ast.stmt:
-    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args) if argument.arg != "self"]
+    names = [
+        argument.arg
+        for argument in (*function.args.posonlyargs, *function.args.args)
+        if argument.arg != "self"
+    ]
     is_constructor = function.name == "__init__"  # whose result must be None
     if form == "returns its argument" and names and not is_constructor:
         return ast.Return(ast.Name(names[0], ast.Load()))

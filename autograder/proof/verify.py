@@ -2,16 +2,18 @@
 
 * The answer key gets full marks, the untouched release none.
 * Every alternate gets full marks on its question.
-* Every mistake loses points on its own question. It can lose none elsewhere but where it is used: a question's
-  answer calls others only where it says so (`uses`), which is checked on the answer key's own text, and the rest of
-  the answer key does not change with the mistake.
-* Nearly every mutant of the answer key loses points, and answers without an idea score next to nothing, where mutants
-  are asked for.
-* Right answers pass and mistakes are caught with other draws of the inputs too, where draws are asked for.
+* Every mistake loses points on its own question. It can lose none elsewhere but where it is used: a
+  question's answer calls others only where it says so (`uses`), which is checked on the answer
+  key's own text, and the rest of the answer key does not change with the mistake.
+* Nearly every mutant of the answer key loses points, and answers without an idea score next to
+  nothing, where mutants are asked for.
+* Right answers pass and mistakes are caught with other draws of the inputs too, where draws are
+  asked for.
 * No comparison allows less than by default, unless the question's text says so.
-* Samples of students' answers get the name they deserve, and known mistakes cost their own question only, where that
-  is asked for; so do questions that are not finished.
-* Two known mistakes in one answer cost no more than their sum and no less than the dearer one, where that is asked for.
+* Samples of students' answers get the name they deserve, and known mistakes cost their own question
+  only, where that is asked for; so do questions that are not finished.
+* Two known mistakes in one answer cost no more than their sum and no less than the dearer one,
+  where that is asked for.
 """
 
 from __future__ import annotations
@@ -70,14 +72,15 @@ class Wanted:
 
     Attributes:
         question: only this one; "" for all.
-        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an idea are tried too:
-            with all of them all, with a sample one for each question.
+        mutants: how many mutants to try, None for all; 0 for none. With mutants, answers without an
+            idea are tried too: with all of them all, with a sample one for each question.
         draws: with how many draws of the random inputs.
-        samples, alone: how many samples to diagnose, and known answers to grade as submissions that are right
+        samples, alone: how many samples to diagnose, and known answers to grade as submissions that
+            are right otherwise; None for all.
+        unfinished: how many earlier questions to leave unfinished in submissions that are right
             otherwise; None for all.
-        unfinished: how many earlier questions to leave unfinished in submissions that are right otherwise; None for
-            all.
-        pairs: how many pairs of known mistakes to price together, and a third as many triples; None for all pairs.
+        pairs: how many pairs of known mistakes to price together, and a third as many triples; None
+            for all pairs.
     """
 
     question: str = ""
@@ -120,14 +123,17 @@ class Proof:
         mistakes = sum(len(question.mistakes) for question in self.figures)
         alternates = sum(question.alternates for question in self.figures)
         said = (
-            f"{self.assignment}: proven behind {self.isolation} walls; answer key {self.max_score:g} points, "
+            f"{self.assignment}: proven behind {self.isolation} walls; answer key "
+            f"{self.max_score:g} points, "
             f"release 0, {mistakes} mistakes caught, {alternates} alternates pass"
         )
         if self.mutants:
             said += f", {killed_share(self.mutants):.1%} of {len(self.mutants)} mutants killed"
         if self.told:
             rightly, wrongly = shares(self.told)
-            said += f", {len(self.told)} samples: {rightly:.0%} named rightly, {wrongly:.0%} wrongly"
+            said += (
+                f", {len(self.told)} samples: {rightly:.0%} named rightly, {wrongly:.0%} wrongly"
+            )
         if self.alone:
             own = sum(not one.elsewhere and not one.hinted for one in self.alone)
             said += f", {own} of {len(self.alone)} mistakes alone touch no other question"
@@ -154,7 +160,9 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
     with Bench(course, assignment, "auto", wanted.workers or os.cpu_count() or 1, extras) as bench:
         alternates = bench.grader.key.known_answers("alternates.py")
         answers = [*bench.grader.mistakes, *alternates]
-        problems = suite_problems(assignment.suite, bench.grader.suite.questions, bench.grader.key.cells)
+        problems = suite_problems(
+            assignment.suite, bench.grader.suite.questions, bench.grader.key.cells
+        )
         problems += [*_undeclared(bench), *_unknown(bench, answers), *_too_few(bench, answers)]
         tried: list[Tried] = []
         mutants: list[Judged] = []
@@ -183,8 +191,9 @@ def verify(course: Course, assignment: Assignment, wanted: Wanted = Wanted()) ->
 def _grade_submissions(
     bench: Bench, wanted: Wanted, alternates: Sequence[KnownAnswer]
 ) -> tuple[list[Told], list[Alone], list[str]]:
-    """What is measured on whole submissions, and what went wrong: samples; known answers, unfinished questions and
-    groups of mistakes in submissions that are right otherwise."""
+    """What is measured on whole submissions, and what went wrong: samples; known answers,
+    unfinished questions and groups of mistakes in submissions that are right otherwise.
+    """
     mistakes = [mistake for mistake in bench.grader.mistakes if _is_wanted(wanted, mistake)]
     samples = samples_of(bench)
     told: list[Told] = []
@@ -197,13 +206,21 @@ def _grade_submissions(
     uses = {name: question.uses for name, question in bench.grader.questions.items()}
     used = {other for name in uses for other in prerequisites(name, uses)}
     forms = [form for name in uses if name in used for form in unfinished_forms(name)]
-    right = [answer for answer in _sample_of(alternates, wanted, wanted.alone, bench) if answer.question in used]
+    right = [
+        answer
+        for answer in _sample_of(alternates, wanted, wanted.alone, bench)
+        if answer.question in used
+    ]
     problems += grade_alone(bench, right)[1]
     problems += grade_alone(bench, _sample_of(forms, wanted, wanted.unfinished, bench))[1]
 
     triples = 0 if wanted.pairs is None else wanted.pairs // 3
     for size, count in ((2, wanted.pairs), (3, triples)):
-        groups = groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name) if count != 0 else []
+        groups = (
+            groups_of(mistakes, bench.grader.key.cells, size, count, bench.assignment.name)
+            if count != 0
+            else []
+        )
         problems += price_problems(bench, groups)
     return told, alone, problems
 
@@ -212,14 +229,24 @@ def _is_wanted(wanted: Wanted, answer: KnownAnswer | Unfinished | Mutant) -> boo
     return wanted.question in ("", answer.question)
 
 
-def _sample_of(answers: Sequence[_Answer], wanted: Wanted, count: int | None, bench: Bench) -> list[_Answer]:
+def _sample_of(
+    answers: Sequence[_Answer], wanted: Wanted, count: int | None, bench: Bench
+) -> list[_Answer]:
     """So many of the answers to the wanted questions, the same ones each time."""
-    return sample([answer for answer in answers if _is_wanted(wanted, answer)], count, bench.assignment.name)
+    return sample(
+        [answer for answer in answers if _is_wanted(wanted, answer)], count, bench.assignment.name
+    )
 
 
-def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> tuple[list[Tried], list[str]]:
-    """The answer key, the release and all known answers; with further draws, the first and the last."""
-    trials = [Trial(kind, name, kind) for name in bench.grader.questions for kind in ("key", "release")]
+def _try_known(
+    bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]
+) -> tuple[list[Tried], list[str]]:
+    """The answer key, the release and all known answers; with further draws, the first and the
+    last.
+    """
+    trials = [
+        Trial(kind, name, kind) for name in bench.grader.questions for kind in ("key", "release")
+    ]
     trials += [known_trial(answer) for answer in answers]
     trials = [trial for trial in trials if wanted.question in ("", trial.question)]
     tried = Proctor(bench, {}).run(trials)
@@ -237,17 +264,29 @@ def _try_known(bench: Bench, wanted: Wanted, answers: Sequence[KnownAnswer]) -> 
     return tried, problems
 
 
-def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[list[Judged], list[str]]:
-    listed = [entry for entry in load_equivalent(bench.assignment.suite) if wanted.question in ("", entry.question)]
+def _try_mutants(
+    bench: Bench, wanted: Wanted, keys: Sequence[Tried]
+) -> tuple[list[Judged], list[str]]:
+    listed = [
+        entry
+        for entry in load_equivalent(bench.assignment.suite)
+        if wanted.question in ("", entry.question)
+    ]
     made = all_mutants(_cells(bench), {key.trial.question: key.observed for key in keys})
     made = [mutant for mutant in made if _is_wanted(wanted, mutant)]
     chosen = sample(made, wanted.mutants, bench.assignment.name)
     tried = Proctor(bench, seconds_of(keys)).run(mutant_trials(chosen))
     judged = judge_mutants(tried, chosen, listed)
-    problems = [f"mutant {one.trial.question}: {one.trial.name}: {one.problem}" for one in tried if one.problem]
+    problems = [
+        f"mutant {one.trial.question}: {one.trial.name}: {one.problem}"
+        for one in tried
+        if one.problem
+    ]
     problems += stale(listed, made, judged)
     if too_many_alive(judged, sampled=len(chosen) < len(made)):
-        share = f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}"
+        share = (
+            f"{killed_share(judged):.1%} of the mutants are killed, of at least {ENOUGH_KILLED:.0%}"
+        )
         problems.append(f"{share}; these survive:")
         alive = [mutant.mutant for mutant in judged if mutant.fate == "survived"]
         problems += [f"survives: {mutant.question}: {mutant.name}" for mutant in alive]
@@ -255,7 +294,9 @@ def _try_mutants(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> tuple[l
 
 
 def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tried]:
-    """Answers without an idea, to each question that was observed; where mutants are a sample, one to each."""
+    """Answers without an idea, to each question that was observed; where mutants are a sample, one
+    to each.
+    """
     cells = _cells(bench)
     trials = []
     for key in keys:
@@ -268,7 +309,11 @@ def _try_trivial(bench: Bench, wanted: Wanted, keys: Sequence[Tried]) -> list[Tr
 
 def _cells(bench: Bench) -> dict[str, str]:
     """The answer key's cell of each question."""
-    return {name: cell for name, cell in bench.grader.key.cells.items() if name in bench.grader.questions}
+    return {
+        name: cell
+        for name, cell in bench.grader.key.cells.items()
+        if name in bench.grader.questions
+    }
 
 
 def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
@@ -287,7 +332,10 @@ def _wrong(bench: Bench, tried: Tried) -> Iterable[str]:
         if trial.kind == "alternate" and test.outcome != "passed":
             yield f"alternate {name} fails {test.name}: {test.message}"
     if tried.carried:
-        yield f"{trial.kind} {name} gets back the points of {', '.join(tried.carried)}, and what it builds on is right"
+        yield (
+            f"{trial.kind} {name} gets back the points of {', '.join(tried.carried)}, and what "
+            "it builds on is right"
+        )
     if trial.kind == "mistake" and not any(worth[test] > 0 for test in tried.failed):
         yield f"mistake {name} is not caught by any test"
 
@@ -315,4 +363,7 @@ def _too_few(bench: Bench, answers: Sequence[KnownAnswer]) -> Iterable[str]:
             yield f"{name} has no mistake in mistakes.py"
         count = sum(answer.question == name for answer in answers if not answer.is_mistake)
         if count < FEWEST_ALTERNATES:
-            yield f"{name} has {count} alternates in alternates.py; at least {FEWEST_ALTERNATES} prove a suite"
+            yield (
+                f"{name} has {count} alternates in alternates.py; at least {FEWEST_ALTERNATES} "
+                "prove a suite"
+            )

@@ -1,5 +1,5 @@
-"""Answers made from the answer key by a wrapper: property mutants, which compute the right thing and hand it over
-wrongly, and trivial answers, which compute nothing.
+"""Answers made from the answer key by a wrapper: property mutants, which compute the right thing
+and hand it over wrongly, and trivial answers, which compute nothing.
 
 Which of them make sense for a function is seen from what the suite gives to it and what it answers.
 """
@@ -52,14 +52,16 @@ def _changing(function, name):
         result = function(*arguments, **keywords)
         argument = signature.bind(*arguments, **keywords).arguments.get(name)
         given = _tensors(argument)
-        if {t.untyped_storage().data_ptr() for t in given} & {t.untyped_storage().data_ptr() for t in _tensors(result)}:
+        storages = {tensor.untyped_storage().data_ptr() for tensor in given}
+        if any(tensor.untyped_storage().data_ptr() in storages for tensor in _tensors(result)):
             result = _mapped(lambda leaf: leaf.clone() if _is_tensor(leaf) else leaf, result)
         for tensor in given:
             if 0 not in tensor.stride():
                 tensor.data.copy_(~tensor if tensor.dtype == _torch.bool else tensor.data + 1)
         if given:
             return result
-        result = _copy.deepcopy(result) if isinstance(result, (_np.ndarray, list, tuple, dict, set)) else result
+        if isinstance(result, (_np.ndarray, list, tuple, dict, set)):
+            result = _copy.deepcopy(result)
         for array in _arrays(argument):
             array[...] = ~array if array.dtype == bool else array + 1
         if isinstance(argument, list) and not _arrays(argument):
@@ -131,7 +133,8 @@ def _first_of(*arguments, **keywords):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A function of the answer key that a suite calls, and how it may hand over what it computes wrongly.
+    """A function of the answer key that a suite calls, and how it may hand over what it computes
+    wrongly.
 
     Attributes:
         function: "softmax", or "KVCache.append".
@@ -143,7 +146,8 @@ class Observed:
 
 
 def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -> list[Observed]:
-    """Each function of the calls that ended well, with the properties that can go wrong by its arguments and results.
+    """Each function of the calls that ended well, with the properties that can go wrong by its
+    arguments and results.
 
     Args:
         parameters: the names of a function's parameters.
@@ -152,7 +156,10 @@ def observe(calls: Iterable[Call], parameters: Callable[[str], Sequence[str]]) -
     for call in calls:
         if call.fault is None and not call.of_suite:
             by_function.setdefault(call.name, []).append(call)
-    return [Observed(name, tuple(_properties(calls, parameters(name)))) for name, calls in by_function.items()]
+    return [
+        Observed(name, tuple(_properties(calls, parameters(name))))
+        for name, calls in by_function.items()
+    ]
 
 
 def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -179,9 +186,15 @@ def _properties(calls: Sequence[Call], parameters: Sequence[str]) -> Iterator[tu
         yield "returns double precision", "_handing_over({}, _of_floats(_torch.Tensor.double))"
         yield "returns half precision", "_handing_over({}, _of_floats(_torch.Tensor.half))"
     if any(array.ndim > 0 for array in arrays):
-        yield "squeezes its arrays", "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)"
+        yield (
+            "squeezes its arrays",
+            "_handing_over({}, lambda leaf: leaf.squeeze() if _arrays(leaf) else leaf)",
+        )
     if any(array.dtype == np.float64 for array in arrays):
-        yield "returns single precision", "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))"
+        yield (
+            "returns single precision",
+            "_handing_over({}, _of_float_arrays(lambda array: array.astype('float32')))",
+        )
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -218,10 +231,11 @@ TRIVIAL = {
 
 
 def trivial_answers(question: str, source: str, observed: Iterable[Observed]) -> list[Mutant]:
-    """Trivial answers to a question: all its functions, those of a class too, answer without an idea.
+    """Trivial answers to a question: all its functions, those of a class too, answer without an
+    idea.
 
-    For the form of its result the answer key's function is called. A method would change its object then, which is
-    more than nothing, so classes have only those answers that do without.
+    For the form of its result the answer key's function is called. A method would change its object
+    then, which is more than nothing, so classes have only those answers that do without.
     """
     own = [seen.function for seen in observed if seen.function in _callables(source)]
     of_a_class = any("." in function for function in own)
@@ -239,7 +253,11 @@ def _callables(source: str) -> set[str]:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            methods = (part for part in node.body if isinstance(part, ast.FunctionDef) and not part.decorator_list)
+            methods = (
+                part
+                for part in node.body
+                if isinstance(part, ast.FunctionDef) and not part.decorator_list
+            )
             names |= {f"{node.name}.{method.name}" for method in methods}
     return names
 

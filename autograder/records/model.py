@@ -52,7 +52,8 @@ class Diagnosis:
     Attributes:
         hint: what to tell the student.
         tests: those that it explains.
-        keeps: the share of the question's points that the course leaves to an answer whose only fault it is.
+        keeps: the share of the question's points that the course leaves to an answer whose only
+            fault it is.
     """
 
     mistake: str
@@ -63,7 +64,8 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class TwoAnswers:
-    """A call that a function answered differently in two runs, for a person to look at. It costs nothing by itself.
+    """A call that a function answered differently in two runs, for a person to look at. It costs
+    nothing by itself.
 
     Attributes:
         test: the test that made the call.
@@ -87,7 +89,8 @@ class QuestionResult:
         kept: the points that a slip keeps beyond what its tests give.
         diagnosis: the mistake that explains at least half of the points lost.
         slips: further mistakes, each for its own tests.
-        two_answers: calls that were answered differently in two runs; in the result's file only where there are any.
+        two_answers: calls that were answered differently in two runs; in the result's file only
+            where there are any.
     """
 
     name: str
@@ -103,7 +106,9 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One submission's result: the content of results/<assignment>/<student>.json, field by field in this order."""
+    """One submission's result: the content of results/<assignment>/<student>.json, field by field
+    in this order.
+    """
 
     schema: int = dataclasses.field(default=RESULT_SCHEMA, kw_only=True)
     assignment: str
@@ -135,7 +140,9 @@ class Result:
         return tuple(question.name for question in self.questions if question.two_answers)
 
     def headline(self) -> Result:
-        """The result without tests and cells: what a summary needs. Of a class of thousands it fits into memory."""
+        """The result without tests and cells: what a summary needs. Of a class of thousands it fits
+        into memory.
+        """
         flagged = tuple(dataclasses.replace(q, tests=()) for q in self.questions if q.two_answers)
         return dataclasses.replace(self, questions=flagged, cells=())
 
@@ -157,15 +164,20 @@ class ManualScore:
     """What a person gave for one written answer, or in place of the tests for one question.
 
     Attributes:
-        name: the written answer's name or the question's, without nbgrader's "written_" and "check_".
+        name: the written answer's name or the question's, without nbgrader's "written_" and
+            "check_".
         max_points: what it is worth.
-        points: what counts: the person's score, or 0 for an answer that was left blank. None where nobody has given
-            one: a written answer then counts nothing yet, a question what its tests gave.
+        points: what counts: the person's score, or 0 for an answer that was left blank. None where
+            nobody has given one: a written answer then counts nothing yet, a question what its
+                tests gave.
         extra_credit: points on top, which may be below 0.
-        comment: the person's words as they wrote them (Markdown), or "No response." under a blank answer.
+        comment: the person's words as they wrote them (Markdown), or "No response." under a blank
+            answer.
         waits: a person has yet to look, at it or again; `points` are what they gave before.
-        earlier: whether `points` were given for an earlier answer than the one that was graded; it waits then.
-        answer: hash of the answer that the gradebook was last filled with; "" where that is not known.
+        earlier: whether `points` were given for an earlier answer than the one that was graded; it
+            waits then.
+        answer: hash of the answer that the gradebook was last filled with; "" where that is not
+            known.
     """
 
     name: str
@@ -189,9 +201,11 @@ class ManualGrades:
 
     Attributes:
         written: every written answer, in the order of the gradebook's names.
-        questions: only those that a person scored, gave extra credit or commented, or is to look at.
+        questions: only those that a person scored, gave extra credit or commented, or is to look
+            at.
         automatic: what the gradebook has of the tests, by question.
-        submission: hash of the notebook that the gradebook was last filled from; "" where that is not known.
+        submission: hash of the notebook that the gradebook was last filled from; "" where that is
+            not known.
     """
 
     student: str
@@ -212,11 +226,14 @@ class ManualGrades:
 
     def is_of(self, result: Result) -> bool:
         """Whether the gradebook was filled since the result was made, as far as its points tell."""
-        return all(abs(self.automatic.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions)
+        return all(
+            abs(self.automatic.get(q.name, q.score) - q.score) < 1e-6 for q in result.questions
+        )
 
     def mark(self, result: Result) -> float:
-        """The tests' points, a person's in their place where given, and those of the written answers: what is known
-        so far where `waits`. Late penalties are not in it."""
+        """The tests' points, a person's in their place where given, and those of the written
+        answers: what is known so far where `waits`. Late penalties are not in it.
+        """
         given = {score.name: score.points for score in self.questions if score.points is not None}
         tests = [given.get(question.name, question.score) for question in result.questions]
         extra = [score.extra_credit for score in self.questions]
@@ -239,23 +256,28 @@ class Speed:
     @property
     def ratio(self) -> float:
         """How many times the baseline's speed; 0 where there is none."""
-        return self.baseline_seconds / self.seconds if self.seconds > 0 and not self.problem else 0.0
+        return (
+            self.baseline_seconds / self.seconds if self.seconds > 0 and not self.problem else 0.0
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One submission after grading: its result, or the reason why it has none, and the time that grading took.
+    """One submission after grading: its result, or the reason why it has none, and the time that
+    grading took.
 
     The timing file keeps these records without `result` and `untried`.
 
     Attributes:
         result: the driver of a run keeps only the result's headline.
         problem: why it could not be graded, for the instructor; "" where `result` is there.
-        seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts twice.
-        untried: whether the run or the machine, and not the submission, is why there is no result: an older result
-            stays then, and the next run grades the submission.
+        seconds: wall time by stage ("read", "run", "tests", "diagnosis", "carry"); no second counts
+            twice.
+        untried: whether the run or the machine, and not the submission, is why there is no result:
+            an older result stays then, and the next run grades the submission.
         speeds: where it was graded with a device, and the function that its suite times passed.
-        older: why the stored result is an older one: it was to be graded again, and the run ended first.
+        older: why the stored result is an older one: it was to be graded again, and the run ended
+            first.
         machine: which one of a cluster graded it; "" without a cluster.
     """
 
@@ -276,6 +298,9 @@ _shared_cell = functools.lru_cache(maxsize=1 << 12)(lambda cell: cell)
 
 def _with_shared_parts(result: Result) -> Result:
     questions = tuple(
-        dataclasses.replace(question, tests=tuple(map(_shared_test, question.tests))) for question in result.questions
+        dataclasses.replace(question, tests=tuple(map(_shared_test, question.tests)))
+        for question in result.questions
     )
-    return dataclasses.replace(result, questions=questions, cells=tuple(map(_shared_cell, result.cells)))
+    return dataclasses.replace(
+        result, questions=questions, cells=tuple(map(_shared_cell, result.cells))
+    )

@@ -1,9 +1,10 @@
 """Results on disk: one JSON file a submission, written whole or not at all.
 
 <folder>/<assignment>/<student>.json      the result
-<folder>/<assignment>.timing.json         how long each submission took, and which could not be graded
-<folder>/<assignment>.timing/3-of-16.json the same, of a run that graded one share of the class (`--share 3/16`)
-<folder>/history/<assignment>/<day>/      results that were replaced, by date; below feedback/ the pages
+<folder>/<assignment>.timing.json         how long each submission took, and which could not be
+graded <folder>/<assignment>.timing/3-of-16.json the same, of a run that graded one share of the
+class (`--share 3/16`) <folder>/history/<assignment>/<day>/      results that were replaced, by
+date; below feedback/ the pages
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ Tell = Callable[[str], None]
 """Takes a line that a person should read beside what was asked for."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:%\ud800-\udfff]|^\.")
 _OF_NO_RESULT = ("run_minutes", "speed_bonus", "speed_bonus_at")
-"""Settings that decide whether there is a result, or what stands beside it, and not what stands in it."""
+"""Settings that decide whether there is a result, or what stands beside it, and not what stands in
+it.
+"""
 _MOST_WRITES = 100
-"""How often a run writes the timing file, about: all of it each time, which for 10 000 submissions would be 25 GB."""
+"""How often a run writes the timing file, about: all of it each time, which for 10 000 submissions
+would be 25 GB.
+"""
 _LONGEST_NAME = 200  # bytes; a file system takes 255, and an ending follows
 
 
@@ -66,14 +71,16 @@ def result_path(folder: Path, assignment: str, student: str) -> Path:
 
 
 def write_result(folder: Path, result: Result) -> Path:
-    """Write the result; an interrupted write leaves the old file, or none. Another result that it replaces is kept in
-    the history."""
+    """Write the result; an interrupted write leaves the old file, or none. Another result that it
+    replaces is kept in the history.
+    """
     return store_result(folder, result.assignment, result.student, result_bytes(result))
 
 
 def store_result(folder: Path, assignment: str, student: str, content: bytes | None) -> Path:
-    """As `write_result`, of what `result_bytes` has made of a result elsewhere; None removes the student's result: what
-    was handed in now is no notebook, and keeps no old score."""
+    """As `write_result`, of what `result_bytes` has made of a result elsewhere; None removes the
+    student's result: what was handed in now is no notebook, and keeps no old score.
+    """
     path = result_path(folder, assignment, student)
     if kept := replaced(folder, assignment, path, content, path.name):
         write_whole(*kept)
@@ -89,13 +96,17 @@ def result_bytes(result: Result) -> bytes:
     return result.to_json().encode("utf-8", "backslashreplace")
 
 
-def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name: str) -> tuple[Path, bytes] | None:
-    """The copy for the history of a file that is about to be replaced by other content, or removed: where, and what.
+def replaced(
+    results: Path, assignment: str, old: Path, new: bytes | None, name: str
+) -> tuple[Path, bytes] | None:
+    """The copy for the history of a file that is about to be replaced by other content, or removed:
+    where, and what.
 
     Args:
         old: the file; None is returned where it is not there.
         new: what takes its place; None where nothing does.
-        name: the copy's name in the day's folder. Where that is taken, the folder is the next of that day.
+        name: the copy's name in the day's folder. Where that is taken, the folder is the next of
+            that day.
     """
     if not old.is_file() or (content := old.read_bytes()) == new:
         return None
@@ -107,11 +118,11 @@ def replaced(results: Path, assignment: str, old: Path, new: bytes | None, name:
 
 @contextlib.contextmanager
 def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> Iterator[None]:
-    """Inside, no other run of this course writes results of the assignment into the folder, but for other shares of the
-    class where this run grades a share.
+    """Inside, no other run of this course writes results of the assignment into the folder, but for
+    other shares of the class where this run grades a share.
 
-    The lock ends with the process, however that ends. What a run that was killed left half written is removed by the
-    next run of the whole class: beside a share another one may be writing it.
+    The lock ends with the process, however that ends. What a run that was killed left half written
+    is removed by the next run of the whole class: beside a share another one may be writing it.
 
     Args:
         locks: the course's folder for locks.
@@ -120,13 +131,20 @@ def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> 
     Raises:
         ResultsInUse: another run holds it; says which.
     """
-    place = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    what, otherwise = f"writes results of {assignment} into {folder}", ", or name another folder with --out"
+    place = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[
+        :16
+    ]
+    what, otherwise = (
+        f"writes results of {assignment} into {folder}",
+        ", or name another folder with --out",
+    )
     lock = f"{assignment}-{place}"
     with contextlib.ExitStack() as held:
         locked = held.enter_context(only_one(locks / lock, what, otherwise, shared=bool(share)))
         if share:
-            held.enter_context(only_one(locks / f"{lock}-{share}", f"{what}, the share {share}", otherwise))
+            held.enter_context(
+                only_one(locks / f"{lock}-{share}", f"{what}, the share {share}", otherwise)
+            )
         elif locked:
             clear_parts(folder / assignment)
             clear_parts(folder, timing_path(folder, assignment).name)
@@ -134,7 +152,9 @@ def only_writer(locks: Path, folder: Path, assignment: str, share: str = "") -> 
 
 
 def read_results(folder: Path, assignment: str, tell: Tell) -> list[Result]:
-    """Every result of the assignment, by student. `tell` gets a line for each file that is broken."""
+    """Every result of the assignment, by student. `tell` gets a line for each file that is
+    broken.
+    """
     results = []
     for path in sorted((folder / assignment).glob("*.json")):
         try:
@@ -170,13 +190,19 @@ def as_json_array(folder: Path, assignment: str, students: Iterable[str]) -> Ite
 
 
 def course_sha256(course: Course, assignment: Assignment) -> str:
-    """Hash of everything on the course's side that decides a result: the suite, the answer key, the release, the limits
-    and the way scores are made. It is a result's `suite_sha256`: where any of it changes, the result is stale."""
+    """Hash of everything on the course's side that decides a result: the suite, the answer key, the
+    release, the limits and the way scores are made. It is a result's `suite_sha256`: where any of
+    it changes, the result is stale.
+    """
     digest = hashlib.sha256(suite_sha256(assignment.suite).encode())
     for notebook in (assignment.solution, assignment.release):
         digest.update(hashlib.sha256(notebook.read_bytes()).digest())
     settings = [
-        {name: value for name, value in dataclasses.asdict(part).items() if name not in _OF_NO_RESULT}
+        {
+            name: value
+            for name, value in dataclasses.asdict(part).items()
+            if name not in _OF_NO_RESULT
+        }
         for part in (course.limits, course.grading)
     ]
     digest.update(json.dumps(settings, sort_keys=True).encode())
@@ -184,9 +210,15 @@ def course_sha256(course: Course, assignment: Assignment) -> str:
 
 
 def timing_path(folder: Path, assignment: str, share: str = "") -> Path:
-    """Where times lie: not in the assignment's folder, since a student may be called "timing". Each share of a class
-    has a file of its own: of two runs that rewrite one file at once, one would lose the other's entries."""
-    return _folder_of_shares(folder, assignment) / f"{share}.json" if share else folder / f"{assignment}.timing.json"
+    """Where times lie: not in the assignment's folder, since a student may be called "timing". Each
+    share of a class has a file of its own: of two runs that rewrite one file at once, one would
+    lose the other's entries.
+    """
+    return (
+        _folder_of_shares(folder, assignment) / f"{share}.json"
+        if share
+        else folder / f"{assignment}.timing.json"
+    )
 
 
 def _folder_of_shares(folder: Path, assignment: str) -> Path:
@@ -194,18 +226,21 @@ def _folder_of_shares(folder: Path, assignment: str) -> Path:
 
 
 class TimingFile:
-    """The timing file during a run: times and problems are noted as they come, and stand on disk at once, or in a large
-    class after a hundredth of it. A run that is killed in between loses those times; older results that it replaced
-    meanwhile stay marked as such, and are graded once more.
+    """The timing file during a run: times and problems are noted as they come, and stand on disk at
+    once, or in a large class after a hundredth of it. A run that is killed in between loses those
+    times; older results that it replaced meanwhile stay marked as such, and are graded once more.
 
-    Submissions that are not part of the run keep theirs. The file of a whole class takes in those of shares.
+    Submissions that are not part of the run keep theirs. The file of a whole class takes in those
+    of shares.
 
     Args:
         share: the name of the share of the class that is graded, "" for the whole class.
         students: who is in that share; its file has no others.
     """
 
-    def __init__(self, folder: Path, assignment: str, share: str = "", students: Collection[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, assignment: str, share: str = "", students: Collection[str] = ()
+    ) -> None:
         self._folder, self._assignment = folder, assignment
         self._path = timing_path(folder, assignment, share)
         self._entries: dict[str, Graded] = {}
@@ -216,7 +251,9 @@ class TimingFile:
                 self._put(entry)
 
     def expect(self, students: Iterable[str]) -> None:
-        """Say of older results that they are to be replaced: where the run ends before, the next one knows."""
+        """Say of older results that they are to be replaced: where the run ends before, the next
+        one knows.
+        """
         older = [student for student in students if self._has_result(student)]
         for student in older:
             self._keep(student, "it was to be graded again, and the run ended first")
@@ -262,8 +299,14 @@ class TimingFile:
     def _put(self, entry: Graded) -> None:
         """Each entry becomes text once: the file is written as often as there are submissions."""
         self._entries[entry.student] = dataclasses.replace(entry, result=None)
-        fields: dict[str, object] = {"student": entry.student, "seconds": entry.seconds, "problem": entry.problem}
-        speeds = [dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in entry.speeds]
+        fields: dict[str, object] = {
+            "student": entry.student,
+            "seconds": entry.seconds,
+            "problem": entry.problem,
+        }
+        speeds = [
+            dataclasses.asdict(speed) | {"ratio": round(speed.ratio, 3)} for speed in entry.speeds
+        ]
         optional = {"speeds": speeds, "older": entry.older, "machine": entry.machine}
         fields |= {name: value for name, value in optional.items() if value}
         text = json.dumps(fields, indent=1)
@@ -281,25 +324,32 @@ class _StoredTimes:
 
 
 def read_timing(folder: Path, assignment: str, tell: Tell | None = None) -> list[Graded]:
-    """The entries of a timing file; none where there is no such file, or it is broken, of which `tell` gets a line."""
+    """The entries of a timing file; none where there is no such file, or it is broken, of which
+    `tell` gets a line.
+    """
     try:
         return load_timing(folder, assignment)
     except ValueError as error:
         if tell is not None:
-            tell(f"{error}; times, and why some could not be graded, are not known until the next `autograder grade`")
+            tell(
+                f"{error}; times, and why some could not be graded, are not known until the next "
+                "`autograder grade`"
+            )
         return []
 
 
 def load_timing(folder: Path, assignment: str) -> list[Graded]:
-    """The entries of the timing file and of those of shares, by student: each from the file that was written last. None
-    where there are no such files.
+    """The entries of the timing file and of those of shares, by student: each from the file that
+    was written last. None where there are no such files.
 
     Raises:
         ValueError: a file is broken; names it.
     """
     paths = [timing_path(folder, assignment), *_folder_of_shares(folder, assignment).glob("*.json")]
     entries: dict[str, Graded] = {}
-    for path in sorted((path for path in paths if path.is_file()), key=lambda path: path.stat().st_mtime_ns):
+    for path in sorted(
+        (path for path in paths if path.is_file()), key=lambda path: path.stat().st_mtime_ns
+    ):
         entries |= {entry.student: entry for entry in _entries_of(path)}
     return [entries[student] for student in sorted(entries)]
 

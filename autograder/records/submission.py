@@ -1,6 +1,7 @@
 """One notebook as it was handed in, read and matched to the release: the records of `intake/`.
 
-`check.py` carries them to students, as it carries the modules that fill them: they need the standard library alone.
+`check.py` carries them to students, as it carries the modules that fill them: they need the
+standard library alone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Literal
 
 CellState = Literal["ok", "error", "timeout", "crashed", "missing", "restored", "skipped"]
 Role = Literal["given", "question", "check", "demo", "written", "text", "extra"]
-"""What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run when
-grading), a written answer, plain text, or a cell that the student added."""
+"""What a cell is for: given code, a question's solution, a visible check (locked), a demo (not run
+when grading), a written answer, plain text, or a cell that the student added.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,8 @@ class Cell:
         role: what the cell is for.
         source: Python, magics already made harmless.
         note: what the reader did to it, for the student ("restored from the release"), or "".
-        place: which cell of the file it is, from 0. A cell that was restored, or cut out of a locked one, lies between
-            two of them.
+        place: which cell of the file it is, from 0. A cell that was restored, or cut out of a
+            locked one, lies between two of them.
     """
 
     id: str
@@ -44,8 +46,8 @@ class HandedInCell:
     Attributes:
         kind: "code", "markdown" or "raw".
         source: its text.
-        id: the released cell that it was recognised as; "" for a cell of the student's own. Several cells may hold
-            parts of one written answer.
+        id: the released cell that it was recognised as; "" for a cell of the student's own. Several
+            cells may hold parts of one written answer.
         attachments: pictures inside a text cell: file name → media type → base64.
     """
 
@@ -63,8 +65,8 @@ class Answer:
         id: its grade_id.
         text: the prompt with the answer, and what stands in cells of the student's own below it.
         blank: nothing was written: a person need not look.
-        elsewhere: cells of the file, from 0, in which the answer may stand, nearest first: the place for it was left as
-            released.
+        elsewhere: cells of the file, from 0, in which the answer may stand, nearest first: the
+            place for it was left as released.
     """
 
     id: str
@@ -83,12 +85,15 @@ class Submission:
     sha256: str
     cells: tuple[Cell, ...]
     written: tuple[Answer, ...] = ()
-    """The written answers, in the order of the release; one whose cell was deleted is not in it, unless the notebook
-    has text of the student's own in which it may stand."""
+    """The written answers, in the order of the release; one whose cell was deleted is not in it,
+    unless the notebook has text of the student's own in which it may stand.
+    """
     handed_in: tuple[HandedInCell, ...] = ()
     """Every cell of the file, in its order."""
     notices: tuple[CellOutcome, ...] = ()
-    """What the reader has to say about cells that are not in `cells`: missing, duplicated, not run."""
+    """What the reader has to say about cells that are not in `cells`: missing, duplicated, not
+    run.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,9 @@ class FoundSubmission:
     """A notebook that waits to be read: whose it is and where it lies.
 
     Attributes:
-        below: the folder from which on no part of the path may be a link, since students may have made it; without
-            it, those are the notebook and, in nbgrader's layout, the two folders above it.
+        below: the folder from which on no part of the path may be a link, since students may have
+            made it; without it, those are the notebook and, in nbgrader's layout, the two folders
+            above it.
     """
 
     student: str

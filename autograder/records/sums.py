@@ -1,6 +1,8 @@
-"""Whether a stored result adds up: its points are the sums that grading makes, and none is more than it can be.
+"""Whether a stored result adds up: its points are the sums that grading makes, and none is more
+than it can be.
 
-A result is a text file. Whoever edits a score, by hand or with a script that slips, is told so instead of believed.
+A result is a text file. Whoever edits a score, by hand or with a script that slips, is told so
+instead of believed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def check_sums(result: Result) -> None:
 
 
 def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
-    """Which question is not worth what it is in the suite that the result names, in words; "" where each is.
+    """Which question is not worth what it is in the suite that the result names, in words; "" where
+    each is.
 
     Args:
         worth: points by question, of that suite.
@@ -33,7 +36,10 @@ def misvaluation(result: Result, worth: Mapping[str, float]) -> str:
         return "its questions are not those of the suite that it names"
     for question in result.questions:
         if not _is_close(question.max_score, worth[question.name]):
-            return f"{question.name} is worth {shown(worth[question.name])}, not {shown(question.max_score)}"
+            return (
+                f"{question.name} is worth {shown(worth[question.name])}, not "
+                f"{shown(question.max_score)}"
+            )
     return ""
 
 

@@ -1,1 +1,3 @@
-"""The trusted side of the boundary: starts the host, asks it for workers, keeps their time, checks their answers."""
+"""The trusted side of the boundary: starts the host, asks it for workers, keeps their time, checks
+their answers.
+"""

@@ -1,7 +1,7 @@
 """Bounds on what the trusted side itself spends on what came from a worker.
 
-An answer is small, but what a suite or a stand-in computes from it need not be: two columns of a million numbers make
-a matrix of terabytes.
+An answer is small, but what a suite or a stand-in computes from it need not be: two columns of a
+million numbers make a matrix of terabytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class OutOfTime(StudentTimeout):
 
 @contextlib.contextmanager
 def memory_bound(megabytes: int, since: int = 0) -> Iterator[None]:
-    """Allocations inside fail once this process has grown by so much, since now or since it had `since` pages.
+    """Allocations inside fail once this process has grown by so much, since now or since it had
+    `since` pages.
 
     Does nothing where the kernel does not say.
     """
@@ -37,7 +38,9 @@ def memory_bound(megabytes: int, since: int = 0) -> Iterator[None]:
         yield
         return
     most = pages * resource.getpagesize() + (megabytes << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard)
+    )
     try:
         yield
     finally:
@@ -50,7 +53,8 @@ def pages_in_use() -> int:
     Raises:
         OSError: the kernel does not say.
     """
-    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # a fifth of Path.read_text: once a test
+    # a fifth of Path.read_text: once a test
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return int(os.read(descriptor, 100).split()[0])
     finally:
@@ -63,8 +67,9 @@ LEAST_SECONDS = 0.01
 
 @contextlib.contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime inside after so much processor time of this process, between two steps of Python's: see
-    `interruptible_gradients`. To wait takes nothing of it, and neither does a process that is stopped.
+    """Raise OutOfTime inside after so much processor time of this process, between two steps of
+    Python's: see `interruptible_gradients`. To wait takes nothing of it, and neither does a process
+    that is stopped.
 
     Only the main thread gets signals: elsewhere it does nothing.
     """
@@ -77,7 +82,8 @@ def time_bound(seconds: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGPROF, stop)
     began = time.process_time()
-    left, _ = signal.getitimer(signal.ITIMER_PROF)  # of a bound around this one, whose clock goes on
+    # of a bound around this one, whose clock goes on
+    left, _ = signal.getitimer(signal.ITIMER_PROF)
     signal.setitimer(signal.ITIMER_PROF, max(min(seconds, left or seconds), LEAST_SECONDS))
     try:
         yield
@@ -89,10 +95,12 @@ def time_bound(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible_gradients() -> Iterator[None]:
-    """What is computed inside has gradients, even while a backward pass runs, and can be interrupted on its way back.
+    """What is computed inside has gradients, even while a backward pass runs, and can be
+    interrupted on its way back.
 
-    torch walks back through a graph without a step of Python's: a loop of a minute would have no end before its own.
-    With a hook there is one wherever a step back looks at a tensor that it kept.
+    torch walks back through a graph without a step of Python's: a loop of a minute would have no
+    end before its own. With a hook there is one wherever a step back looks at a tensor that it
+    kept.
     """
     torch = loaded_torch()
     if torch is None:

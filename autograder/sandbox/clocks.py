@@ -1,10 +1,12 @@
-"""What a worker takes of time, in amounts that a crowded, paused or suspended machine does not change.
+"""What a worker takes of time, in amounts that a crowded, paused or suspended machine does not
+change.
 
-Wall time would punish a student for what else the machine does. So a limit of N seconds means N seconds of processor
-time, as the kernel counts them for the worker's process. A worker that computes nothing (it sleeps, waits for a lock,
-does not read what it is sent) has a limit on that too: time in which its grader waited for it, and in which it neither
-had a processor nor stood in line for one. The grader's waiting is made of short ticks; a tick that took much longer
-than it was to take was a pause of the grader itself, and does not count.
+Wall time would punish a student for what else the machine does. So a limit of N seconds means N
+seconds of processor time, as the kernel counts them for the worker's process. A worker that
+computes nothing (it sleeps, waits for a lock, does not read what it is sent) has a limit on that
+too: time in which its grader waited for it, and in which it neither had a processor nor stood in
+line for one. The grader's waiting is made of short ticks; a tick that took much longer than it was
+to take was a pause of the grader itself, and does not count.
 
 All clocks are read on the trusted side. A worker can neither stop nor restart one.
 """
@@ -28,8 +30,9 @@ SHORT_SECONDS = 0.005
 ASLEEP_TIMES = 2
 """How many times a limit of processor time a worker may be asleep beside it."""
 IN_ALL_TIMES, IN_ALL_MORE = 6, 60.0
-"""How long is waited in all for a limit of processor time, so many times it and so many seconds: past it, the machine
-has no processor for the worker."""
+"""How long is waited in all for a limit of processor time, so many times it and so many seconds:
+past it, the machine has no processor for the worker.
+"""
 STOPPED_SECONDS = 5.0
 """How long a worker may be stopped (SIGSTOP) until it is given up. It cannot stop itself."""
 
@@ -38,11 +41,13 @@ Clock = Literal["", "processor", "asleep", "in all"]
 
 @dataclass(slots=True)
 class WorkerTime:
-    """An amount of a worker's time. Nobody changes one: it is not frozen because each request makes several.
+    """An amount of a worker's time. Nobody changes one: it is not frozen because each request makes
+    several.
 
     Attributes:
         processor: seconds of processor time, of all its threads.
-        asleep: seconds in which it was waited for, without a processor and without standing in line for one.
+        asleep: seconds in which it was waited for, without a processor and without standing in line
+            for one.
         in_all: seconds in which it was waited for.
     """
 
@@ -51,10 +56,14 @@ class WorkerTime:
     in_all: float = 0.0
 
     def __add__(self, other: WorkerTime) -> WorkerTime:
-        return WorkerTime(self.processor + other.processor, self.asleep + other.asleep, self.in_all + other.in_all)
+        return WorkerTime(
+            self.processor + other.processor, self.asleep + other.asleep, self.in_all + other.in_all
+        )
 
     def __sub__(self, other: WorkerTime) -> WorkerTime:
-        return WorkerTime(self.processor - other.processor, self.asleep - other.asleep, self.in_all - other.in_all)
+        return WorkerTime(
+            self.processor - other.processor, self.asleep - other.asleep, self.in_all - other.in_all
+        )
 
     def past(self, most: WorkerTime, *, asleep_too: bool = True) -> Clock:
         """Which of the three is more than in `most`; "" where none is.
@@ -103,8 +112,14 @@ class Account:
     def describe(self, clock: Clock) -> str:
         """What is used up, in words for a student."""
         if clock == "asleep":
-            return f"{self._purpose} slept or waited for {self._most.asleep:g} s, the most that it may."
-        return f"the time for {self._purpose} ({self._most.processor:g} s of processor time) is used up."
+            return (
+                f"{self._purpose} slept or waited for {self._most.asleep:g} s, the most "
+                "that it may."
+            )
+        return (
+            f"the time for {self._purpose} ({self._most.processor:g} s of processor "
+            "time) is used up."
+        )
 
     def charge(self, spent: WorkerTime) -> None:
         """Take time from the account."""
@@ -112,7 +127,9 @@ class Account:
 
 
 def pid_here(pidfd: int) -> int:
-    """The number, in this process's namespace, of the process that a pidfd names; -1 where the kernel does not say."""
+    """The number, in this process's namespace, of the process that a pidfd names; -1 where the
+    kernel does not say.
+    """
     try:
         for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text(encoding="ascii").splitlines():
             if line.startswith("Pid:"):
@@ -128,13 +145,16 @@ class WorkerClocks:
     Attributes:
         time: what it has taken so far.
         stopped: seconds for which it has been stopped (SIGSTOP) without a break.
-        in_line: whether it was ready to run when it was last looked at after a tick without an answer.
-        of_process: seconds of processor time of the process since it was forked; -1 where the kernel does not say.
+        in_line: whether it was ready to run when it was last looked at after a tick without an
+            answer.
+        of_process: seconds of processor time of the process since it was forked; -1 where the
+            kernel does not say.
     """
 
     def __init__(self, pidfd: int) -> None:
         pid = pid_here(pidfd)
-        self._clock = (~pid << 3) | 2 if pid > 0 else 0  # as clock_getcpuclockid(3) makes it, for all threads together
+        # as clock_getcpuclockid(3) makes it, for all threads together
+        self._clock = (~pid << 3) | 2 if pid > 0 else 0
         self._schedule, self._stat = _opened(pid, "schedstat"), _opened(pid, "stat")
         self.time = WorkerTime()
         self.stopped, self.in_line = 0.0, False
@@ -146,7 +166,8 @@ class WorkerClocks:
         began = time.monotonic()
         ready = bool(answers.poll(TICK_SECONDS * 1000))
         elapsed = time.monotonic() - began
-        if elapsed > TICK_SECONDS + PAUSE_SECONDS:  # this process was stopped, or had no processor itself
+        # this process was stopped, or had no processor itself
+        if elapsed > TICK_SECONDS + PAUSE_SECONDS:
             elapsed = 0.0
         self._waited += elapsed
         return ready
@@ -155,7 +176,8 @@ class WorkerClocks:
         """Add to `time` what the worker has taken since it was last counted, and give that.
 
         Args:
-            ready: whether there was something; where there was not, it is seen whether it is stopped or in line.
+            ready: whether there was something; where there was not, it is seen whether it is
+                stopped or in line.
         """
         elapsed, self._waited = self._waited, 0.0
         before, self.of_process = self.of_process, self._processor_time()
@@ -177,8 +199,9 @@ class WorkerClocks:
         return spent
 
     def _newly_queued(self, otherwise: float) -> float:
-        """Seconds in line for a processor since this was last asked; `otherwise` where the kernel does not say, and the
-        worker is in line now."""
+        """Seconds in line for a processor since this was last asked; `otherwise` where the kernel
+        does not say, and the worker is in line now.
+        """
         before, self._queued = self._queued, self._queue_time()
         if before < 0 or self._queued < 0:
             return otherwise if self.in_line else 0.0
@@ -193,7 +216,9 @@ class WorkerClocks:
         return -1.0
 
     def _queue_time(self) -> float:
-        """Seconds that the main thread was ready to run and had no processor; -1 where the kernel does not say."""
+        """Seconds that the main thread was ready to run and had no processor; -1 where the kernel
+        does not say.
+        """
         try:
             return int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
@@ -207,7 +232,9 @@ class WorkerClocks:
             return ""
 
     def ends_within(self, seconds: float, pidfd: int) -> bool:
-        """Whether the process ends, without being asleep for longer than `seconds` before it does."""
+        """Whether the process ends, without being asleep for longer than `seconds` before it
+        does.
+        """
         poller = select.poll()
         poller.register(pidfd, select.POLLIN)
         asleep = 0.0

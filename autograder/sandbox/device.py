@@ -1,8 +1,9 @@
-"""The device that kernels run on beside the interpreter: a GPU of NVIDIA's. Finds it, and starts a host whose workers
-may use it.
+"""The device that kernels run on beside the interpreter: a GPU of NVIDIA's. Finds it, and starts a
+host whose workers may use it.
 
-A device is a plain string all the way down. "cpu" drives the same code where there is no GPU: kernels run in Triton's
-own interpreter then, not the strict one. That is for the kit's tests, and no command offers it.
+A device is a plain string all the way down. "cpu" drives the same code where there is no GPU:
+kernels run in Triton's own interpreter then, not the strict one. That is for the kit's tests, and
+no command offers it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.basics.errors import DeviceUnavailable, HostFailed, IsolationUnavailable, StudentFault
+from autograder.basics.errors import (
+    DeviceUnavailable,
+    HostFailed,
+    IsolationUnavailable,
+    StudentFault,
+)
 from autograder.course import Course, Limits
 from autograder.sandbox.host_process import Device, HostClient, HostProcess
 from autograder.sandbox.tiers import probe
 
 _COMPILED_MB = 256
-"""Files of a submission's compiled kernels: half a megabyte for each kernel and each kind of arguments."""
+"""Files of a submission's compiled kernels: half a megabyte for each kernel and each kind of
+arguments.
+"""
 _ASK_SECONDS = 120.0
 _CONTROL_NODE, _MEMORY_NODE = "/dev/nvidiactl", "/dev/nvidia-uvm"
 _PROBE = Path(__file__).resolve().parents[1] / "worker" / "device_probe.py"
@@ -76,15 +84,23 @@ def find_device(name: str) -> Device:
         raise DeviceUnavailable(problem)
     found = _ask_torch()
     if found["error"]:
-        raise DeviceUnavailable(f"torch has CUDA {found['cuda']}, but no GPU answers: {found['error']}")
+        raise DeviceUnavailable(
+            f"torch has CUDA {found['cuda']}, but no GPU answers: {found['error']}"
+        )
     nodes = (_CONTROL_NODE, _MEMORY_NODE, *_nodes_of(found["pci"]))
     missing = [node for node in nodes if not Path(node).exists()]
     if missing:
-        raise DeviceUnavailable(f"{missing[0]} is not there: run `nvidia-modprobe -c 0 -u` as root, or `nvidia-smi`")
+        raise DeviceUnavailable(
+            f"{missing[0]} is not there: run `nvidia-modprobe -c 0 -u` as root, or `nvidia-smi`"
+        )
     locked = [node for node in nodes if Path(node).stat().st_mode & 0o006 != 0o006]
     if locked and os.geteuid() == 0:
-        raise DeviceUnavailable(f"{locked[0]} is not open to all, and a worker is another user: chmod 666 {locked[0]}")
-    return Device("cuda", f"{found['name']}, driver for CUDA {found['driver']}", nodes, found["driver"])
+        raise DeviceUnavailable(
+            f"{locked[0]} is not open to all, and a worker is another user: chmod 666 {locked[0]}"
+        )
+    return Device(
+        "cuda", f"{found['name']}, driver for CUDA {found['driver']}", nodes, found["driver"]
+    )
 
 
 def cuda_problem(dev: Path = Path("/dev")) -> str:
@@ -97,7 +113,10 @@ def cuda_problem(dev: Path = Path("/dev")) -> str:
             "or grade on the CPU, without `--device`"
         )
     if not (dev / Path(_CONTROL_NODE).name).exists():
-        return f"no NVIDIA driver runs here: {_CONTROL_NODE} is not there (in a container, start it with a GPU)"
+        return (
+            f"no NVIDIA driver runs here: {_CONTROL_NODE} is not there (in a container, start "
+            "it with a GPU)"
+        )
     return ""
 
 
@@ -113,10 +132,16 @@ def _built_with_cuda() -> bool:
 
 
 def _ask_torch() -> dict[str, Any]:
-    """What torch says of the first GPU, asked in a process of its own: this one forks, which CUDA does not bear."""
+    """What torch says of the first GPU, asked in a process of its own: this one forks, which CUDA
+    does not bear.
+    """
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-c", _ASK], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True
+            [sys.executable, "-I", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            timeout=_ASK_SECONDS,
+            check=True,
         )
         return dict(json.loads(done.stdout))
     except (subprocess.SubprocessError, OSError, ValueError) as error:
@@ -124,8 +149,12 @@ def _ask_torch() -> dict[str, Any]:
         raise DeviceUnavailable(f"torch could not be asked for a GPU: {said}") from error
 
 
-def _nodes_of(pci: str, drivers: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")) -> tuple[str, ...]:
-    """The device file of the GPU at this address of the bus; those of all GPUs where it cannot be told."""
+def _nodes_of(
+    pci: str, drivers: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")
+) -> tuple[str, ...]:
+    """The device file of the GPU at this address of the bus; those of all GPUs where it cannot be
+    told.
+    """
     with contextlib.suppress(OSError):
         about = (drivers / pci / "information").read_text(encoding="utf-8") if pci else ""
         if minor := re.search(r"^Device Minor:\s*(\d+)", about, re.MULTILINE):
@@ -134,7 +163,9 @@ def _nodes_of(pci: str, drivers: Path = Path("/proc/driver/nvidia/gpus"), dev: P
 
 
 def device_limits(limits: Limits) -> Limits:
-    """Limits of a worker with a device: a context takes seconds to make, and a kernel to compile."""
+    """Limits of a worker with a device: a context takes seconds to make, and a kernel to
+    compile.
+    """
     slow = limits.gpu_call_seconds
     return dataclasses.replace(
         limits,
@@ -146,8 +177,8 @@ def device_limits(limits: Limits) -> Limits:
 
 
 def device_tier(isolation: str) -> str:
-    """The tier in which workers get a device. Others do not do: what is compiled must be written to a file, and the
-    driver reads what landlock and uid hide.
+    """The tier in which workers get a device. Others do not do: what is compiled must be written to
+    a file, and the driver reads what landlock and uid hide.
 
     Raises:
         DeviceUnavailable: none of those that `isolation` allows.
@@ -157,13 +188,16 @@ def device_tier(isolation: str) -> str:
     if isolation == "none":
         return "none"
     raise DeviceUnavailable(
-        f"behind the walls {isolation!r} no GPU can be used: a kernel that is compiled must be written to a file. "
-        "`--device cuda` needs the tier namespaces (`autograder doctor` says what would make it stand)"
+        f"behind the walls {isolation!r} no GPU can be used: a kernel that is compiled must be "
+        "written to a file. "
+        "`--device cuda` needs the tier namespaces (`autograder doctor` says what would "
+        "make it stand)"
     )
 
 
 def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
-    """Start a host whose workers may use the device, prove its walls, and that the device works behind them.
+    """Start a host whose workers may use the device, prove its walls, and that the device works
+    behind them.
 
     Raises:
         DeviceUnavailable: the walls do not stand, or the device does not work behind them.
@@ -176,14 +210,21 @@ def open_device(course: Course, isolation: str, device: Device) -> DeviceHost:
     )
     try:
         opened.host.wait_until_ready()
-        fallen = [] if tier == "none" else [wall for wall in probe(course, opened.host) if not wall.stands]
+        fallen = (
+            []
+            if tier == "none"
+            else [wall for wall in probe(course, opened.host) if not wall.stands]
+        )
         if fallen:
-            raise DeviceUnavailable(f"the wall against {fallen[0].name!r} falls with a GPU ({fallen[0].detail})")
+            raise DeviceUnavailable(
+                f"the wall against {fallen[0].name!r} falls with a GPU ({fallen[0].detail})"
+            )
         _run_a_kernel(opened)
     except (IsolationUnavailable, HostFailed) as error:
         opened.host.close()
         raise DeviceUnavailable(
-            f"no GPU can be used behind the walls of {tier} here: {error}. `autograder doctor` says more; "
+            f"no GPU can be used behind the walls of {tier} here: {error}. `autograder "
+            "doctor` says more; "
             "without `--device` kernels run in the interpreter"
         ) from error
     except BaseException:
@@ -204,9 +245,13 @@ def _run_a_kernel(opened: DeviceHost) -> None:
         with running(_PROBE, opened.client, opened.limits, opened.limits.call_seconds) as kit:
             total = kit.twice_the_sum(opened.device.name)
     except StudentFault as fault:
-        raise DeviceUnavailable(f"{opened.device.what} does not work behind the walls: {fault}") from fault
+        raise DeviceUnavailable(
+            f"{opened.device.what} does not work behind the walls: {fault}"
+        ) from fault
     if total != 2 * sum(range(100)):
-        raise DeviceUnavailable(f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900")
+        raise DeviceUnavailable(
+            f"the probe's kernel gives {total!r} on {opened.device.what}, and not 9900"
+        )
 
 
 def about_gpu() -> str:

@@ -52,7 +52,10 @@ def doctor_command(course: Course) -> Generator[str, None, bool]:
             yield f"  {'yes' if wall.stands else 'NO '}  cannot {wall.name}  [{wall.detail}]"
         if walls:
             yield f"       can read {', '.join(readable) or 'nothing'}"
-    yield f"\ngrading here uses: {best or 'nothing: no walls stand, and only --isolation none grades'}"
+    yield (
+        "\ngrading here uses: "
+        f"{best or 'nothing: no walls stand, and only --isolation none grades'}"
+    )
     is_strict = best in STRICT
     if not is_strict:
         yield "\nFor stronger walls:"
@@ -62,15 +65,22 @@ def doctor_command(course: Course) -> Generator[str, None, bool]:
 
 
 def _machine() -> Iterator[str]:
-    yield f"{platform.system()} {platform.release()}, {platform.machine()}, Python {platform.python_version()}"
+    yield (
+        f"{platform.system()} {platform.release()}, {platform.machine()}, Python "
+        f"{platform.python_version()}"
+    )
     who = "root" if hasattr(os, "geteuid") and os.geteuid() == 0 else "an ordinary user"
     yield f"running as {who}, {os.cpu_count()} cores, {_memory()}"
     for package in ("torch", "triton", "numpy", "pytest", "nbgrader", "safetensors"):
         try:
             yield f"  {package} {metadata.version(package)}"
         except metadata.PackageNotFoundError:
-            yield f"  {package} is missing: install the kit again with pip, or with `make venv` in a clone"
-    yield f"  python {sys.executable}{'' if shutil.which('autograder') else '  (autograder is not on PATH)'}"
+            yield (
+                f"  {package} is missing: install the kit again with pip, or with `make "
+                "venv` in a clone"
+            )
+    on_path = "" if shutil.which("autograder") else "  (autograder is not on PATH)"
+    yield f"  python {sys.executable}{on_path}"
 
 
 def _memory() -> str:

@@ -1,4 +1,6 @@
-"""Starts the warm host and asks it for workers. The host is started by exec and shares no memory with this process."""
+"""Starts the warm host and asks it for workers. The host is started by exec and shares no memory
+with this process.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,17 @@ class HostClient:
 
     Attributes:
         tier: the walls that its workers are behind.
-        fault: what the machine did wrong here, from the first time on. A suite that catches exceptions can swallow the
-            one that told of it; whoever runs a test asks for it afterwards.
+        fault: what the machine did wrong here, from the first time on. A suite that catches
+            exceptions can swallow the one that told of it; whoever runs a test asks for it
+            afterwards.
     """
 
     def __init__(self, control: socket.socket, tier: str) -> None:
         self._control = control
         self.tier = tier
         self.fault: HostFailed | None = None
-        self.readable: tuple[str, ...] = ()  # what workers can read of the machine's files, once the host is ready
+        # what workers can read of the machine's files, once the host is ready
+        self.readable: tuple[str, ...] = ()
 
     def wait_until_ready(self) -> None:
         """Wait for the host's first word.
@@ -83,7 +87,9 @@ class HostClient:
         except OSError as error:
             raise self.failed(f"no socket for a worker: {error}") from error
         try:
-            answer, descriptors = self._ask({"op": "fork", "limits": _worker_limits(limits)}, [theirs.fileno()])
+            answer, descriptors = self._ask(
+                {"op": "fork", "limits": _worker_limits(limits)}, [theirs.fileno()]
+            )
         except BaseException:
             ours.close()
             raise
@@ -129,16 +135,23 @@ class HostClient:
         except OSError as error:
             raise HostFailed(f"the sandbox host did not start: {error}") from error
         if not message:
-            raise HostFailed("the sandbox host ended before it was ready; `autograder doctor` says more")
+            raise HostFailed(
+                "the sandbox host ended before it was ready; `autograder doctor` says more"
+            )
         return dict(json.loads(message))
 
-    def _ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> tuple[dict[str, Any], list[int]]:
+    def _ask(
+        self, request: dict[str, Any], descriptors: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
         if self.fault is not None:
             raise self.fault
-        # not counted: a grader that died in the middle may have left an answer here, and the next would count alike
+        # not counted: a grader that died in the middle may have left an answer here, and the next
+        # would count alike
         number = secrets.randbits(62)
         try:
-            socket.send_fds(self._control, [json.dumps({"number": number, **request}).encode()], descriptors)
+            socket.send_fds(
+                self._control, [json.dumps({"number": number, **request}).encode()], descriptors
+            )
             answer, received = self._receive_answer()
             while answer["number"] != number:
                 for descriptor in received:
@@ -175,10 +188,12 @@ class Device:
 
 
 class HostProcess:
-    """A running host and one client for each grader. A context manager: leaving it ends the host and every worker.
+    """A running host and one client for each grader. A context manager: leaving it ends the host
+    and every worker.
 
-    Its workers find the libraries of `extras` loaded (grading/extras.py), and compiled the cells of `given`, id to
-    text. With a `device` they may use that, and nothing else of the machine's devices.
+    Its workers find the libraries of `extras` loaded (grading/extras.py), and compiled the cells of
+    `given`, id to text. With a `device` they may use that, and nothing else of the machine's
+    devices.
     """
 
     def __init__(
@@ -198,7 +213,8 @@ class HostProcess:
         self._warm_up = ScratchFolder()
         cells = self._warm_up.path / "given.json"  # too long for a control message
         cells.write_text(json.dumps(self.given), encoding="utf-8")
-        # without walls a worker has no scratch folder of its own, and what is compiled must lie somewhere
+        # without walls a worker has no scratch folder of its own, and what is compiled must lie
+        # somewhere
         self._compiled = ScratchFolder() if device and tier == "none" else None
         config = {
             "device": device.name if device else "",
@@ -238,7 +254,9 @@ class HostProcess:
             raise type(error)(f"{error}{f' ({said})' if said else ''}") from error
 
     def close(self) -> str:
-        """End the host; returns the last line that it wrote to stderr, if any. Once is enough, twice does no harm."""
+        """End the host; returns the last line that it wrote to stderr, if any. Once is enough,
+        twice does no harm.
+        """
         for client in self.clients:
             client.close()
         said = self._end()
@@ -260,7 +278,10 @@ class HostProcess:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -1,7 +1,7 @@
 """What a run needs on disk for a while, so that nothing stays where the run was killed.
 
-The owner holds a lock on it, which ends with the owner. What has the same kind of name and no lock was left behind, and
-the next run removes it.
+The owner holds a lock on it, which ends with the owner. What has the same kind of name and no lock
+was left behind, and the next run removes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class ScratchFolder:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
-            # of a run that was killed shortly before this one began, some process may have held the folder until now
+            # of a run that was killed shortly before this one began, some process may have held the
+            # folder until now
             _remove_abandoned_folders()
 
 
@@ -42,12 +43,15 @@ def _remove_abandoned_folders() -> None:
 
 
 def hold(path: Path) -> int:
-    """Lock what lies at `path` until the descriptor is closed; -1 where another run has just taken it for abandoned."""
+    """Lock what lies at `path` until the descriptor is closed; -1 where another run has just taken
+    it for abandoned.
+    """
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return -1
-    with contextlib.suppress(OSError):  # no locks on this file system: then nothing is taken for abandoned either
+    # no locks on this file system: then nothing is taken for abandoned either
+    with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX)
     if not path.exists():
         os.close(lock)

@@ -1,7 +1,9 @@
-"""Limits that whoever started the command lives under, and a full temporary folder: each called by its name.
+"""Limits that whoever started the command lives under, and a full temporary folder: each called by
+its name.
 
-A shell's `ulimit`, a batch system or a container sets them. Below what grading needs, walls fail to stand one after the
-other, with reasons that nobody would look for there; so they are looked at first.
+A shell's `ulimit`, a batch system or a container sets them. Below what grading needs, walls fail to
+stand one after the other, with reasons that nobody would look for there; so they are looked at
+first.
 """
 
 from __future__ import annotations
@@ -27,23 +29,47 @@ Limit = Callable[[int], tuple[int, int]]
 """What `resource.getrlimit` says: the limit that holds, and how far it can be raised."""
 
 
-def limit_problems(limits: Limits, graders: int, limit: Limit = resource.getrlimit) -> Iterator[str]:
-    """A line for each limit of this process under which nothing can be graded: its name, and what to do.
+def limit_problems(
+    limits: Limits, graders: int, limit: Limit = resource.getrlimit
+) -> Iterator[str]:
+    """A line for each limit of this process under which nothing can be graded: its name, and what
+    to do.
 
     Args:
         limits: the course's own, for a worker.
         graders: how many will work at once.
     """
     needed = (
-        ("ulimit -n", resource.RLIMIT_NOFILE, _DESCRIPTORS + _DESCRIPTORS_EACH * graders, 1, "open files"),
-        ("ulimit -v", resource.RLIMIT_AS, (limits.memory_mb << 20) + _LIBRARIES, 1 << 10, "kB of addresses"),
-        ("ulimit -t", resource.RLIMIT_CPU, limits.cpu_seconds + _CPU_SECONDS, 1, "seconds of CPU time"),
+        (
+            "ulimit -n",
+            resource.RLIMIT_NOFILE,
+            _DESCRIPTORS + _DESCRIPTORS_EACH * graders,
+            1,
+            "open files",
+        ),
+        (
+            "ulimit -v",
+            resource.RLIMIT_AS,
+            (limits.memory_mb << 20) + _LIBRARIES,
+            1 << 10,
+            "kB of addresses",
+        ),
+        (
+            "ulimit -t",
+            resource.RLIMIT_CPU,
+            limits.cpu_seconds + _CPU_SECONDS,
+            1,
+            "seconds of CPU time",
+        ),
         ("ulimit -f", resource.RLIMIT_FSIZE, limits.file_mb << 20, 1 << 10, "kB in a file"),
     )
     for name, what, least, unit, noun in needed:
         allowed = limit(what)[0]
         if allowed != resource.RLIM_INFINITY and allowed < least:
-            yield f"`{name}` allows {allowed // unit} {noun} here, and grading needs {-(-least // unit)}: raise it"
+            yield (
+                f"`{name}` allows {allowed // unit} {noun} here, and grading needs "
+                f"{-(-least // unit)}: raise it"
+            )
     if os.geteuid() != 0:  # root is not counted
         yield from _too_few_processes(graders, limit(resource.RLIMIT_NPROC)[0])
 
@@ -54,7 +80,8 @@ def _too_few_processes(graders: int, allowed: int) -> Iterator[str]:
     running = _own_tasks()
     if allowed < running + _PROCESSES_EACH * graders:
         yield (
-            f"`ulimit -u` allows {allowed} processes and threads here, of which {running} run: raise it, "
+            f"`ulimit -u` allows {allowed} processes and threads here, of which {running} "
+            "run: raise it, "
             "end others, or use fewer --workers"
         )
 
@@ -76,7 +103,10 @@ def temporary_problem() -> str:
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:
-        return "no temporary folder can be written to: free some space in /tmp, or set TMPDIR to a folder elsewhere"
+        return (
+            "no temporary folder can be written to: free some space in /tmp, or set TMPDIR to a "
+            "folder elsewhere"
+        )
     disk = os.statvfs(folder)
     free = disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)
     if free < _SMALLEST_DISK or (disk.f_files and not disk.f_favail):

@@ -1,4 +1,6 @@
-"""Every path by which a folder can be reached: what hides it by one name must hide it by all of them."""
+"""Every path by which a folder can be reached: what hides it by one name must hide it by all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ class _Mount:
 
 
 def every_path(folder: Path) -> list[str]:
-    """Paths of a folder: as named, without its links, as the shell that started this process names it, and through
-    every mount that shows it, or a part of it."""
+    """Paths of a folder: as named, without its links, as the shell that started this process names
+    it, and through every mount that shows it, or a part of it.
+    """
     named = os.path.normpath(folder.absolute())
     real = os.path.realpath(folder)
     return list(dict.fromkeys([named, real, *_as_the_shell_says(named), *_through_mounts(real)]))
@@ -42,7 +45,8 @@ def _through_mounts(real: str) -> Iterator[str]:
     holding = [mount for mount in mounts if _inside(real, mount.point) is not None]
     if not holding:
         return
-    own = max(reversed(holding), key=lambda mount: len(mount.point))  # of several on one point the last one counts
+    # of several on one point the last one counts
+    own = max(reversed(holding), key=lambda mount: len(mount.point))
     place = _joined(own.root, _inside(real, own.point) or "")
     for mount in mounts:
         if mount.device != own.device or mount is own:

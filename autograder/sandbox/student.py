@@ -1,5 +1,6 @@
-"""`student`: what a test calls. Every call crosses to the worker and comes back as data, as a handle to an object that
-stays there, or as a StudentFault."""
+"""`student`: what a test calls. Every call crosses to the worker and comes back as data, as a
+handle to an object that stays there, or as a StudentFault.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from inspect import isclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from autograder.basics.errors import StudentCrashed, StudentError, StudentFault, StudentForbidden, StudentMissing
+from autograder.basics.errors import (
+    StudentCrashed,
+    StudentError,
+    StudentFault,
+    StudentForbidden,
+    StudentMissing,
+)
 from autograder.basics.safe_text import clean
 from autograder.course import Limits
 from autograder.sandbox.host_process import HostClient
@@ -52,7 +59,9 @@ class Student:
         sources: text of the cell that answers each question.
     """
 
-    def __init__(self, place: Workplace | OneWorker, call_seconds: float, sources: Mapping[str, str]) -> None:
+    def __init__(
+        self, place: Workplace | OneWorker, call_seconds: float, sources: Mapping[str, str]
+    ) -> None:
         self._place, self._call_seconds, self._sources = place, call_seconds, sources
         self._defined: dict[tuple[str, str], Handle] = {}
 
@@ -72,7 +81,9 @@ class Student:
             ImportError: torch, whose operations are counted, is not there.
         """
         if loaded_torch() is None:
-            raise ImportError("what a call costs is counted in operations of torch, which is not there")
+            raise ImportError(
+                "what a call costs is counted in operations of torch, which is not there"
+            )
         result, cost = self._call(name, {"name": name, "cost": True}, arguments, keywords)
         if cost is None:
             raise StudentCrashed(f"{name} came back without its cost")
@@ -81,7 +92,8 @@ class Student:
     def launch(self, name: str, /, *arguments: Any, **keywords: Any) -> tuple[Any, Launch]:
         """Call `name`, which launches Triton kernels; its result, and what the kernels did.
 
-        Tensors have the names of the answer key's parameters in it, whatever the student calls them.
+        Tensors have the names of the answer key's parameters in it, whatever the student calls
+        them.
         """
         names = current_log().parameter_names(name)
         result, _ = self._call(name, {"name": name, "launch": names}, arguments, keywords)
@@ -93,10 +105,11 @@ class Student:
     def repeat(
         self, name: str, times: int, given: tuple[Any, Any] | None = None, *, give: bool = False
     ) -> tuple[Any, float]:
-        """Call `name` so many times in one request; the last result (None unless `give`), and the seconds it took.
+        """Call `name` so many times in one request; the last result (None unless `give`), and the
+        seconds it took.
 
-        Arguments `given` (positional, keywords) are kept in the worker for the next time. A worker could call less
-        often than it was asked to: this is for times, and no test.
+        Arguments `given` (positional, keywords) are kept in the worker for the next time. A worker
+        could call less often than it was asked to: this is for times, and no test.
         """
         header: dict[str, Any] = {"op": "repeat", "name": name, "times": times, "give": give}
         worker = self._place.worker()
@@ -109,12 +122,13 @@ class Student:
         return self._value(frame, Call(name, (), {}), worker, [])[0], seconds
 
     def define(self, source: str, name: str) -> Handle:
-        """Define a function of the suite's own in the worker, for what must happen there: to drive an object of the
-        student's, or to make one for it. A function that the student's code is only to call is passed as it is. The
-        same text is defined once in a worker.
+        """Define a function of the suite's own in the worker, for what must happen there: to drive
+        an object of the student's, or to make one for it. A function that the student's code is
+        only to call is passed as it is. The same text is defined once in a worker.
 
         Raises:
-            SyntaxError: it is not Python. Whatever else goes wrong over there is the submission's doing.
+            SyntaxError: it is not Python. Whatever else goes wrong over there is the submission's
+                doing.
         """
         _assert_python(source)
         header = {"op": "define", "source": source, "name": name}
@@ -122,7 +136,9 @@ class Student:
         known = self._defined.get((source, name))
         if known is not None and known._at is worker:
             return known
-        value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[0]
+        value = self._value(worker.request(header, {}, self._call_seconds, name), call, worker, [])[
+            0
+        ]
         if not isinstance(value, Handle):
             raise StudentCrashed(f"{name} could not be defined")
         value.of_suite = True
@@ -151,31 +167,43 @@ class Student:
             value = encoder.encode([list(arguments), dict(keywords)])
             header = {"op": "call", **target, "value": value}
             frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
-            call.changed = tuple(clean(str(name), 80) for name in _items(frame.header.get("changed", [])))
+            call.changed = tuple(
+                clean(str(name), 80) for name in _items(frame.header.get("changed", []))
+            )
             call.result, call.cost = self._value(frame, call, worker, encoder.grad_tensors)
             if isinstance(call.result, Handle):
                 call.result.of_suite = of_suite
-                # only here does a test ask for an object: where it calls a class, or a function of the suite's own
-                call.result.asked_for = of_suite or isclass(log.signatures.get(target.get("name", "")))
-            call.launch = _launch(frame.header["launch"], shown) if "launch" in frame.header else None
+                # only here does a test ask for an object: where it calls a class, or a function of
+                # the suite's own
+                call.result.asked_for = of_suite or isclass(
+                    log.signatures.get(target.get("name", ""))
+                )
+            call.launch = (
+                _launch(frame.header["launch"], shown) if "launch" in frame.header else None
+            )
         except StudentFault as fault:
             call.fault = fault
             raise
         return call.result, call.cost
 
-    def _value(self, frame: Frame, call: Call, worker: Worker, inputs: list[Tensor]) -> tuple[Any, Cost | None]:
+    def _value(
+        self, frame: Frame, call: Call, worker: Worker, inputs: list[Tensor]
+    ) -> tuple[Any, Cost | None]:
         """The value of an answer, checked, or the fault that it tells of."""
         header, shown = frame.header, call.name
         if header.get("missing") is True:
             raise StudentMissing(self._place.why_missing(shown))
         if forbidden := header.get("forbidden"):
             raise StudentForbidden(
-                f"`{shown}` calls {clean(str(forbidden), 120)}, which this question is about: write it out instead."
+                f"`{shown}` calls {clean(str(forbidden), 120)}, which this question is about: "
+                "write it out instead."
             )
         if header.get("ok") is not True:
             raise _error(header, shown)
         try:
-            decoder = Decoder(frame.tensors, lambda reference: Handle(self, worker, reference, call))
+            decoder = Decoder(
+                frame.tensors, lambda reference: Handle(self, worker, reference, call)
+            )
             value = decoder.decode(header.get("value"))
             cost = _cost(header["cost"]) if "cost" in header else None
         except WireError as error:
@@ -185,13 +213,22 @@ class Student:
             from autograder.wire.gradients import linked
 
             forms = [(tensor.shape, tensor.dtype) for tensor in inputs]
-            value = linked(value, inputs, partial(self._gradients, worker, header["id"], call, forms))
+            value = linked(
+                value, inputs, partial(self._gradients, worker, header["id"], call, forms)
+            )
         return value, cost
 
     def _gradients(
-        self, worker: Worker, number: int, call: Call, forms: list[tuple[Any, Any]], given: Sequence[Tensor | None]
+        self,
+        worker: Worker,
+        number: int,
+        call: Call,
+        forms: list[tuple[Any, Any]],
+        given: Sequence[Tensor | None],
     ) -> list[Tensor | None]:
-        """The gradients of a call's tensors, which have these shapes and dtypes, from the worker that answered it."""
+        """The gradients of a call's tensors, which have these shapes and dtypes, from the worker
+        that answered it.
+        """
         encoder, shown = Encoder(lambda _: None), f"the backward pass of {call.name}"
         header = {"op": "backward", "call": number, "value": encoder.encode(list(given))}
         frame = worker.request(header, encoder.tensors, self._call_seconds, shown)
@@ -201,14 +238,17 @@ class Student:
         for gradient, (shape, _) in zip(answer, forms, strict=True):
             if gradient is not None and (not is_tensor(gradient) or gradient.shape != shape):
                 raise StudentCrashed(f"{shown} gave a gradient of another shape than its input.")
-        crossed = [None if g is None else g.to(dtype) for g, (_, dtype) in zip(answer, forms, strict=True)]
+        crossed = [
+            None if g is None else g.to(dtype) for g, (_, dtype) in zip(answer, forms, strict=True)
+        ]
         call.gradients.append(crossed)
         return crossed
 
 
 @contextlib.contextmanager
 def running(program: Path, client: HostClient, limits: Limits, seconds: float) -> Iterator[Student]:
-    """A program of the kit's own in a worker, before any student's; its functions are called as a student's are.
+    """A program of the kit's own in a worker, before any student's; its functions are called as a
+    student's are.
 
     Args:
         seconds: the limit of loading it and of each call.
@@ -229,7 +269,9 @@ def running(program: Path, client: HostClient, limits: Limits, seconds: float) -
 
 @lru_cache(maxsize=256)
 def _assert_python(source: str) -> None:
-    """Raises: SyntaxError. A suite defines the same few texts in each of its tests, for every submission."""
+    """Raises: SyntaxError. A suite defines the same few texts in each of its tests, for every
+    submission.
+    """
     compile(source, "<suite>", "exec", dont_inherit=True)
 
 
@@ -261,16 +303,19 @@ class Method(NotData):
 
 
 class Handle(NotData):
-    """An object that stays in the worker. Attributes that are data come as data; methods are called there.
+    """An object that stays in the worker. Attributes that are data come as data; methods are called
+    there.
 
     Attributes:
         reference: its number there, and what its class is called there.
-        asked_for: whether the test asked for an object here. On another one no name that data has is looked up:
-            `answer.sum()` means a tensor.
+        asked_for: whether the test asked for an object here. On another one no name that data has
+            is looked up: `answer.sum()` means a tensor.
         of_suite: whether it is of the suite's own making, and not the student's.
     """
 
-    def __init__(self, student: Student, worker: Worker, reference: HandleReference, origin: Call) -> None:
+    def __init__(
+        self, student: Student, worker: Worker, reference: HandleReference, origin: Call
+    ) -> None:
         self._student, self._at, self._origin = student, worker, origin
         self.reference = reference
         self.asked_for = self.of_suite = False
@@ -280,7 +325,9 @@ class Handle(NotData):
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.call(self.name, {}, arguments, keywords)
 
-    def call(self, shown: str, target: dict[str, Any], arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def call(
+        self, shown: str, target: dict[str, Any], arguments: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
         """Call the object, or the attribute of it that `target` names."""
         self._still_there()
         target = {"handle": self.reference.number, **target}
@@ -313,7 +360,8 @@ class Handle(NotData):
 
     def as_data(self, *_: Any) -> NoReturn:
         raise AssertionError(
-            f"`{current_log().describe(self._origin)}` gives {self.described()}, where data is expected "
+            f"`{current_log().describe(self._origin)}` gives {self.described()}, where data "
+            "is expected "
             "(a tensor, a number, a list)."
         )
 
@@ -323,7 +371,9 @@ class Handle(NotData):
 
 
 def _naming(worker: Worker) -> Callable[[Any], HandleReference | None]:
-    """How an argument that is no data goes to this worker: by the name of an object there, or of a function here."""
+    """How an argument that is no data goes to this worker: by the name of an object there, or of a
+    function here.
+    """
 
     def name(value: Any) -> HandleReference | None:
         if isinstance(value, Handle):
@@ -346,7 +396,11 @@ def _error(header: dict[str, Any], shown: str) -> StudentFault:
 
 
 def _cost(raw: Any) -> Cost:
-    if not isinstance(raw, list) or len(raw) != 5 or not all(type(n) is int and 0 <= n < 2**62 for n in raw):
+    if (
+        not isinstance(raw, list)
+        or len(raw) != 5
+        or not all(type(n) is int and 0 <= n < 2**62 for n in raw)
+    ):
         raise WireError("a cost that is none")
     return Cost(*raw)
 
@@ -358,8 +412,14 @@ def _launch(raw: Any, shown: str) -> Launch:
     known = [*numbers.values(), *(n for count in counts.values() for n in count.values())]
     if not all(type(n) is int and 0 <= n < 2**62 for n in known):
         raise StudentCrashed(f"{shown} came back with a record of its kernels that is none")
-    named = {name: {clean(str(tensor), 40): n for tensor, n in count.items()} for name, count in counts.items()}
-    said = {name: tuple(clean(str(x), 80) for x in _items(fields.get(name))) for name in ("unfilled", "computed")}
+    named = {
+        name: {clean(str(tensor), 40): n for tensor, n in count.items()}
+        for name, count in counts.items()
+    }
+    said = {
+        name: tuple(clean(str(x), 80) for x in _items(fields.get(name)))
+        for name in ("unfilled", "computed")
+    }
     return Launch(**numbers, **named, **said)  # type: ignore[arg-type]  # checked above
 
 

@@ -1,4 +1,6 @@
-"""Which walls stand on this machine: tried from the strongest down, each proven by a probe before it is trusted."""
+"""Which walls stand on this machine: tried from the strongest down, each proven by a probe before
+it is trusted.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from autograder.sandbox.reach import every_path
 TIERS = ("namespaces", "landlock", "uid", "no-open")
 STRICT = ("namespaces", "landlock")
 ISOLATIONS = ("auto", "strict", "none", *TIERS)
-"""What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier by name."""
+"""What may be asked for: the best there is, one of the strict tiers, no walls at all, or one tier
+by name.
+"""
 
 _PROBE = Path(__file__).resolve().parents[1] / "worker" / "probe.py"
 _PROBE_SECONDS = 20.0
@@ -52,12 +56,14 @@ def launch_host(
     extras: tuple[str, ...] = ("torch",),
     given: Mapping[str, str] | None = None,
 ) -> HostProcess:
-    """Start the host of the first tier that `isolation` allows, and return at once: it loads its libraries meanwhile.
+    """Start the host of the first tier that `isolation` allows, and return at once: it loads its
+    libraries meanwhile.
 
     It may not be used before `prove_host` has had its say.
 
     Raises:
-        IsolationUnavailable: this platform is not Linux, or the limits of this process are too low to grade.
+        IsolationUnavailable: this platform is not Linux, or the limits of this process are too low
+            to grade.
     """
     if problem := platform_problem():
         raise IsolationUnavailable(problem)
@@ -73,7 +79,9 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
     Raises:
         IsolationUnavailable: no tier of `isolation` stands; the message says why and what to do.
     """
-    start = partial(HostProcess, course, clients=len(host.clients), extras=host.extras, given=host.given)
+    start = partial(
+        HostProcess, course, clients=len(host.clients), extras=host.extras, given=host.given
+    )
     refusals = []
     for tier in _wanted(isolation):
         if tier != host.tier:
@@ -88,15 +96,20 @@ def prove_host(course: Course, isolation: str, host: HostProcess) -> HostProcess
     raise IsolationUnavailable(
         f"no walls of isolation {isolation!r} stand on this machine, so no student code is run.\n  "
         + "\n  ".join(refusals)
-        + "\n`autograder doctor` says what to do; `--isolation none` grades without walls, on code that you trust."
+        + "\n`autograder doctor` says what to do; `--isolation none` grades without walls, on "
+        "code that you trust."
     )
 
 
 def _refusal(course: Course, host: HostProcess) -> tuple[str, bool]:
-    """Why a host's walls are not good enough ("": they are), and whether it died, of whatever; it is closed then."""
+    """Why a host's walls are not good enough ("": they are), and whether it died, of whatever; it
+    is closed then.
+    """
     try:
         host.wait_until_ready()
-        fallen = [] if host.tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
+        fallen = (
+            [] if host.tier == "none" else [wall for wall in probe(course, host) if not wall.stands]
+        )
         if not fallen:
             return "", False
         refusal, died = f"{fallen[0].name} ({fallen[0].detail})", False
@@ -122,7 +135,9 @@ def probe(course: Course, host: HostProcess) -> list[Wall]:
 
 @contextlib.contextmanager
 def _canary(folder: Path) -> Iterator[None]:
-    """Inside there is a file among the hidden ones that nobody can know of, where one can be written."""
+    """Inside there is a file among the hidden ones that nobody can know of, where one can be
+    written.
+    """
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         yield
         return
@@ -140,7 +155,9 @@ def _canary(folder: Path) -> Iterator[None]:
 
 
 def _targets(course: Course) -> dict[str, Any]:
-    """What the probe goes for: the course's folders, by every path that leads to them, and a file of each kind."""
+    """What the probe goes for: the course's folders, by every path that leads to them, and a file
+    of each kind.
+    """
     folders = [folder for folder in course.hidden if folder.is_dir()]
     kinds = (
         course.suites.glob(".canary-*"),  # what it holds is new each time
@@ -152,7 +169,12 @@ def _targets(course: Course) -> dict[str, Any]:
     )
     return {
         "folders": [path for folder in folders for path in every_path(folder)],
-        "files": [path for files in kinds for file in itertools.islice(files, 1) for path in every_path(file)],
+        "files": [
+            path
+            for files in kinds
+            for file in itertools.islice(files, 1)
+            for path in every_path(file)
+        ],
         "grader": os.getpid(),
     }
 
@@ -170,8 +192,9 @@ def _ask(course: Course, host: HostProcess, targets: dict[str, Any]) -> list[tup
 
 
 def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], str]]:
-    """For `doctor`: every tier, its walls, what its workers can read of the machine's files, and why it does not
-    stand ("" where it does)."""
+    """For `doctor`: every tier, its walls, what its workers can read of the machine's files, and
+    why it does not stand ("" where it does).
+    """
     for tier in TIERS:
         host = HostProcess(course, tier)
         try:
@@ -188,5 +211,8 @@ def survey(course: Course) -> Iterator[tuple[str, list[Wall], tuple[str, ...], s
 def platform_problem() -> str:
     """Why no tier can stand on this platform at all; "" where one may."""
     if not sys.platform.startswith("linux"):
-        return f"the walls are made of Linux: on {sys.platform} run the kit in a Linux machine or container"
+        return (
+            f"the walls are made of Linux: on {sys.platform} run the kit in a Linux machine "
+            "or container"
+        )
     return ""

@@ -1,4 +1,6 @@
-"""One worker, as the trusted side holds it: requests with limits of time, and a kill that cannot miss."""
+"""One worker, as the trusted side holds it: requests with limits of time, and a kill that cannot
+miss.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,13 @@ class Bound:
         """That the answer did not come in time, in words for a student."""
         if clock == "asleep":
             most = ASLEEP_TIMES * self.seconds
-            return f"{self.what} did not end: it slept or waited for {most:g} s, the most that it may."
-        return f"{self.what} did not end within {self.seconds:g} s of processor time, the limit for it."
+            return (
+                f"{self.what} did not end: it slept or waited for {most:g} s, the most that it may."
+            )
+        return (
+            f"{self.what} did not end within {self.seconds:g} s of processor time, the "
+            "limit for it."
+        )
 
 
 class Worker:
@@ -61,8 +68,8 @@ class Worker:
         account: what the worker's time is taken from beside each request's own limit.
 
     Raises:
-        HostFailed: no worker can be had. So does every request where the machine, and not the student, is why there is
-            no answer.
+        HostFailed: no worker can be had. So does every request where the machine, and not the
+            student, is why there is no answer.
     """
 
     def __init__(self, client: HostClient, limits: Limits, account: Account | None = None) -> None:
@@ -87,24 +94,30 @@ class Worker:
             raise client.failed("a worker ended before its walls stood") from None
         except (WireError, StudentTimeout, StudentCrashed) as error:
             self.kill()
-            raise client.failed(f"the walls of a worker did not stand in {_READY_SECONDS:g} s") from error
+            raise client.failed(
+                f"the walls of a worker did not stand in {_READY_SECONDS:g} s"
+            ) from error
         if word.get("ok") is not True:
             self.kill()
             raise client.failed(f"a wall did not stand: {word.get('refused')}")
         self._bounds.pop()
         self.account = account
 
-    def request(self, header: dict[str, Any], tensors: dict[str, Block], seconds: float, what: str) -> Frame:
+    def request(
+        self, header: dict[str, Any], tensors: dict[str, Block], seconds: float, what: str
+    ) -> Frame:
         """Ask and wait for the answer.
 
         Args:
-            seconds: how much processor time the answer may take; `clocks.py` says what else that bounds.
+            seconds: how much processor time the answer may take; `clocks.py` says what else that
+                bounds.
             what: the call in words, for the message where it does not come.
 
         Raises:
             StudentTimeout: no answer in time; the worker is dead.
             StudentCrashed: the worker ended, or sent what is no answer; it is dead.
-            HostFailed: the host is dead, or the worker was killed or stopped from outside, or has no processor.
+            HostFailed: the host is dead, or the worker was killed or stopped from outside, or has
+                no processor.
         """
         question = self._question(header, tensors, what)
         return self._exchange(question, self._requests, seconds, what)
@@ -121,10 +134,11 @@ class Worker:
         return Frame({"id": self._requests, **header}, tensors)
 
     def _exchange(self, question: Frame | None, number: int, seconds: float, what: str) -> Frame:
-        """Send a question, where there is one to be sent, and wait for the next answer to that number.
+        """Send a question, where there is one to be sent, and wait for the next answer to that
+        number.
 
-        Whatever else than an answer comes of it, the worker is dead afterwards: it could take the next question for
-        the last one.
+        Whatever else than an answer comes of it, the worker is dead afterwards: it could take the
+        next question for the last one.
         """
         # a question inside of a question has the limits of both
         self._bounds.append(Bound(what, seconds, self._clocks.time + most_for(seconds)))
@@ -135,12 +149,14 @@ class Worker:
         except WireClosed:
             self._let_end()
             raise StudentCrashed(
-                f"{what} ended the whole process (did it call exit, or run out of memory or CPU time?)."
+                f"{what} ended the whole process (did it call exit, or run out of memory "
+                "or CPU time?)."
             ) from None
         except WireError as error:
             self.kill()
             raise StudentCrashed(f"{what} gave an answer that cannot be taken: {error}.") from None
-        except BaseException:  # a limit was passed; or the trusted side's own time was up while it waited
+        # a limit was passed; or the trusted side's own time was up while it waited
+        except BaseException:
             self.kill()
             raise
         finally:
@@ -154,7 +170,8 @@ class Worker:
         forbidden: Sequence[str] = (),
         functions: Sequence[str] = (),
     ) -> Iterator[Frame]:
-        """Run cells, (id, source) each, in the worker's namespace; yields an answer a cell, as long as they are wanted.
+        """Run cells, (id, source) each, in the worker's namespace; yields an answer a cell, as long
+        as they are wanted.
 
         Args:
             seconds: the limit of each cell, or of every one.
@@ -162,7 +179,12 @@ class Worker:
             functions: names of the cells' functions that may be stood in for.
         """
         texts = [list(cell) for cell in cells]
-        header = {"op": "load", "cells": texts, "forbid": list(forbidden), "functions": list(functions)}
+        header = {
+            "op": "load",
+            "cells": texts,
+            "forbid": list(forbidden),
+            "functions": list(functions),
+        }
         question: Frame | None = self._question(header, {}, what)
         number = self._requests
         for limit in [seconds] * len(cells) if isinstance(seconds, (int, float)) else seconds:
@@ -170,13 +192,20 @@ class Worker:
             question = None
 
     def turn_to(self, forbidden: Sequence[str]) -> bool:
-        """Go on with another question of the same submission. False where the worker is dead, or does not answer."""
+        """Go on with another question of the same submission. False where the worker is dead, or
+        does not answer.
+        """
         if not self.alive:
             return False
         self.stand_ins = StandIns({}, self._limits)
         header = {"op": "turn", "forbid": list(forbidden)}
         try:
-            return self.request(header, {}, self._limits.call_seconds, "the next question").header.get("ok") is True
+            return (
+                self.request(header, {}, self._limits.call_seconds, "the next question").header.get(
+                    "ok"
+                )
+                is True
+            )
         except (StudentTimeout, StudentCrashed):
             return False
 
@@ -190,12 +219,17 @@ class Worker:
             if "stand_in" not in frame.header:
                 return frame
             answer = self.stand_ins.answer(frame, self._ask_about_an_object)
-            if not self.alive:  # the time of the stand-in was up while it waited for an object of the worker's
-                raise StudentCrashed(f"{self._bounds[-1].what} did not answer about an object of yours.")
+            # the time of the stand-in was up while it waited for an object of the worker's
+            if not self.alive:
+                raise StudentCrashed(
+                    f"{self._bounds[-1].what} did not answer about an object of yours."
+                )
             send_frame(self._sock, answer, self)
 
     def _ask_about_an_object(self, header: dict[str, Any], tensors: dict[str, Block]) -> Frame:
-        """Ask the worker about an object of its own, while it waits for the answer of a stand-in."""
+        """Ask the worker about an object of its own, while it waits for the answer of a
+        stand-in.
+        """
         return self.request(header, tensors, self._bounds[-1].seconds, "an object of yours")
 
     # time: what frames ask for while they are sent and received
@@ -205,7 +239,8 @@ class Worker:
 
         Raises:
             StudentTimeout, StudentCrashed: the worker has used up its time. It is dead.
-            WorkerKilled: it was stopped from outside, or this machine has no processor for it. It is dead.
+            WorkerKilled: it was stopped from outside, or this machine has no processor for it. It
+                is dead.
         """
         poller = self._room if write else self._answers
         while not self._clocks.wait(poller):
@@ -218,8 +253,8 @@ class Worker:
     def _take(self, spent: WorkerTime) -> None:
         """Charge the worker's time, and end it where a limit is passed.
 
-        A worker in line for a processor may have been there for longer than the kernel has told yet: it is not judged
-        for having slept then.
+        A worker in line for a processor may have been there for longer than the kernel has told
+        yet: it is not judged for having slept then.
         """
         clocks = self._clocks
         judge_sleep = not clocks.in_line
@@ -227,43 +262,56 @@ class Worker:
             self.account.charge(spent)
         if clocks.stopped > STOPPED_SECONDS:
             self.kill()
-            raise self._client.failed("a worker was stopped from outside (SIGSTOP), and not woken again", WorkerKilled)
+            raise self._client.failed(
+                "a worker was stopped from outside (SIGSTOP), and not woken again", WorkerKilled
+            )
         for bound in self._bounds:
             if clock := clocks.time.past(bound.until, asleep_too=judge_sleep):
                 self._give_back_beyond(bound)
                 self._end_for(clock, StudentTimeout(bound.describe(clock)))
         if self.account is not None and (clock := self.account.past(asleep_too=judge_sleep)):
-            self._end_for(clock, SubmissionOver(f"{self._bounds[-1].what} did not end: {self.account.describe(clock)}"))
+            self._end_for(
+                clock,
+                SubmissionOver(
+                    f"{self._bounds[-1].what} did not end: {self.account.describe(clock)}"
+                ),
+            )
         if clocks.of_process > self._limits.cpu_seconds:
             self.kill()
             raise StudentCrashed(
-                f"{self._bounds[-1].what} used up the CPU time of its process ({self._limits.cpu_seconds} s)."
+                f"{self._bounds[-1].what} used up the CPU time of its process "
+                f"({self._limits.cpu_seconds} s)."
             )
 
     def _give_back_beyond(self, bound: Bound) -> None:
-        """Charge no more than a tick beyond a limit: who computed on for longer had a grader that was stopped, and did
-        not end it."""
+        """Charge no more than a tick beyond a limit: who computed on for longer had a grader that
+        was stopped, and did not end it.
+        """
         beyond = self._clocks.time.processor - bound.until.processor - TICK_SECONDS
         if self.account is not None and beyond > 0:
             self.account.charge(WorkerTime(-beyond))
 
     def _end_for(self, clock: Clock, fault: StudentTimeout) -> NoReturn:
-        """End the worker, whose time is up: by its own fault, or because this machine has no processor for it."""
+        """End the worker, whose time is up: by its own fault, or because this machine has no
+        processor for it.
+        """
         self.kill()
         if clock == "in all":
             raise self._client.failed(
-                "this machine is too busy: a worker was waited for without having had the processor time that is "
+                "this machine is too busy: a worker was waited for without having had the "
+                "processor time that is "
                 "allowed (use fewer --workers)",
                 WorkerKilled,
             )
         raise fault
 
     def _let_end(self) -> None:
-        """The other end of the socket is closed: end what is left, and see whether the process was killed.
+        """The other end of the socket is closed: end what is left, and see whether the process was
+        killed.
 
-        It is not killed by its own doing: it can send no such signal to itself, and the one limit of the kernel's that
-        kills, on CPU time, lies far above what is allowed. One above its memory gets no more, and what the machine's
-        memory is short of the machine takes.
+        It is not killed by its own doing: it can send no such signal to itself, and the one limit
+        of the kernel's that kills, on CPU time, lies far above what is allowed. One above its
+        memory gets no more, and what the machine's memory is short of the machine takes.
 
         Raises:
             WorkerKilled: something else than this process, or a limit of its own, killed it.
@@ -275,7 +323,9 @@ class Worker:
             return  # it closed the socket and lived on
         end = self._client.end_of(self._number)
         if end.signal == signal.SIGKILL and end.cpu_seconds < self._limits.cpu_seconds:
-            raise self._client.failed("a worker was killed: did the machine run out of memory?", WorkerKilled)
+            raise self._client.failed(
+                "a worker was killed: did the machine run out of memory?", WorkerKilled
+            )
 
     def kill(self) -> None:
         """End the process and everything in it, and wait until it is gone.

@@ -1,4 +1,6 @@
-"""Where a submission's code runs: a worker that has run its cells, opened when it is needed, and anew after a kill."""
+"""Where a submission's code runs: a worker that has run its cells, opened when it is needed, and
+anew after a kill.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,14 @@ from autograder.sandbox.stopwatch import Stopwatch
 from autograder.sandbox.worker_process import Worker
 
 RUN_AGAIN_TIMES = 2
-"""How many times the limit of a submission's processor time may be spent on what does not count for it: running its
-cells again in further workers, and attempts at questions that are then answered in a fresh worker. Asleep it may be
-then for as long as in what counts."""
+"""How many times the limit of a submission's processor time may be spent on what does not count for
+it: running its cells again in further workers, and attempts at questions that are then answered in
+a fresh worker. Asleep it may be then for as long as in what counts.
+"""
 SLOWER_AGAIN_TIMES = 2
-"""How many times its limit a cell may take that has run to its end before: whether it runs is decided once."""
+"""How many times its limit a cell may take that has run to its end before: whether it runs is
+decided once.
+"""
 RUNS_WHEN_GRADING = ("given", "question", "extra")
 
 
@@ -56,16 +61,23 @@ class Workplace:
 
     @property
     def cells(self) -> tuple[CellOutcome, ...]:
-        """What happened to each cell that ran, in order; cells run when a worker is first needed."""
+        """What happened to each cell that ran, in order; cells run when a worker is first
+        needed.
+        """
         if not self._outcomes:
             self.prepare(())
-            with contextlib.suppress(SubmissionOver):  # which stands beside the cell in which it happened
+            # which stands beside the cell in which it happened
+            with contextlib.suppress(SubmissionOver):
                 self.worker()
             self.close()
-        return tuple(self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes)
+        return tuple(
+            self._outcomes[cell.id] for cell in self._runnable() if cell.id in self._outcomes
+        )
 
     def prepare(self, forbidden: tuple[str, ...], stand_ins: tuple[str, ...] = ()) -> None:
-        """Say what the next worker that is opened may not call, and which prerequisites are stood in for there."""
+        """Say what the next worker that is opened may not call, and which prerequisites are stood
+        in for there.
+        """
         self._forbidden, self._stand_ins = forbidden, stand_ins
 
     def _open_accounts(self) -> None:
@@ -73,7 +85,9 @@ class Workplace:
         most = most_for(self._limits.submission_seconds)
         self._account = Account(most, "the whole submission")
         self._run_again = Account(
-            WorkerTime(RUN_AGAIN_TIMES * most.processor, most.asleep, RUN_AGAIN_TIMES * most.in_all),
+            WorkerTime(
+                RUN_AGAIN_TIMES * most.processor, most.asleep, RUN_AGAIN_TIMES * most.in_all
+            ),
             "running the notebook's cells again",
         )
 
@@ -88,11 +102,15 @@ class Workplace:
         return self._account.spent
 
     def charge(self, seconds: float) -> None:
-        """Charge processor time of the trusted side: what checking the submission's answers took."""
+        """Charge processor time of the trusted side: what checking the submission's answers
+        took.
+        """
         self._account.charge(WorkerTime(seconds))
 
     def charge_apart(self, since: WorkerTime) -> None:
-        """Let an attempt not count that began when so much was spent. There is an end to what does not count, too."""
+        """Let an attempt not count that began when so much was spent. There is an end to what does
+        not count, too.
+        """
         self._run_again.charge(self._account.spent - since)
         self._account.spent = since
 
@@ -102,11 +120,14 @@ class Workplace:
         return not self._run_again.past()
 
     def turn_to(self, forbidden: tuple[str, ...]) -> bool:
-        """Go on with another question in the worker that is there. False where there is none, or it does not answer."""
+        """Go on with another question in the worker that is there. False where there is none, or it
+        does not answer.
+        """
         return self._worker is not None and self._worker.turn_to(forbidden)
 
     def go_on_with(self, submission: Submission, cells: Sequence[Cell]) -> None:
-        """Exchange the submission for one that differs from it by these cells: a worker that was kept runs only them.
+        """Exchange the submission for one that differs from it by these cells: a worker that was
+        kept runs only them.
 
         For known answers, which come from the course and leave each other alone.
         """
@@ -117,9 +138,13 @@ class Workplace:
             return
         self._worker.account = self._account
         answers = self._worker.load(
-            _texts(cells), self._limits.cell_seconds, "the cell", functions=_questions(submission.cells)
+            _texts(cells),
+            self._limits.cell_seconds,
+            "the cell",
+            functions=_questions(submission.cells),
         )
-        with contextlib.suppress(StudentTimeout, StudentCrashed):  # it is dead then, and the next call opens another
+        # it is dead then, and the next call opens another
+        with contextlib.suppress(StudentTimeout, StudentCrashed):
             for cell in cells:
                 self._outcomes[cell.id] = _outcome(cell, next(answers).header)
 
@@ -145,7 +170,11 @@ class Workplace:
                     break
             if self._stand_ins:
                 # these functions, and not the one that the student is graded for
-                key = {name: self._reference[name] for name in self._stand_ins if name in self._reference}
+                key = {
+                    name: self._reference[name]
+                    for name in self._stand_ins
+                    if name in self._reference
+                }
                 answers = StandIns(key, self._limits)
                 worker.stand_ins = answers
                 worker.request(answers.request(), {}, self._limits.call_seconds, "stand-ins")
@@ -154,15 +183,20 @@ class Workplace:
     def _load(self, worker: Worker) -> bool:
         """Run the cells in order. False where one killed the worker: it is left out from now on.
 
-        The first run of a cell is charged to the submission, and its limit decides. Any further run of the same text
-        says nothing new: it is not charged, and its limit is wider.
+        The first run of a cell is charged to the submission, and its limit decides. Any further run
+        of the same text says nothing new: it is not charged, and its limit is wider.
 
         Raises:
             SubmissionOver: the time for all cells is used up.
         """
         cells = [cell for cell in self._runnable() if cell.id not in self._left_out]
-        seconds = [self._limits.cell_seconds * (SLOWER_AGAIN_TIMES if self._has_run(cell) else 1) for cell in cells]
-        answers = worker.load(_texts(cells), seconds, "the cell", self._forbidden, _questions(cells))
+        seconds = [
+            self._limits.cell_seconds * (SLOWER_AGAIN_TIMES if self._has_run(cell) else 1)
+            for cell in cells
+        ]
+        answers = worker.load(
+            _texts(cells), seconds, "the cell", self._forbidden, _questions(cells)
+        )
         for cell in cells:
             worker.account = self._run_again if self._has_run(cell) else self._account
             try:

@@ -1,7 +1,8 @@
 """How far two answers lie apart, and in which ways one departs from the answer key.
 
-Diagnosis compares three answers to one call: the student's, a known mistake's and the answer key's. Two ways to compute
-the same wrong answer differ by rounding, two mistakes by more, and how much rounding is depends on the dtype.
+Diagnosis compares three answers to one call: the student's, a known mistake's and the answer key's.
+Two ways to compute the same wrong answer differ by rounding, two mistakes by more, and how much
+rounding is depends on the dtype.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from autograder.suite.kinds import is_array, numbers_in
 from autograder.wire.values import dtype_name
 
 ROUNDING = {"float64": 1e-6, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-2}
-"""What counts as rounding, relative to the largest element of a row; other numbers agree exactly or not at all, in
-whatever dtypes: a mask of ones and zeros with one of yes and no."""
+"""What counts as rounding, relative to the largest element of a row; other numbers agree exactly or
+not at all, in whatever dtypes: a mask of ones and zeros with one of yes and no.
+"""
 _FAR = 100.0
 _SHARE = 0.02
-"""A second, smaller fault moves an answer: up to a hundred roundings, and a fiftieth of the way to the right answer."""
+"""A second, smaller fault moves an answer: up to a hundred roundings, and a fiftieth of the way to
+the right answer.
+"""
 _COSTLIER = 1.5
-_KINDS_WITH_WORDS = frozenset({"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError"})
+_KINDS_WITH_WORDS = frozenset(
+    {"RuntimeError", "NameError", "UnboundLocalError", "AttributeError", "KeyError"}
+)
 """Errors that mean a hundred things: two agree only where their messages do, numbers aside."""
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
@@ -55,7 +61,9 @@ def apart(left: Any, right: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Floats as arrays, so that there is one way to compare numbers; objects of the worker's by their class."""
+    """Floats as arrays, so that there is one way to compare numbers; objects of the worker's by
+    their class.
+    """
     if isinstance(value, Handle):
         return value.name
     return np.array(value) if isinstance(value, float) else value
@@ -90,8 +98,8 @@ def _arrays_apart(left: Any, right: Any) -> float:
 def agree(student: Call, known: Call, key: Call | None) -> bool:
     """Whether a known mistake answered one call as the student did.
 
-    A difference that is small beside the student's distance from the answer key (`key`; None where that made no such
-    call) may be a second fault's.
+    A difference that is small beside the student's distance from the answer key (`key`; None where
+    that made no such call) may be a second fault's.
     """
     if student.name != known.name:
         return False
@@ -110,9 +118,11 @@ def agree_in_gradients(student: Call, known: Call) -> bool:
 
 
 def same_answer(first: Call, second: Call) -> bool | None:
-    """Whether one function answered one call alike in two runs: value, dtype, gradients, changed arguments, error.
+    """Whether one function answered one call alike in two runs: value, dtype, gradients, changed
+    arguments, error.
 
-    None where one of them is no answer (a hang, a crash, a function that is missing or forbidden) or was let go.
+    None where one of them is no answer (a hang, a crash, a function that is missing or forbidden)
+    or was let go.
     """
     faults = [call.fault for call in (first, second)]
     if any(fault is not None and not isinstance(fault, StudentError) for fault in faults):
@@ -126,17 +136,25 @@ def same_answer(first: Call, second: Call) -> bool | None:
     if first.changed != second.changed:
         return False
     # a run that ended early asked for fewer gradients
-    return all(apart(mine, theirs) <= 1 for mine, theirs in zip(first.gradients, second.gradients, strict=False))
+    return all(
+        apart(mine, theirs) <= 1
+        for mine, theirs in zip(first.gradients, second.gradients, strict=False)
+    )
 
 
 def _error_text(fault: StudentFault | None) -> str:
     """An error as two runs have it in common: an object's address is another in each process."""
-    return _ADDRESS.sub("0x…", f"{fault.type_name}: {fault.message}") if isinstance(fault, StudentError) else ""
+    return (
+        _ADDRESS.sub("0x…", f"{fault.type_name}: {fault.message}")
+        if isinstance(fault, StudentError)
+        else ""
+    )
 
 
 def departures(call: Call, key: Call) -> frozenset[str]:
-    """In which ways a call departs from the answer key's: "fault", "value", "dtype", "changed", "gradient", and
-    "cost of …" for each figure of its cost or of its kernels that is larger."""
+    """In which ways a call departs from the answer key's: "fault", "value", "dtype", "changed",
+    "gradient", and "cost of …" for each figure of its cost or of its kernels that is larger.
+    """
     if call.fault is not None or key.fault is not None:
         return frozenset() if _same_fault(call.fault, key.fault) else frozenset({"fault"})
     found = set()
@@ -179,7 +197,9 @@ def _other_launch(mine: Launch, theirs: Launch) -> set[str]:
 
 
 def form(value: Any) -> Any:
-    """What kind of value an answer is, whatever its numbers: types, and of tensors and arrays shape and dtype."""
+    """What kind of value an answer is, whatever its numbers: types, and of tensors and arrays shape
+    and dtype.
+    """
     if is_array(value):
         return type(value).__name__, tuple(value.shape), str(value.dtype)
     if isinstance(value, (list, tuple)):

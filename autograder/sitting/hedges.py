@@ -1,8 +1,10 @@
-"""Questions whose function answered one call differently in two runs: flagged for a person, with both answers.
+"""Questions whose function answered one call differently in two runs: flagged for a person, with
+both answers.
 
-Code can tell a worker that has served other questions from a fresh one, and stand-ins from its own functions (by what
-they did not do, by time). So it can try one answer, and where that fails another. What counts is the fresh run alone;
-here the runs are compared. What one question leaves behind for another, in all honesty, looks the same.
+Code can tell a worker that has served other questions from a fresh one, and stand-ins from its own
+functions (by what they did not do, by time). So it can try one answer, and where that fails
+another. What counts is the fresh run alone; here the runs are compared. What one question leaves
+behind for another, in all honesty, looks the same.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ LARGEST_ATTEMPT = 64 << 20
 
 
 class Attempt:
-    """What a question answered in a worker that had served others: calls by test, without their arguments.
+    """What a question answered in a worker that had served others: calls by test, without their
+    arguments.
 
     Answers beyond 64 MB in all are let go: no comparison is made with those.
     """
@@ -44,7 +47,9 @@ class Attempt:
         self.answers[test] = [self._kept(call) for call in calls]
 
     def _kept(self, call: Call) -> Call:
-        answer = Call(call.name, (), {}, fault=call.fault, changed=call.changed, of_suite=call.of_suite)
+        answer = Call(
+            call.name, (), {}, fault=call.fault, changed=call.changed, of_suite=call.of_suite
+        )
         size = weight([call.result, call.gradients])
         answer.let_go = call.let_go or size > self._room
         if not answer.let_go:
@@ -62,8 +67,8 @@ def two_answers(
     """The first call that two runs of a question's tests answered differently, if there is one.
 
     Args:
-        first, second: the calls of each test, with their arguments in `second`. After one that differs, tests may go on
-            to ask for other things.
+        first, second: the calls of each test, with their arguments in `second`. After one that
+            differs, tests may go on to ask for other things.
         runs: both runs in words.
         signatures: the answer key's names, which the call's text needs.
     """
@@ -74,7 +79,9 @@ def two_answers(
                 break  # no two answers: what follows need not be the same
             if not same and not one.of_suite:
                 shown = clean(CallLog(signatures).describe(other), MOST_TEXT)
-                return (TwoAnswers(test, shown, runs, (_in_words(one, other), _in_words(other, one))),)
+                return (
+                    TwoAnswers(test, shown, runs, (_in_words(one, other), _in_words(other, one))),
+                )
             if not same:
                 break
     return ()
@@ -100,15 +107,26 @@ def _value(value: Any, other: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if not is_array(value):
-        return repr(value) if isinstance(value, (bool, int, str)) or value is None else type(value).__name__
+        return (
+            repr(value)
+            if isinstance(value, (bool, int, str)) or value is None
+            else type(value).__name__
+        )
     kind = f"{dtype_name(value.dtype)}{list(value.shape)}"
     numbers = numbers_in(value)
     if not numbers.size:
         return kind
-    if not numbers.ndim or not is_tensor(other) or other.shape != value.shape or numbers.dtype.kind == "c":
+    if (
+        not numbers.ndim
+        or not is_tensor(other)
+        or other.shape != value.shape
+        or numbers.dtype.kind == "c"
+    ):
         shown = ", ".join(f"{number:.6g}" for number in numbers.flatten()[:6].tolist())
         return f"{kind}: {shown}{', …' if numbers.size > 6 else ''}"
     with np.errstate(invalid="ignore", over="ignore"):
-        far = np.nan_to_num(abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf)
+        far = np.nan_to_num(
+            abs(numbers.astype(float) - numbers_in(other).astype(float)), nan=np.inf
+        )
     index = tuple(int(i) for i in np.unravel_index(far.argmax(), far.shape))
     return f"{kind}, at {list(index)}: {numbers[index].item():.6g}"

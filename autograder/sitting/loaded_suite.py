@@ -1,6 +1,7 @@
 """A hidden suite, collected once, whose tests are run as often as there are submissions.
 
-Tests of which pytest would do no more than call them are called: its protocol for one costs more than most tests do.
+Tests of which pytest would do no more than call them are called: its protocol for one costs more
+than most tests do.
 """
 
 from __future__ import annotations
@@ -37,15 +38,22 @@ class LoadedSuite:
         fixtures: what `student` and `reference` are for the tests run next.
     """
 
-    def __init__(self, assignment: Assignment, reference: dict[str, Any], released: Mapping[str, str]) -> None:
+    def __init__(
+        self, assignment: Assignment, reference: dict[str, Any], released: Mapping[str, str]
+    ) -> None:
         self.assignment, self.released = assignment, released
         order = list(released)
         collected = collect_suite(assignment.suite)
         unknown = [question.name for question in collected.questions if question.name not in order]
         if unknown:
-            raise BadSuite(f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question {unknown[0]!r}")
+            raise BadSuite(
+                f"{assignment.suite}: test_{unknown[0]}.py, but the notebook has no question "
+                f"{unknown[0]!r}"
+            )
         self.fixtures = Fixtures(reference=reference)
-        self.questions = tuple(sorted(collected.questions, key=lambda question: order.index(question.name)))
+        self.questions = tuple(
+            sorted(collected.questions, key=lambda question: order.index(question.name))
+        )
         self._items = collected.items
         self._plain = {name: item for name, item in self._items.items() if is_plain(item)}
 
@@ -58,10 +66,15 @@ class LoadedSuite:
         """Run one test; what it raised, or None.
 
         Raises:
-            KitError: what is not the student's: the machine's fault, or the suite's own (SuiteFault).
+            KitError: what is not the student's: the machine's fault, or the suite's own
+                (SuiteFault).
         """
         item = self._plain.get((question, test))
-        raised = call_plainly(item, self.fixtures) if item else self._run_by_protocol(self._items[question, test])
+        raised = (
+            call_plainly(item, self.fixtures)
+            if item
+            else self._run_by_protocol(self._items[question, test])
+        )
         if isinstance(raised, KitError):
             raise raised
         if raised is not None and is_suites_own(raised, current_log(), self.assignment.suite):
@@ -76,7 +89,9 @@ class LoadedSuite:
         if one.interrupted is not None:
             raise one.interrupted
         if not one.ran:  # what did not run has not passed
-            raise BadSuite(f"{item.path}: {item.name} was there when the suite was collected, and is no more")
+            raise BadSuite(
+                f"{item.path}: {item.name} was there when the suite was collected, and is no more"
+            )
         return one.raised
 
     def fault(self, test: str, raised: BaseException) -> SuiteFault:
@@ -111,16 +126,26 @@ class _OneTest:
 
 
 def is_plain(item: pytest.Item) -> TypeGuard[pytest.Function]:
-    """Whether a test is a function of `student`, `reference` and its own parameters, and nothing else has a say in it:
-    no fixture of the suite's, no conftest.py, no class, and no mark that pytest acts on."""
-    if type(item) is not pytest.Function or item.cls is not None or inspect.iscoroutinefunction(item.function):
+    """Whether a test is a function of `student`, `reference` and its own parameters, and nothing
+    else has a say in it: no fixture of the suite's, no conftest.py, no class, and no mark that
+    pytest acts on.
+    """
+    if (
+        type(item) is not pytest.Function
+        or item.cls is not None
+        or inspect.iscoroutinefunction(item.function)
+    ):
         return False
     marks = list(item.iter_markers())
-    files = (Path(getattr(one, "__file__", None) or "").name for one in item.config.pluginmanager.get_plugins())
+    files = (
+        Path(getattr(one, "__file__", None) or "").name
+        for one in item.config.pluginmanager.get_plugins()
+    )
     asks_for = set(_asks_for(item.function))
     return (
         asks_for <= GIVEN | parameters(item).keys()
-        and set(item.fixturenames) <= asks_for | {"request"}  # which `student` and `reference` ask for
+        # which `student` and `reference` ask for
+        and set(item.fixturenames) <= asks_for | {"request"}
         and not any(hasattr(item.module, name) for name in GIVEN)
         and {mark.name for mark in marks} <= _MARKS
         and not any(mark.kwargs.get("indirect") for mark in marks)
@@ -137,8 +162,9 @@ def _asks_for(function: Callable[..., Any]) -> tuple[str, ...]:
 def parameters(item: pytest.Item) -> Mapping[str, Any]:
     """What `parametrize` gives a test.
 
-    The one thing here that pytest does not document: tests/autograder/sitting/test_plain_tests.py says so when another
-    version has it no more, and pyproject.toml goes up to the next minor version only when that was tried.
+    The one thing here that pytest does not document: tests/autograder/sitting/test_plain_tests.py
+    says so when another version has it no more, and pyproject.toml goes up to the next minor
+    version only when that was tried.
     """
     return item.callspec.params if hasattr(item, "callspec") else {}
 
@@ -148,7 +174,12 @@ def call_plainly(item: pytest.Function, fixtures: Fixtures) -> BaseException | N
     begin(item, fixtures)
     own = parameters(item)
     try:
-        item.obj(**{name: own[name] if name in own else fixtures.given(name) for name in _asks_for(item.function)})
+        item.obj(
+            **{
+                name: own[name] if name in own else fixtures.given(name)
+                for name in _asks_for(item.function)
+            }
+        )
     except KeyboardInterrupt:
         raise
     except BaseException as error:

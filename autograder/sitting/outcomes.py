@@ -1,8 +1,8 @@
 """From what a test raised to an outcome and a message that the student can act on.
 
-The release leaves `raise NotImplementedError` where an answer goes. A call that ends there says which question is not
-written, which need not be the question whose test made the call. torch raises NotImplementedError too (softmax of
-integers); that is an error of the code that asked for it.
+The release leaves `raise NotImplementedError` where an answer goes. A call that ends there says
+which question is not written, which need not be the question whose test made the call. torch raises
+NotImplementedError too (softmax of integers); that is an error of the code that asked for it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ _FRAME = re.compile(r"cell (?P<cell>.+), line (?P<line>\d+), in ", re.DOTALL)
 _STUB = re.compile(r"\s*raise\s+NotImplementedError\b")
 _QUOTES = re.compile(r'"""|\'\'\'')
 
-Cause = Literal["", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"]
-"""What is charged by the question and not by the test (`charges.py`), or is not judged yet: an answer that the test
-could not work with."""
+Cause = Literal[
+    "", "wrong value", "raised", "changed argument", "changed argument, asked for", "unfit"
+]
+"""What is charged by the question and not by the test (`charges.py`), or is not judged yet: an
+answer that the test could not work with.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,11 @@ class Verdict:
 
 
 def judge(
-    raised: BaseException | None, log: CallLog, test: SuiteTest, stub: Stub | None = None, called: str = ""
+    raised: BaseException | None,
+    log: CallLog,
+    test: SuiteTest,
+    stub: Stub | None = None,
+    called: str = "",
 ) -> Verdict:
     """The verdict on a test that ended with `raised` (None: it came to its end).
 
@@ -65,7 +72,9 @@ def judge(
         if changed is None:
             return Verdict("passed")
         cause: Cause = "changed argument, asked for" if log.about_arguments else "changed argument"
-        return Verdict("failed", _how_changed(f"`{log.describe(changed)}`", changed.changed), "", cause)
+        return Verdict(
+            "failed", _how_changed(f"`{log.describe(changed)}`", changed.changed), "", cause
+        )
     if stub is not None:
         return Verdict("error", stub.described(_called(log), called))
     if isinstance(raised, StudentError):
@@ -74,7 +83,9 @@ def judge(
         return Verdict(raised.outcome, str(raised))
     if isinstance(raised, AssertionError):
         said = str(raised) or f"It does not hold that {claim(test.name.partition('[')[0])}."
-        return Verdict("failed", said, test.hint, "wrong value" if isinstance(raised, WrongValue) else "")
+        return Verdict(
+            "failed", said, test.hint, "wrong value" if isinstance(raised, WrongValue) else ""
+        )
     return Verdict("failed", f"{type(raised).__name__}: {raised}", test.hint, "unfit")
 
 
@@ -89,16 +100,23 @@ def unfit(verdict: Verdict, log: CallLog, right: Sequence[Call]) -> Verdict:
         if mine.name != theirs.name or mine.fault is not None or theirs.fault is not None:
             break
         if not (mine.of_suite or mine.let_go) and (said := unlike(mine.result, theirs.result)):
-            said = f"`{log.describe(mine)}` {said}" if said[0] != "[" else f"What `{log.describe(mine)}` gives {said}"
+            said = (
+                f"`{log.describe(mine)}` {said}"
+                if said[0] != "["
+                else f"What `{log.describe(mine)}` gives {said}"
+            )
             break
     if not said:
-        said = f"What {_called(log)} gives is of the right kind, but the check cannot work with it: {verdict.message}"
+        said = (
+            f"What {_called(log)} gives is of the right kind, but the check cannot work with it: "
+            f"{verdict.message}"
+        )
     return Verdict(verdict.outcome, said, verdict.hint)
 
 
 def explain_name(message: str, names: Mapping[str, str]) -> str:
-    """The message, with a line where it is the NameError of a name that only a check or a demo defines: the answer
-    works in the notebook, where these cells run, and not in grading.
+    """The message, with a line where it is the NameError of a name that only a check or a demo
+    defines: the answer works in the notebook, where these cells run, and not in grading.
 
     Args:
         names: each such name → its cell, in words.
@@ -108,14 +126,16 @@ def explain_name(message: str, names: Mapping[str, str]) -> str:
         return message
     name = undefined[1]
     return (
-        f"{message}\nOnly {names[name]} defines {name}. Checks and demos do not run in grading: define {name} in your "
+        f"{message}\nOnly {names[name]} defines {name}. Checks and demos do not run in grading: "
+        f"define {name} in your "
         "answer's cell, or in a cell of your own."
     )
 
 
 def _how_changed(called: str, changed: tuple[str, ...]) -> str:
     return (
-        f"{called} changed its argument {', '.join(changed)} in place: the caller's is different afterwards. "
+        f"{called} changed its argument {', '.join(changed)} in place: the caller's is different "
+        "afterwards. "
         "Make a new one instead (`x = x / s`, not `x /= s`)."
     )
 
@@ -136,7 +156,8 @@ class Stub:
     Attributes:
         question: whose cell it stands in.
         line: its number in that cell, from 1.
-        code_above, code_below: whether the student's own code stands in the same block, before or after it.
+        code_above, code_below: whether the student's own code stands in the same block, before or
+            after it.
     """
 
     question: str
@@ -153,26 +174,44 @@ class Stub:
         """
         unfinished = self.code_above or self.code_below
         state = "is not finished" if unfinished else "is not written yet"
-        said = f"{call} {state}" if called == self.question else f"{call} needs `{self.question}`, which {state}"
+        said = (
+            f"{call} {state}"
+            if called == self.question
+            else f"{call} needs `{self.question}`, which {state}"
+        )
         if not unfinished:
             return f"{said}."
         place = "below your code" if self.code_above else "above your code, which is never reached"
         line = f"line {self.line} of cell {self.question}"
-        return f"{said}: `raise NotImplementedError` still stands in {line}, {place}. Delete that line."
+        return (
+            f"{said}: `raise NotImplementedError` still stands in {line}, {place}. "
+            "Delete that line."
+        )
 
 
-def stub_of(fault: StudentFault | None, submission: Submission, released: Mapping[str, str]) -> Stub | None:
+def stub_of(
+    fault: StudentFault | None, submission: Submission, released: Mapping[str, str]
+) -> Stub | None:
     """The stub that a fault comes from, or None where it comes from anything else.
 
     Args:
-        released: the release's text of each question cell; lines that stand there are not the student's.
+        released: the release's text of each question cell; lines that stand there are not the
+            student's.
     """
-    if not isinstance(fault, StudentError) or fault.type_name != "NotImplementedError" or not fault.frames:
+    if (
+        not isinstance(fault, StudentError)
+        or fault.type_name != "NotImplementedError"
+        or not fault.frames
+    ):
         return None
     frame = _FRAME.match(fault.frames[-1])
     if frame is None:
         return None
-    question = frame["cell"] if frame["cell"] in released else _answered_in(frame["cell"], submission, released)
+    question = (
+        frame["cell"]
+        if frame["cell"] in released
+        else _answered_in(frame["cell"], submission, released)
+    )
     cell = next((cell for cell in submission.cells if cell.id == frame["cell"]), None)
     if question is None or cell is None:
         return None
@@ -191,7 +230,9 @@ def _answered_in(cell_id: str, submission: Submission, questions: Iterable[str])
 
 
 def _block(lines: list[str], at: int) -> tuple[list[str], list[str]]:
-    """The lines before and after `lines[at]` that are indented as far as it or farther, up to the next that is not."""
+    """The lines before and after `lines[at]` that are indented as far as it or farther, up to the
+    next that is not.
+    """
     depth = _indentation(lines[at])
 
     def inside(line: str) -> bool:
@@ -212,13 +253,21 @@ def _indentation(line: str) -> int:
 
 
 def _has_code(lines: list[str], ours: set[str]) -> bool:
-    """Whether a line is code of the student's: none of the release's, no comment, no part of a docstring."""
+    """Whether a line is code of the student's: none of the release's, no comment, no part of a
+    docstring.
+    """
     in_docstring = False
     for line in lines:
         text = line.strip()
         quotes = len(_QUOTES.findall(text))
         if in_docstring or quotes:
             in_docstring ^= quotes % 2 == 1
-        elif text and not text.startswith("#") and text not in ours and not _STUB.match(text) and text != "pass":
+        elif (
+            text
+            and not text.startswith("#")
+            and text not in ours
+            and not _STUB.match(text)
+            and text != "pass"
+        ):
             return True
     return False

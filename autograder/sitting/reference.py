@@ -1,4 +1,6 @@
-"""The answer key, executed in the trusted process: what `reference` is, and what stand-ins answer with."""
+"""The answer key, executed in the trusted process: what `reference` is, and what stand-ins answer
+with.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
     """
     path = assignment.solution
     if not path.exists():
-        raise KitError(f"{path}: the answer key is not built; run `autograder build {assignment.name}`")
+        raise KitError(
+            f"{path}: the answer key is not built; run `autograder build {assignment.name}`"
+        )
     try:
         cells, _ = parse_notebook(path.read_bytes(), path.name)
     except (OSError, UnreadableSubmission) as error:
         raise KitError(
-            f"{path}: the answer key is no notebook ({error}); run `autograder build {assignment.name}`"
+            f"{path}: the answer key is no notebook ({error}); run `autograder build "
+            f"{assignment.name}`"
         ) from error
     names: dict[str, Any] = vars(types.ModuleType(f"reference_{assignment.name}"))
     for number, cell in enumerate(cells):
@@ -37,5 +42,7 @@ def load_reference(assignment: Assignment) -> dict[str, Any]:
         try:
             exec(compile(source, file, "exec", dont_inherit=True), names)
         except Exception as error:
-            raise BadSuite(f"{path}: cell {number} of the answer key does not run: {error!r}") from error
+            raise BadSuite(
+                f"{path}: cell {number} of the answer key does not run: {error!r}"
+            ) from error
     return names

@@ -1,7 +1,8 @@
-"""Failed tests that pass with stand-ins, once more with stand-ins that give the submission's own values.
+"""Failed tests that pass with stand-ins, once more with stand-ins that give the submission's own
+values.
 
-A function whose answers are computed from its prerequisites' values answers then as it did without stand-ins. One that
-takes the presence of stand-ins for a further try does not.
+A function whose answers are computed from its prerequisites' values answers then as it did without
+stand-ins. One that takes the presence of stand-ins for a further try does not.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ from autograder.suite.calls import start_log
 from autograder.suite.collection import SuiteQuestion
 from autograder.wire.trees import leaves
 
-_RUNS = ("a fresh worker, which counts", "a fresh worker with stand-ins that give the submission's own values")
+_RUNS = (
+    "a fresh worker, which counts",
+    "a fresh worker with stand-ins that give the submission's own values",
+)
 
 
 class OwnFunctions:
-    """The functions of a submission in a worker of their own, for stand-ins that answer as the submission does.
+    """The functions of a submission in a worker of their own, for stand-ins that answer as the
+    submission does.
 
     Attributes:
-        exact: whether all that was asked since this was last set could be answered as the submission itself would: a
-            function that raises, changes its arguments or takes or gives objects does more than to return data.
+        exact: whether all that was asked since this was last set could be answered as the
+            submission itself would: a function that raises, changes its arguments or takes or gives
+                objects does more than to return data.
     """
 
     def __init__(self, sitting: Sitting) -> None:
@@ -40,8 +46,9 @@ class OwnFunctions:
         self.exact = True
 
     def named(self, name: str, like: Any) -> Callable[..., Any]:
-        """The function of that name with the signature of the answer key's, so that its stand-in looks the same. The
-        log of whoever calls it has none of its calls."""
+        """The function of that name with the signature of the answer key's, so that its stand-in
+        looks the same. The log of whoever calls it has none of its calls.
+        """
 
         @functools.wraps(like)
         def own(*arguments: Any, **keywords: Any) -> Any:
@@ -58,7 +65,9 @@ class OwnFunctions:
             self.exact = False
             raise ValueError(str(fault)) from None
         values = leaves([arguments, keywords, result])
-        if any(call.changed for call in log.calls) or any(isinstance(leaf, (Handle, WorkerObject)) for leaf in values):
+        if any(call.changed for call in log.calls) or any(
+            isinstance(leaf, (Handle, WorkerObject)) for leaf in values
+        ):
             self.exact = False
         return result
 
@@ -71,10 +80,12 @@ def replayed(
     again: Mapping[str, TestRun],
     signatures: Mapping[str, Any],
 ) -> tuple[TwoAnswers, ...]:
-    """The tests that only pass with stand-ins once more, with stand-ins that give the submission's own values.
+    """The tests that only pass with stand-ins once more, with stand-ins that give the submission's
+    own values.
 
-    Whoever computes what the prerequisites' values say answers as without stand-ins then. Prerequisites that are
-    classes are not replayed: their objects would have to live in two workers.
+    Whoever computes what the prerequisites' values say answers as without stand-ins then.
+    Prerequisites that are classes are not replayed: their objects would have to live in two
+    workers.
 
     Args:
         sitting: of the submission.
@@ -83,7 +94,9 @@ def replayed(
     gained = {
         name: run.stand_ins
         for name, run in again.items()
-        if run.verdict.outcome == "passed" and seen[name].verdict.outcome != "passed" and seen[name].calls
+        if run.verdict.outcome == "passed"
+        and seen[name].verdict.outcome != "passed"
+        and seen[name].calls
     }
     stand_ins = next(iter(gained.values()), ())
     if not stand_ins or any(isinstance(signatures.get(name), type) for name in stand_ins):
@@ -91,13 +104,19 @@ def replayed(
     with contextlib.ExitStack() as stack:
         beside = stack.enter_context(contextlib.closing(sitting.another(client)))
         own = OwnFunctions(beside)
-        answering = {name: own.named(name, signatures[name]) for name in stand_ins if name in signatures}
+        answering = {
+            name: own.named(name, signatures[name]) for name in stand_ins if name in signatures
+        }
         replay = stack.enter_context(contextlib.closing(sitting.another(client, answering)))
-        with contextlib.suppress(StudentFault):  # its cells ran before; where they do not now, nothing can be said
+        # its cells ran before; where they do not now, nothing can be said
+        with contextlib.suppress(StudentFault):
             beside.place.worker()
-            for test in question.tests:  # all, in their order: what one call leaves behind for the next is there again
+            # all, in their order: what one call leaves behind for the next is there again
+            for test in question.tests:
                 own.exact = True
-                runs = replay.run(question, (test.name,), stand_ins, keep_worker=True, keep_calls=True)
+                runs = replay.run(
+                    question, (test.name,), stand_ins, keep_worker=True, keep_calls=True
+                )
                 if test.name not in gained:
                     continue
                 calls = {name: run.calls for name, run in runs.items()}

@@ -30,13 +30,17 @@ LARGEST_KEPT = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """One test on one submission: the verdict, every call that the test made, and how far values were apart.
+    """One test on one submission: the verdict, every call that the test made, and how far values
+    were apart.
 
     Attributes:
         tolerance: the least that a comparison allowed, where that was less than the default.
-        refusing, answering: names of functions and methods that raised what the test asked for, and that answered.
-        unanswered: the question itself is missing or not written, so that the test has seen no answer of it.
-        suspect: what is to be said where not the answers, but the suite is why the test could not work with them.
+        refusing, answering: names of functions and methods that raised what the test asked for, and
+            that answered.
+        unanswered: the question itself is missing or not written, so that the test has seen no
+            answer of it.
+        suspect: what is to be said where not the answers, but the suite is why the test could not
+            work with them.
         stand_ins: prerequisites that were stood in for.
     """
 
@@ -70,7 +74,8 @@ class Sitting:
         stands_for: what stand-ins answer with, by name; the answer key where nothing is said.
 
     Attributes:
-        two_answers: by question what it answered otherwise in a worker that had served others, where it ran again.
+        two_answers: by question what it answered otherwise in a worker that had served others,
+            where it ran again.
     """
 
     def __init__(
@@ -90,7 +95,9 @@ class Sitting:
 
     def another(self, client: HostClient, stands_for: Mapping[str, Any] | None = None) -> Sitting:
         """The same submission once more, with workers and limits of its own."""
-        return Sitting(client, self._limits, self._suite, self.place.submission, self.watch, stands_for)
+        return Sitting(
+            client, self._limits, self._suite, self.place.submission, self.watch, stands_for
+        )
 
     def functions(self) -> Student:
         """The submission's functions, for calls that belong to no test."""
@@ -99,24 +106,30 @@ class Sitting:
     def run_all(self, questions: Sequence[SuiteQuestion]) -> dict[str, dict[str, TestRun]]:
         """Run every question, one after the other in one worker as long as their tests pass.
 
-        A question that does not pass in a worker that has served another runs once more in a fresh one, and that is
-        what counts: nothing that one question does to its process costs another points.
+        A question that does not pass in a worker that has served another runs once more in a fresh
+        one, and that is what counts: nothing that one question does to its process costs another
+        points.
         """
         runs: dict[str, dict[str, TestRun]] = {}
         for question in questions:
             attempt = Attempt()
-            runs[question.name] = self._passed_in_turn(question, attempt) or self._anew(question, attempt)
+            runs[question.name] = self._passed_in_turn(question, attempt) or self._anew(
+                question, attempt
+            )
         self.close()
         return runs
 
     def _passed_in_turn(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
-        """The runs of a question in the worker that is there; none where there is no such worker, or a test does not
-        pass: then `attempt` gets the answers, and the time of it is not charged to the submission.
+        """The runs of a question in the worker that is there; none where there is no such worker,
+        or a test does not pass: then `attempt` gets the answers, and the time of it is not charged
+        to the submission.
         """
         spent = self.place.spent
         if self.place.may_attempt and self._turns_to(question):
             runs: dict[str, TestRun] = {}
-            for run in self._runs(question, question.tests, self._student(question, ()), keep_calls=True):
+            for run in self._runs(
+                question, question.tests, self._student(question, ()), keep_calls=True
+            ):
                 attempt.add(run.name, run.calls)
                 if run.verdict.outcome != "passed":
                     break
@@ -128,20 +141,24 @@ class Sitting:
         return {}
 
     def _anew(self, question: SuiteQuestion, attempt: Attempt) -> dict[str, TestRun]:
-        """The runs of a question in a fresh worker, which count; compared with the attempt before, if there was one."""
+        """The runs of a question in a fresh worker, which count; compared with the attempt before,
+        if there was one.
+        """
         runs = self.run(question, keep_worker=True, keep_calls=bool(attempt.answers))
         if attempt.answers:
             fresh = {name: run.calls for name, run in runs.items()}
             signatures = self._suite.fixtures.reference
-            self.two_answers[question.name] = two_answers(attempt.answers, fresh, (SHARED, FRESH), signatures)
+            self.two_answers[question.name] = two_answers(
+                attempt.answers, fresh, (SHARED, FRESH), signatures
+            )
         return {
             name: dataclasses.replace(run, calls=()) if run.verdict.outcome == "passed" else run
             for name, run in runs.items()
         }
 
     def _turns_to(self, question: SuiteQuestion) -> bool:
-        """Whether the worker goes on with this question. A function outside torch is forbidden before the cells run, or
-        they may have it under another name.
+        """Whether the worker goes on with this question. A function outside torch is forbidden
+        before the cells run, or they may have it under another name.
         """
         outside_torch = any(not name.startswith("torch.") for name in question.forbidden)
         return not outside_torch and self.place.turn_to(question.forbidden)
@@ -161,27 +178,42 @@ class Sitting:
         """
         asked = [test for test in question.tests if tests is None or test.name in tests]
         student = self._student(question, stand_ins)
-        runs = {run.name: run for run in self._runs(question, asked, student, keep_calls=keep_calls)}
+        runs = {
+            run.name: run for run in self._runs(question, asked, student, keep_calls=keep_calls)
+        }
         if stand_ins:
-            runs = {name: dataclasses.replace(run, stand_ins=stand_ins) for name, run in runs.items()}
+            runs = {
+                name: dataclasses.replace(run, stand_ins=stand_ins) for name, run in runs.items()
+            }
         if not keep_worker:
             self.close()
         return runs
 
     def _runs(
-        self, question: SuiteQuestion, tests: Sequence[SuiteTest], student: Student, *, keep_calls: bool
+        self,
+        question: SuiteQuestion,
+        tests: Sequence[SuiteTest],
+        student: Student,
+        *,
+        keep_calls: bool,
     ) -> Iterator[TestRun]:
-        """Run tests of one question, one after the other; after the second that hangs none is run any more."""
+        """Run tests of one question, one after the other; after the second that hangs none is run
+        any more.
+        """
         hangs = 0
         for test in tests:
             if hangs >= HANGS_BEFORE_GIVING_UP:
-                yield TestRun(test.name, Verdict("timeout", "Not run: two tests of this question hung."), ())
+                yield TestRun(
+                    test.name, Verdict("timeout", "Not run: two tests of this question hung."), ()
+                )
                 continue
             raised, log = self._test(question, test, student)
             yield self._judged(question.name, test, raised, log, keep_calls)
             hangs += isinstance(raised, StudentTimeout)
 
-    def _test(self, question: SuiteQuestion, test: SuiteTest, student: Any) -> tuple[BaseException | None, CallLog]:
+    def _test(
+        self, question: SuiteQuestion, test: SuiteTest, student: Any
+    ) -> tuple[BaseException | None, CallLog]:
         """Run one test on this `student`: what it raised, and what it asked.
 
         Raises:
@@ -199,11 +231,18 @@ class Sitting:
 
     @property
     def _fault(self) -> HostFailed | None:
-        """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or swallowed."""
+        """What the machine did wrong meanwhile: no test is to blame, whatever it raised, or
+        swallowed.
+        """
         return self._client.fault
 
     def _judged(
-        self, question: str, test: SuiteTest, raised: BaseException | None, log: CallLog, keep_calls: bool
+        self,
+        question: str,
+        test: SuiteTest,
+        raised: BaseException | None,
+        log: CallLog,
+        keep_calls: bool,
     ) -> TestRun:
         last = log.calls[-1] if log.calls and raised is not None else None
         fault = last.fault if last else None
@@ -219,12 +258,18 @@ class Sitting:
             log.tolerance,
             frozenset(_function(call) for call in own if call.refused),
             frozenset(_function(call) for call in own if call.fault is None),
-            self._suite.fault(test.name, raised) if raised is not None and verdict.cause == "unfit" else None,
-            stub.question == question if stub else isinstance(fault, StudentMissing) and called == question,
+            self._suite.fault(test.name, raised)
+            if raised is not None and verdict.cause == "unfit"
+            else None,
+            stub.question == question
+            if stub
+            else isinstance(fault, StudentMissing) and called == question,
         )
 
     def _question_of(self, call: Call | None, tested: str) -> str:
-        """The question whose function was called: the tested one, unless it has the name of another."""
+        """The question whose function was called: the tested one, unless it has the name of
+        another.
+        """
         name = call.name.partition(".")[0] if call else ""
         return name if name in self._suite.released else tested
 
@@ -240,7 +285,9 @@ class Sitting:
 
 
 def _kept(log: CallLog) -> tuple[Call, ...]:
-    """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker sends hundreds."""
+    """The calls of a test that diagnosis may ask for. Large answers are let go: one hostile worker
+    sends hundreds.
+    """
     for call in log.calls:
         if weight([call.result, call.gradients]) > LARGEST_KEPT:
             call.result, call.gradients, call.let_go = None, [], True
@@ -248,5 +295,7 @@ def _kept(log: CallLog) -> tuple[Call, ...]:
 
 
 def _function(call: Call) -> str:
-    """The function's name, or the method's alone: what its class is called is the student's affair."""
+    """The function's name, or the method's alone: what its class is called is the student's
+    affair.
+    """
     return call.name.rpartition(".")[2]

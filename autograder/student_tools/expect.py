@@ -1,6 +1,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 # Students read the function, so that it has no annotations.
-"""The visible check that stands in every notebook: `build` copies this function's source into the release.
+"""The visible check that stands in every notebook: `build` copies this function's source into the
+release.
 
 It imports nothing, so that it stands in a notebook without torch, or without numpy, too.
 """
@@ -11,7 +12,8 @@ def expect(actual, expected, atol=1e-6, hint=""):
 
     Args:
         actual: what your function returned.
-        expected: a tensor or an array (shape and dtype count too), a number, or anything that == compares.
+        expected: a tensor or an array (shape and dtype count too), a number, or anything that ==
+            compares.
         atol: how far apart two numbers may be.
         hint: what to look at when they differ.
     """
@@ -42,10 +44,15 @@ def expect(actual, expected, atol=1e-6, hint=""):
             return next(filter(None, map(difference, mine, theirs)), "")
         if isinstance(theirs, dict) and any(map(kind, theirs.values())):
             if not isinstance(mine, dict) or mine.keys() != theirs.keys():
-                return f"expected the keys {list(theirs)}, got {list(mine) if isinstance(mine, dict) else mine!r}"
+                return (
+                    f"expected the keys {list(theirs)}, got "
+                    f"{list(mine) if isinstance(mine, dict) else mine!r}"
+                )
             return next(filter(None, (difference(mine[key], theirs[key]) for key in theirs)), "")
         if kind(theirs) and not kind(mine):
-            return f"expected {kind(theirs)} of shape {list(theirs.shape)}, got {type(mine).__name__}"
+            return (
+                f"expected {kind(theirs)} of shape {list(theirs.shape)}, got {type(mine).__name__}"
+            )
         if kind(theirs):
             dtypes = [str(mine.dtype), str(theirs.dtype)]
             if mine.shape != theirs.shape:
@@ -53,7 +60,12 @@ def expect(actual, expected, atol=1e-6, hint=""):
             if not near(mine.tolist(), theirs.tolist()):
                 return f"expected\n{theirs}\ngot\n{mine}"
             right = dtypes[0].removeprefix("torch.") == dtypes[1].removeprefix("torch.")
-            return "" if right else f"the numbers are right, and their dtype should be {dtypes[1]}, not {dtypes[0]}"
+            return (
+                ""
+                if right
+                else f"the numbers are right, and their dtype should be {dtypes[1]}, "
+                f"not {dtypes[0]}"
+            )
         if isinstance(plain(theirs), float):
             right = isinstance(plain(mine), (int, float)) and near(plain(mine), theirs)
         else:

@@ -2,10 +2,11 @@
 
     python make_my_course.py a1_word_vectors.ipynb a2_attention.ipynb
 
-Name them in the order of the course. A folder `my_course` is written beside this program, with a file for each notebook
-in which your functions stand with all that they need: imports, helpers, given code. Checks, demos and experiments stay
-behind. It prints the line with which a notebook takes your functions in place of the staff's. Your work is graded with
-the staff's code all the same. Name all notebooks again when one of them has changed.
+Name them in the order of the course. A folder `my_course` is written beside this program, with a
+file for each notebook in which your functions stand with all that they need: imports, helpers,
+given code. Checks, demos and experiments stay behind. It prints the line with which a notebook
+takes your functions in place of the staff's. Your work is graded with the staff's code all the
+same. Name all notebooks again when one of them has changed.
 
 Ends with 0, or with 1 where nothing could be made, or with 2 where it was called wrongly.
 """
@@ -39,7 +40,8 @@ class Statement:
         text: as written, with its decorators.
         binds: names that it gives a value.
         needs: names of the notebook that it uses, in functions too.
-        role: of its cell: "question", "given", or "" where the metadata is lost or the cell is the student's own.
+        role: of its cell: "question", "given", or "" where the metadata is lost or the cell is the
+            student's own.
     """
 
     node: ast.stmt
@@ -62,7 +64,11 @@ def main(arguments: Sequence[str], program: Path) -> int:
         return 2
     for path in paths:
         if not path.is_file() or not path.stem.isidentifier():
-            problem = "there is no such file" if not path.is_file() else "name it as it was given out: it is a module"
+            problem = (
+                "there is no such file"
+                if not path.is_file()
+                else "name it as it was given out: it is a module"
+            )
             print(f"{path}: {problem}", file=sys.stderr)
             return 2
     if folder.exists() and not _is_ours(folder):
@@ -72,11 +78,17 @@ def main(arguments: Sequence[str], program: Path) -> int:
     modules: dict[str, str] = {}
     for path in paths:
         try:
-            statements = list(_statements(path.name, parse_notebook(path.read_bytes(), path.name)[0]))
+            statements = list(
+                _statements(path.name, parse_notebook(path.read_bytes(), path.name)[0])
+            )
         except UnreadableSubmission as problem:
             print(f"{problem}; left out")
             continue
-        names = [name for name in _answers(statements) if name not in own or _is_question(statements, name)]
+        names = [
+            name
+            for name in _answers(statements)
+            if name not in own or _is_question(statements, name)
+        ]
         modules[path.stem] = _module(statements, names, own)
         own |= {name: (path.stem, _definition(statements, name)) for name in names}
         print(f"{path.name}: {', '.join(names) or 'nothing of yours'}")
@@ -105,10 +117,18 @@ def _is_ours(folder: Path) -> bool:
     return start.is_file() and start.read_text(encoding="utf-8").startswith(_MADE)
 
 
-def _statements(name: str, cells: Iterable[NotebookCell], roles: Sequence[str] = ()) -> Iterator[Statement]:
-    """The statements of all cells but checks and demos, or of those of the roles alone, as far as they are Python."""
+def _statements(
+    name: str, cells: Iterable[NotebookCell], roles: Sequence[str] = ()
+) -> Iterator[Statement]:
+    """The statements of all cells but checks and demos, or of those of the roles alone, as far as
+    they are Python.
+    """
     for number, cell in enumerate(cells):
-        if cell.kind != "code" or cell.role in ("check", "demo") or (roles and cell.role not in roles):
+        if (
+            cell.kind != "code"
+            or cell.role in ("check", "demo")
+            or (roles and cell.role not in roles)
+        ):
             continue
         source, _ = harmless(cell.source)
         try:
@@ -128,7 +148,9 @@ def _text(node: ast.stmt, source: str) -> str:
 
 
 def _answers(statements: Sequence[Statement]) -> list[str]:
-    """Functions and classes that the student has written, as far as the notebook's metadata tells: else all."""
+    """Functions and classes that the student has written, as far as the notebook's metadata tells:
+    else all.
+    """
     tagged = any(each.role == "question" for each in statements)
     names = [
         name
@@ -137,7 +159,11 @@ def _answers(statements: Sequence[Statement]) -> list[str]:
         for name in each.binds
         if isinstance(each.node, ast.FunctionDef | ast.ClassDef) and not name.startswith("_")
     ]
-    return [name for name in dict.fromkeys(names) if not _is_stub(_definition(statements, name)) and name != "expect"]
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if not _is_stub(_definition(statements, name)) and name != "expect"
+    ]
 
 
 def _is_question(statements: Sequence[Statement], name: str) -> bool:
@@ -147,17 +173,22 @@ def _is_question(statements: Sequence[Statement], name: str) -> bool:
 def _definition(statements: Sequence[Statement], name: str) -> ast.stmt:
     """The last `def` or `class` of that name, else whatever gave it a value last."""
     found = [each.node for each in statements if name in each.binds]
-    return ([node for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)] or found)[-1]
+    return ([node for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)] or found)[
+        -1
+    ]
 
 
 def _is_stub(node: ast.stmt) -> bool:
     return _STUB in ast.unparse(node)
 
 
-def _module(statements: Sequence[Statement], names: Iterable[str], own: Mapping[str, object]) -> str:
+def _module(
+    statements: Sequence[Statement], names: Iterable[str], own: Mapping[str, object]
+) -> str:
     """The text of a module: what the functions need, in the notebook's order.
 
-    What the notebook itself took from my_course it takes from the modules before it, as far as they have it.
+    What the notebook itself took from my_course it takes from the modules before it, as far as they
+    have it.
     """
     wanted, seen = set(names), set[str]()
     while wanted - seen:
@@ -194,9 +225,13 @@ def _write(folder: Path, modules: Mapping[str, str], own: Mapping[str, tuple[str
 
 
 def _import_problem(folder: Path) -> str:
-    """Import the module in a fresh Python, as a notebook will; what that raises, "" where nothing."""
+    """Import the module in a fresh Python, as a notebook will; what that raises, "" where
+    nothing.
+    """
     command = [sys.executable, "-c", "import my_course"]
-    done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command, cwd=folder.parent, capture_output=True, text=True, errors="replace", check=False
+    )
     return "" if done.returncode == 0 else done.stderr.strip() or "it ends Python"
 
 
@@ -213,11 +248,16 @@ def _say_how(notebook: Path, own: Mapping[str, tuple[str, ast.stmt]]) -> None:
         print(f"\n{notebook.name}: put this line into a cell of your own below the given code:")
         print(f"\n    from my_course import {', '.join(fits)}\n")
     for name in sorted(given.difference(fits)):
-        print(f"{notebook.name}: {name} of {own[name][0]} takes other arguments than the one given here: keep that")
+        print(
+            f"{notebook.name}: {name} of {own[name][0]} takes other arguments than the one given "
+            "here: keep that"
+        )
 
 
 def _fits(theirs: ast.stmt, yours: ast.stmt) -> bool:
-    """Whether all calls of their function are calls of yours: the same places, and names of what may be left out."""
+    """Whether all calls of their function are calls of yours: the same places, and names of what
+    may be left out.
+    """
     if isinstance(theirs, ast.ClassDef) and isinstance(yours, ast.ClassDef):
         methods = {node.name: node for node in yours.body if isinstance(node, ast.FunctionDef)}
         wanted = [node for node in theirs.body if isinstance(node, ast.FunctionDef)]
@@ -225,9 +265,13 @@ def _fits(theirs: ast.stmt, yours: ast.stmt) -> bool:
     if not isinstance(theirs, ast.FunctionDef) or not isinstance(yours, ast.FunctionDef):
         return False
     their, your = theirs.args, yours.args
-    their_names, your_names = ([arg.arg for arg in each.posonlyargs + each.args] for each in (their, your))
+    their_names, your_names = (
+        [arg.arg for arg in each.posonlyargs + each.args] for each in (their, your)
+    )
     required = len(their_names) - len(their.defaults)
-    if len(your_names) - len(your.defaults) > required or any(each is None for each in your.kw_defaults):
+    if len(your_names) - len(your.defaults) > required or any(
+        each is None for each in your.kw_defaults
+    ):
         return False
     optional = their_names[required:] + [arg.arg for arg in their.kwonlyargs]
     return (

@@ -1,4 +1,6 @@
-"""For notebooks with kernels, where there is no Triton: the cells run, the kernels do not, and what to do is said."""
+"""For notebooks with kernels, where there is no Triton: the cells run, the kernels do not, and what
+to do is said.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""What visible checks use where the suite forbids functions: `build` copies this source into the release."""
+"""What visible checks use where the suite forbids functions: `build` copies this source into the
+release.
+"""
 
 import contextlib
 import functools
@@ -9,7 +11,9 @@ from torch.overrides import TorchFunctionMode
 
 
 class _Refusal(TorchFunctionMode):
-    """While it is entered, these functions and modules of torch may not be called, under whatever name."""
+    """While it is entered, these functions and modules of torch may not be called, under whatever
+    name.
+    """
 
     def __init__(self, names):  # type: ignore[no-untyped-def]  # students read this: no annotations
         super().__init__()
@@ -17,10 +21,14 @@ class _Refusal(TorchFunctionMode):
 
     def refuse(self, name):  # type: ignore[no-untyped-def]  # students read this: no annotations
         if name in self.names:
-            raise AssertionError(f"Not allowed here: {name}. Write out what it does: that is the question.")
+            raise AssertionError(
+                f"Not allowed here: {name}. Write out what it does: that is the question."
+            )
 
     def replaced(self, path):  # type: ignore[no-untyped-def]  # as above
-        """What makes torch.<path> refuse while it is entered: not every function of torch asks a mode."""
+        """What makes torch.<path> refuse while it is entered: not every function of torch asks a
+        mode.
+        """
         return mock.patch(f"torch.{path}", side_effect=lambda *args, **kwargs: self.refuse(path))
 
     def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # as above

@@ -1,9 +1,10 @@
 """Is your notebook ready to be handed in? `python check.py a2_attention.ipynb` says so.
 
-It reads the notebook as grading does, with the same code, and says of each question and each written answer whether it
-is there and where. It runs the cells as grading does: in an empty folder, without the demos, within the course's
-limits, and the visible checks apart from them. It sees what is saved: save first. It changes nothing. It needs Python
-3.11 or later, and what the notebook needs.
+It reads the notebook as grading does, with the same code, and says of each question and each
+written answer whether it is there and where. It runs the cells as grading does: in an empty folder,
+without the demos, within the course's limits, and the visible checks apart from them. It sees what
+is saved: save first. It changes nothing. It needs Python 3.11 or later, and what the notebook
+needs.
 
 Ends with 0 where all is well, 1 where something is to be done, 2 where it was called wrongly.
 """
@@ -92,18 +93,24 @@ def main(arguments: Sequence[str], program: Path) -> int:
     """Check the one notebook that is named; returns the exit status.
 
     Args:
-        program: the file that runs a notebook's cells when it is started with `--run-cells`: `check.py` itself.
+        program: the file that runs a notebook's cells when it is started with `--run-cells`:
+            `check.py` itself.
     """
     path = Path(arguments[0]) if len(arguments) == 1 else None
     if path is None or arguments[0].startswith("-"):
         return _wrong("python check.py NOTEBOOK, for instance: python check.py a2_attention.ipynb")
     if not path.is_file():
         there = sorted(other.name for other in Path.cwd().glob("*.ipynb"))
-        return _wrong(f"{path}: there is no such file. Notebooks here: {', '.join(there) or 'none'}")
+        return _wrong(
+            f"{path}: there is no such file. Notebooks here: {', '.join(there) or 'none'}"
+        )
     path = path.resolve()
     tables = _tables(path.parent, program.parent)
     if not tables:
-        return _wrong(f"no file *{TABLE} lies beside check.py: unpack it from what you were given, next to check.py")
+        return _wrong(
+            f"no file *{TABLE} lies beside check.py: unpack it from what you were given, "
+            "next to check.py"
+        )
     saved = path.stat().st_mtime
     day = datetime.datetime.fromtimestamp(saved)
     print(f"{path.name}, saved {day:%Y-%m-%d %H:%M} ({_ago(int(time.time() - saved))})\n")
@@ -139,7 +146,8 @@ def _tables(*folders: Path) -> list[Table]:
     files = {file.name: file for folder in folders for file in folder.glob(f"*{TABLE}")}
     tables = []
     for file in files.values():
-        with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):  # it is no table of ours
+        # it is no table of ours
+        with contextlib.suppress(ValueError, KeyError, TypeError, UnreadableSubmission):
             raw = json.loads(file.read_text(encoding="utf-8"))
             released = notebook_of(json.dumps(raw["release"]).encode(), file.name)
             release = release_of(released.cells, str(raw["assignment"]))
@@ -147,8 +155,11 @@ def _tables(*folders: Path) -> list[Table]:
     return tables
 
 
-def _best_match(tables: Sequence[Table], notebook: Notebook, path: Path) -> tuple[Table, Submission]:
-    """The table of the notebook's assignment: by the file's name, else by the number of cells that match.
+def _best_match(
+    tables: Sequence[Table], notebook: Notebook, path: Path
+) -> tuple[Table, Submission]:
+    """The table of the notebook's assignment: by the file's name, else by the number of cells that
+    match.
 
     Raises:
         UnreadableSubmission: the notebook is of no assignment that has a table here.
@@ -180,49 +191,66 @@ def _look_at_file(path: Path, table: Table, notebook: Notebook, findings: Findin
     if path.stat().st_size > most << 20:
         findings.to_do.append(f"the file is larger than {most} MB: clear the outputs and save it")
     copies = [path.parent / ".ipynb_checkpoints" / f"{path.stem}-checkpoint.ipynb"]
-    copies += sorted(other for other in path.parent.glob(f"{name}*.ipynb") if other.name != path.name)
+    copies += sorted(
+        other for other in path.parent.glob(f"{name}*.ipynb") if other.name != path.name
+    )
     own = [(cell.kind, cell.source) for cell in notebook.cells]
     for copy in copies:
         with contextlib.suppress(UnreadableSubmission):
             newer = copy.is_file() and copy.stat().st_mtime > path.stat().st_mtime
-            if newer and [(c.kind, c.source) for c in notebook_of(copy.read_bytes(), copy.name).cells] != own:
+            if (
+                newer
+                and [(c.kind, c.source) for c in notebook_of(copy.read_bytes(), copy.name).cells]
+                != own
+            ):
                 findings.to_do.append(
-                    f"{copy.relative_to(path.parent)} is newer than the file, and differs: save your work as "
+                    f"{copy.relative_to(path.parent)} is newer than the file, and differs: save "
+                    "your work as "
                     f"{name}.ipynb, and remove what is not it"
                 )
 
 
 def _look_at_cells(table: Table, submission: Submission, findings: Findings) -> None:
-    """What the reader says of the file and its cells, lines of a merge conflict, and names that only checks define."""
+    """What the reader says of the file and its cells, lines of a merge conflict, and names that
+    only checks define.
+    """
     questions = {question.id for question in table.release.questions}
     for notice in submission.notices:
         is_missing = notice.outcome == "missing" and notice.id in questions
         (findings.to_do if is_missing else findings.notes).append(f"{notice.id}: {notice.message}")
     findings.notes += [
-        f"{_place(submission, cell.place)}: {cell.note}" if cell.place == int(cell.place) else f"{cell.id}: {cell.note}"
+        f"{_place(submission, cell.place)}: {cell.note}"
+        if cell.place == int(cell.place)
+        else f"{cell.id}: {cell.note}"
         for cell in submission.cells
         if cell.note
     ]
     for number, handed_in in enumerate(submission.handed_in):
         if _CONFLICT.search(handed_in.source):
             place = _place(submission, number)
-            findings.to_do.append(f"{place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version")
+            findings.to_do.append(
+                f"{place}: lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version"
+            )
     if any("import *" in cell.source for cell in submission.cells):
         return
     defined, used = set[str](), dict[str, float]()
     for cell in submission.cells:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # which running it tells
+        # which running it tells
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             defined |= names_defined(cell.source)
             used = dict.fromkeys(globals_used(cell.source), cell.place) | used
     for name in sorted((used.keys() & table.only_in_checks.keys()) - defined):
         findings.to_do.append(
-            f"{_place(submission, used[name])} needs {name}, which only {table.only_in_checks[name]} defines: "
+            f"{_place(submission, used[name])} needs {name}, which only "
+            f"{table.only_in_checks[name]} defines: "
             "checks and demos do not run in grading; define it in a cell of your own"
         )
 
 
 def _answering_cell(submission: Submission, question: str) -> Cell | None:
-    """The cell whose definition of a question's function is there in the end: the last one; else the question's own."""
+    """The cell whose definition of a question's function is there in the end: the last one; else
+    the question's own.
+    """
     defining = [cell for cell in submission.cells if question in defined_names(cell.source)]
     return defining[-1] if defining else cell_of(submission, question)
 
@@ -234,7 +262,9 @@ def _look_at_questions(release: Release, submission: Submission, findings: Findi
         cell = _answering_cell(submission, question.id)
         if cell is not None and Looked(cell.source).is_unfinished(question.look):
             unwritten.add(question.name)
-            findings.to_do.append(f"{question.name}: not written yet, in {_place(submission, cell.place)}")
+            findings.to_do.append(
+                f"{question.name}: not written yet, in {_place(submission, cell.place)}"
+            )
     return unwritten
 
 
@@ -260,26 +290,41 @@ def _look_at_answers(release: Release, submission: Submission, findings: Finding
 
 
 def _steps(release: Release, submission: Submission) -> list[Step]:
-    """The cells that grading runs, in its order, and each visible check, as released, where the student has it, but not
-    before the cell that it checks."""
+    """The cells that grading runs, in its order, and each visible check, as released, where the
+    student has it, but not before the cell that it checks.
+    """
     places = {cell.id: float(number) for number, cell in enumerate(submission.handed_in)}
     placed: list[tuple[float, Step]] = []
     for cell in submission.cells:
         stands = cell.place == int(cell.place)
         title = f"{_place(submission, cell.place)}, " if stands else ""
-        title += f"{cell.role} {cell.id.removeprefix('given_')}" if cell.role != "extra" else "one of your own"
+        title += (
+            f"{cell.role} {cell.id.removeprefix('given_')}"
+            if cell.role != "extra"
+            else "one of your own"
+        )
         placed.append((cell.place, Step(cell.id, cell.source, title)))
     for check in (cell for cell in release.cells if cell.role == "check"):
         question = _answering_cell(submission, check.name)
         answered = question.place if question else 0.0
         place = places.get(check.id, answered)
         title = _place(submission, place) if check.id in places else "the check that you deleted"
-        placed.append((max(place, answered), Step(f"check {check.id}", harmless(check.source)[0], title, check.name)))
+        placed.append(
+            (
+                max(place, answered),
+                Step(f"check {check.id}", harmless(check.source)[0], title, check.name),
+            )
+        )
     return [step for _, step in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _run(
-    program: Path, folder: Path, table: Table, submission: Submission, unwritten: set[str], findings: Findings
+    program: Path,
+    folder: Path,
+    table: Table,
+    submission: Submission,
+    unwritten: set[str],
+    findings: Findings,
 ) -> None:
     """Run the graded cells and the checks; print how each check fared."""
     steps = _steps(table.release, submission)
@@ -300,26 +345,46 @@ def _run(
                 ran += 1
                 passed += not problem
                 not_written = step.check_of in unwritten and problem
-                print(f"  {step.check_of:<28} {'not written yet' if not_written else problem or 'passes'}", flush=True)
+                print(
+                    f"  {step.check_of:<28} "
+                    f"{'not written yet' if not_written else problem or 'passes'}",
+                    flush=True,
+                )
                 if problem and not not_written:
-                    findings.to_do.append(f"{step.check_of}: its check in {step.title} does not pass")
+                    findings.to_do.append(
+                        f"{step.check_of}: its check in {step.title} does not pass"
+                    )
     except NothingRan as problem:
         findings.to_do.append(f"nothing ran: {problem}")
-    print(f"\n{passed} of {ran} visible checks pass. They are a first test: hidden tests run when it is graded.\n")
+    print(
+        f"\n{passed} of {ran} visible checks pass. They are a first test: hidden tests run when "
+        "it is graded.\n"
+    )
 
 
 def _look_at_names(
-    release: Release, submission: Submission, defined: Sequence[str], unwritten: set[str], findings: Findings
+    release: Release,
+    submission: Submission,
+    defined: Sequence[str],
+    unwritten: set[str],
+    findings: Findings,
 ) -> None:
     """Questions whose function is not there after all cells have run."""
     missing = {notice.id for notice in submission.notices if notice.outcome == "missing"}
     for question in release.questions:
         wanted = _asked(release, question)
         cell = _answering_cell(submission, question.id)
-        if question.id in missing or question.name in unwritten or cell is None or wanted & set(defined):
+        if (
+            question.id in missing
+            or question.name in unwritten
+            or cell is None
+            or wanted & set(defined)
+        ):
             continue
         where = _place(submission, cell.place)
-        findings.to_do.append(f"{question.name}: {where} does not define {' or '.join(sorted(wanted))} any more")
+        findings.to_do.append(
+            f"{question.name}: {where} does not define {' or '.join(sorted(wanted))} any more"
+        )
 
 
 def _asked(release: Release, question: ReleaseCell) -> frozenset[str]:
@@ -333,13 +398,16 @@ def _outcomes(
 ) -> Iterator[tuple[Step | None, Mapping[str, Any]]]:
     """Each step with the reply about it; at the end None, with the names that are defined.
 
-    A cell that ends the process is left out, and the others run again without it, as when they are graded.
+    A cell that ends the process is left out, and the others run again without it, as when they are
+    graded.
 
     Raises:
         NothingRan: Python does not start, or cannot load the notebook's libraries.
     """
     by_id = {step.id: step for step in steps}
-    functions = sorted({name for question in table.release.questions for name in _asked(table.release, question)})
+    functions = sorted(
+        {name for question in table.release.questions for name in _asked(table.release, question)}
+    )
     told: set[str] = set()
     left_out: set[str] = set()
     while True:
@@ -348,7 +416,12 @@ def _outcomes(
             for step in steps
             if step.id not in left_out
         ]
-        job = {"cells": cells, "functions": functions, "folder": str(folder), "limits": dict(table.limits)}
+        job = {
+            "cells": cells,
+            "functions": functions,
+            "folder": str(folder),
+            "limits": dict(table.limits),
+        }
         running = iter(cells)
         for reply in _replies(program, json.dumps(job), table.limits):
             if "defined" in reply:
@@ -367,7 +440,8 @@ def _outcomes(
 
 
 def _replies(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The replies of one process that runs the cells; the last reply is "ended" if the process ended too early.
+    """The replies of one process that runs the cells; the last reply is "ended" if the process
+    ended too early.
 
     Raises:
         NothingRan: it ended before the first cell.
@@ -408,7 +482,9 @@ def _replies(program: Path, job: str, limits: Mapping[str, Any]) -> Iterator[dic
 
 
 def _read_lines(process: subprocess.Popen[str], job: str, lines: queue.Queue[str]) -> None:
-    """Give a process its job, and put what it writes into the queue, line by line; "" at its end."""
+    """Give a process its job, and put what it writes into the queue, line by line; "" at its
+    end.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(OSError, ValueError):
@@ -430,7 +506,10 @@ def _problem(reply: Mapping[str, Any]) -> str:
 
 
 def _say(findings: Findings) -> int:
-    for title, lines in (("To do:", findings.to_do), ("Notes, which cost nothing:", findings.notes)):
+    for title, lines in (
+        ("To do:", findings.to_do),
+        ("Notes, which cost nothing:", findings.notes),
+    ):
         if lines:
             print("\n  - ".join([title, *lines]) + "\n")
     print("Not ready to be handed in." if findings.to_do else "Ready to be handed in.")

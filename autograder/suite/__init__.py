@@ -1,7 +1,8 @@
-"""What a hidden suite imports: marks, inputs of the right kind, comparisons, and the registers of known answers.
+"""What a hidden suite imports: marks, inputs of the right kind, comparisons, and the registers of
+known answers.
 
-A suite is plain pytest. `student` is a proxy to a worker behind walls, `reference` is the answer key;
-docs/authoring.md shows both.
+A suite is plain pytest. `student` is a proxy to a worker behind walls, `reference` is the answer
+key; docs/authoring.md shows both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,19 @@ from autograder.suite.register import alternate, mistake, sample
 
 if TYPE_CHECKING:
     from autograder.suite.backward import assert_same_gradients
-    from autograder.suite.inputs import arange, eye, full, moved, ones, rand, randint, randn, randperm, tensor, zeros
+    from autograder.suite.inputs import (
+        arange,
+        eye,
+        full,
+        moved,
+        ones,
+        rand,
+        randint,
+        randn,
+        randperm,
+        tensor,
+        zeros,
+    )
 
 __all__ = [
     "alternate",
@@ -67,10 +80,12 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "gradients" if name == "assert_same_gradients" else "values"
+    module = "backward" if name == "assert_same_gradients" else "inputs"
     try:
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise ImportError(f"{name} needs torch, which is not installed here; numpy.random is seeded too") from None
+        raise ImportError(
+            f"{name} needs torch, which is not installed here; numpy.random is seeded too"
+        ) from None

@@ -47,10 +47,11 @@ class Launch:
         kernels, programs: how many were launched, and how many programs they had together.
         dots: calls of `tl.dot`.
         largest: elements of the largest tile that was loaded, stored or came out of a dot.
-        loads, stores: elements moved, by tensor: the function's parameter (a copy of it counts as it), or the
-            kernel's parameter without `_ptr`.
+        loads, stores: elements moved, by tensor: the function's parameter (a copy of it counts as
+            it), or the kernel's parameter without `_ptr`.
         unfilled: tensors of which masked lanes were loaded without `other`.
-        computed: torch operations outside the kernels that compute (allocating, padding and copying do not).
+        computed: torch operations outside the kernels that compute (allocating, padding and copying
+            do not).
     """
 
     kernels: int
@@ -71,7 +72,8 @@ class Call:
         name: "softmax", or "KVCache.append" for a method of a handle.
         arguments, keywords: as the suite gave them.
         changed: where the call changed its arguments in place ("x", "params['w1']").
-        of_suite: whether it called code of the suite's own (`student.define`), and not the student's.
+        of_suite: whether it called code of the suite's own (`student.define`), and not the
+            student's.
         is_attribute: whether an attribute was read, and nothing called.
         refused: whether the test asked for the ValueError that it ended in.
         launch: what its kernels did, where that was asked for.
@@ -100,12 +102,13 @@ class CallLog:
     """The calls of one test, in order.
 
     Attributes:
-        signatures: names of the answer key, for the arguments' names and to tell classes from functions.
+        signatures: names of the answer key, for the arguments' names and to tell classes from
+            functions.
         asked: whether anything of the submission was asked for yet: a call, or the text of a cell.
         about_arguments: whether the test is about arguments that stay as they are.
         distances: those between values that were compared, each as a multiple of what was allowed.
-        tolerance: the least that a comparison allowed, of those that allowed less than the default; None where none
-            did.
+        tolerance: the least that a comparison allowed, of those that allowed less than the default;
+            None where none did.
     """
 
     signatures: Mapping[str, Any] = field(default_factory=dict)
@@ -126,7 +129,9 @@ class CallLog:
         self.asked = True
 
     def parameter_names(self, function: str) -> list[str]:
-        """Names of the parameters of a function, or of a method as "Class.method"; none where they are not known."""
+        """Names of the parameters of a function, or of a method as "Class.method"; none where they
+        are not known.
+        """
         known: Any = self.signatures
         for part in function.split("."):
             known = known.get(part) if isinstance(known, Mapping) else getattr(known, part, None)
@@ -136,7 +141,9 @@ class CallLog:
             return []
 
     def describe(self, call: Call) -> str:
-        """The call as a person would write it, shapes instead of values: `softmax(z[4, 7], dim=-1)`."""
+        """The call as a person would write it, shapes instead of values:
+        `softmax(z[4, 7], dim=-1)`.
+        """
         if call.is_attribute:
             return call.name
         names = self.parameter_names(call.name)
@@ -149,7 +156,9 @@ class CallLog:
 
 
 def weight(value: Any) -> int:
-    """About how many bytes a value takes: the numbers in its tensors, and a hundred for each part."""
+    """About how many bytes a value takes: the numbers in its tensors, and a hundred for each
+    part.
+    """
     total, waiting = 0, [value]
     while waiting:
         part = waiting.pop()
@@ -204,7 +213,9 @@ def describe_last() -> str:
 
 
 def may_be_none() -> bool:
-    """Whether None may be a right answer to the most recent call: the answer key's docstring says what it returns."""
+    """Whether None may be a right answer to the most recent call: the answer key's docstring says
+    what it returns.
+    """
     log = current_log()
     names = [call.name for call in log.calls if not call.of_suite]
     documented = inspect.getdoc(log.signatures.get(names[-1])) if names else None
@@ -240,4 +251,6 @@ def _show(value: Any, name: str) -> str:
 
 
 def _is_short(values: list[Any] | tuple[Any, ...]) -> bool:
-    return len(values) <= 4 and all(isinstance(v, (bool, int, float, str)) or v is None for v in values)
+    return len(values) <= 4 and all(
+        isinstance(v, (bool, int, float, str)) or v is None for v in values
+    )

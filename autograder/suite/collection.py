@@ -1,4 +1,6 @@
-"""What a hidden suite holds, without running it: questions, tests, points, and what each builds on."""
+"""What a hidden suite holds, without running it: questions, tests, points, and what each builds
+on.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def collect_suite(folder: Path) -> Collected:
     if collector.problems:
         raise BadSuite(collector.problems[0])
     if not collector.items:
-        raise BadSuite(f"{folder}: no tests found; a suite has one file test_<question>.py for each question")
+        raise BadSuite(
+            f"{folder}: no tests found; a suite has one file test_<question>.py for each question"
+        )
     by_question: dict[str, list[pytest.Item]] = {}
     for item in collector.items:
         by_question.setdefault(_question_of(item), []).append(item)
@@ -88,10 +92,13 @@ def _question(name: str, items: list[pytest.Item]) -> SuiteQuestion:
         mark = item.get_closest_marker("points")
         if mark is None:
             raise BadSuite(
-                f"{item.path}: {item.name} has no @points; every test of a hidden suite says what it is worth"
+                f"{item.path}: {item.name} has no @points; every test of a hidden suite says "
+                "what it is worth"
             )
         doc = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
-        tests.append(SuiteTest(item.name, float(mark.args[0]), " ".join(doc.split("\n\n")[0].split())))
+        tests.append(
+            SuiteTest(item.name, float(mark.args[0]), " ".join(doc.split("\n\n")[0].split()))
+        )
     return SuiteQuestion(name, tuple(tests), _marked(items, "uses"), _marked(items, "forbid"))
 
 
@@ -101,36 +108,65 @@ def _marked(items: list[pytest.Item], mark: str) -> tuple[str, ...]:
 
 
 _IDLE_PLUGINS = (
-    "cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise", "terminal",
-    "threadexception", "unraisableexception",
-)  # fmt: skip
-"""Plugins of pytest that write reports, or watch for what a suite does not do: they cost more than a test."""
+    "cacheprovider",
+    "doctest",
+    "faulthandler",
+    "junitxml",
+    "logging",
+    "pastebin",
+    "stepwise",
+    "terminal",
+    "threadexception",
+    "unraisableexception",
+)
+"""Plugins of pytest that write reports, or watch for what a suite does not do: they cost more than
+a test.
+"""
 
 
 def pytest_arguments(folder: Path, file: Path | None = None) -> list[str]:
-    """How pytest is started on a suite's folder, or on a file in it: nothing outside the folder has a say in it."""
+    """How pytest is started on a suite's folder, or on a file in it: nothing outside the folder has
+    a say in it.
+    """
     course = folder.parent
     without = [argument for plugin in _IDLE_PLUGINS for argument in ("-p", f"no:{plugin}")]
     return [
-        str(file or folder), "--assert=plain", "--import-mode=importlib", "--capture=no", "--disable-plugin-autoload",
-        "-c", str(course / "pytest.ini"), "--rootdir", str(course), *without, "-p", "autograder.suite.plugin",
-    ]  # fmt: skip
+        str(file or folder),
+        "--assert=plain",
+        "--import-mode=importlib",
+        "--capture=no",
+        "--disable-plugin-autoload",
+        "-c",
+        str(course / "pytest.ini"),
+        "--rootdir",
+        str(course),
+        *without,
+        "-p",
+        "autograder.suite.plugin",
+    ]
 
 
 def _forget_modules(folder: Path) -> None:
     """Make pytest import the suite's files anew.
 
-    A long-lived process must see what was changed since, and a suite of the same name in another course is another.
+    A long-lived process must see what was changed since, and a suite of the same name in another
+    course is another.
     """
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "")
-        # pytest calls them <assignment>.test_<question>; a library may be called like the assignment
-        if name.startswith(f"{folder.name}.") and file.parent.parts[-2:] == (folder.parent.name, folder.name):
+        # pytest calls them <assignment>.test_<question>; a library may be called like the
+        # assignment
+        if name.startswith(f"{folder.name}.") and file.parent.parts[-2:] == (
+            folder.parent.name,
+            folder.name,
+        ):
             del sys.modules[name]
 
 
 class _Collector:
-    """A plugin that notes what was collected, and what keeps a file of the suite from being imported, one line each."""
+    """A plugin that notes what was collected, and what keeps a file of the suite from being
+    imported, one line each.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.items: list[pytest.Item] = []
@@ -141,14 +177,20 @@ class _Collector:
         self.items = list(session.items)
 
     def pytest_exception_interact(
-        self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: pytest.CollectReport
+        self,
+        node: pytest.Item | pytest.Collector,
+        call: pytest.CallInfo[Any],
+        report: pytest.CollectReport,
     ) -> None:
         if call.excinfo is None:
             return
-        error = call.excinfo.value.__cause__ or call.excinfo.value  # pytest wraps what an import raises
+        # pytest wraps what an import raises
+        error = call.excinfo.value.__cause__ or call.excinfo.value
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(self._folder)]
         line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
         place = f"{node.path}, line {line}" if line else str(node.path)
-        said = error.msg if isinstance(error, SyntaxError) else str(error).strip().rpartition("\n")[2]
+        said = (
+            error.msg if isinstance(error, SyntaxError) else str(error).strip().rpartition("\n")[2]
+        )
         self.problems.append(f"{place}: it does not import: {type(error).__name__}: {said}")

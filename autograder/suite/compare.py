@@ -1,4 +1,5 @@
-"""Comparisons that say what a student can act on: what was called, where it first differs, and in which way.
+"""Comparisons that say what a student can act on: what was called, where it first differs, and in
+which way.
 
 No message prints an expected value in full, a line of the suite or of the answer key.
 """
@@ -21,7 +22,9 @@ from autograder.wire.libraries import is_tensor
 from autograder.wire.values import dtype_name
 
 ATOL = 2e-6
-"""An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by 5e-7."""
+"""An eps in the wrong place moves float64 values by 1.6e-5 and more; float32 arithmetic inside by
+5e-7.
+"""
 RTOL = 2e-6
 _Numbers = np.ndarray[Any, Any]
 _inf_and_nan_are_numbers = np.errstate(invalid="ignore", over="ignore")
@@ -41,15 +44,18 @@ def assert_close(
     same_dtype: bool = True,
     what: str = "",
 ) -> None:
-    """Assert that a student's value equals the expected one: kind, shape, dtype, then every element.
+    """Assert that a student's value equals the expected one: kind, shape, dtype, then every
+    element.
 
     Args:
         actual: what the student's code returned.
-        expected: a tensor or a numpy array (any shape), a number, or a list, tuple or dict of these. Texts and booleans
-            in it must be equal.
-        atol, rtol: an element passes within `atol + rtol * |expected|`. Infinities and NaN must agree exactly.
+        expected: a tensor or a numpy array (any shape), a number, or a list, tuple or dict of
+            these. Texts and booleans in it must be equal.
+        atol, rtol: an element passes within `atol + rtol * |expected|`. Infinities and NaN must
+            agree exactly.
         same_dtype: whether the dtype must agree too.
-        what: which part of the answer this is ("the gradient of q", "weights"), where it is not the whole.
+        what: which part of the answer this is ("the gradient of q", "weights"), where it is not the
+            whole.
 
     Raises:
         AssertionError: with a message for the student.
@@ -58,14 +64,17 @@ def assert_close(
     def subject() -> str:
         return f"{what} of {describe_last()}" if what else describe_last()
 
-    if isinstance(expected, np.generic):  # what numpy's sums and means are; a student's arrive as numbers
+    # what numpy's sums and means are; a student's arrive as numbers
+    if isinstance(expected, np.generic):
         expected = expected.item()
     if isinstance(expected, (list, tuple, dict)):
         if problem := _entries_problem(actual, expected):
             raise AssertionError(f"{subject()} {problem}")
         for key in expected if isinstance(expected, dict) else range(len(expected)):
             part = f"entry {key!r}" + (f" of {what}" if what else "")
-            assert_close(actual[key], expected[key], atol=atol, rtol=rtol, same_dtype=same_dtype, what=part)
+            assert_close(
+                actual[key], expected[key], atol=atol, rtol=rtol, same_dtype=same_dtype, what=part
+            )
         return
     if isinstance(expected, (bool, str)) or expected is None:
         assert_equal(actual, expected, what=what)
@@ -77,11 +86,14 @@ def assert_close(
     if isinstance(expected, (float, int)):
         expected, same_dtype = np.array(float(expected)), False
     if not is_array(actual):
-        raise AssertionError(f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}.")
+        raise AssertionError(
+            f"{subject()} should be {kind_of(expected)}, and is {kind_of(actual)}."
+        )
     if problem := other_form(actual, expected, same_dtype=same_dtype):
         raise AssertionError(f"{subject()} {problem}")
     mine, theirs = _wide(actual), _wide(expected)
-    if atol > 0 and np.array_equal(mine, theirs):  # as many right answers are: the rest would find nothing
+    # as many right answers are: the rest would find nothing
+    if atol > 0 and np.array_equal(mine, theirs):
         current_log().note_tolerance(_closer_than_default(theirs, atol, rtol))
         current_log().distances += [0.0] if np.isfinite(theirs).any() else []
         return
@@ -95,7 +107,9 @@ def assert_close(
 
 
 def _closer_than_default(expected: _Numbers, atol: float, rtol: float) -> float | None:
-    """The least that is allowed where less is allowed than by default; None where that is nowhere so."""
+    """The least that is allowed where less is allowed than by default; None where that is nowhere
+    so.
+    """
     if atol >= ATOL and rtol >= RTOL:
         return None
     sizes = abs(expected[np.isfinite(expected)])
@@ -108,7 +122,8 @@ def _closer_than_default(expected: _Numbers, atol: float, rtol: float) -> float 
 def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> None:
     """Assert floats that are finite and not all alike, whatever they are.
 
-    For a test whose claim is not about values, as of operations or memory: who computes nothing spends nothing.
+    For a test whose claim is not about values, as of operations or memory: who computes nothing
+    spends nothing.
 
     Args:
         actual: what the student's code returned, a tensor or an array.
@@ -119,7 +134,9 @@ def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> Non
         AssertionError: with a message for the student.
     """
     if not is_array(actual) or "float" not in dtype_name(actual.dtype):
-        raise AssertionError(f"{what} should be a tensor or an array of floats, and is {kind_of(actual)}.")
+        raise AssertionError(
+            f"{what} should be a tensor or an array of floats, and is {kind_of(actual)}."
+        )
     numbers = _wide(actual)
     deviation = float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0
     if not above < deviation < math.inf:
@@ -127,9 +144,11 @@ def assert_varies(actual: Any, *, above: float, what: str = "the answer") -> Non
 
 
 def assert_equal(actual: Any, expected: Any, *, what: str = "") -> None:
-    """Assert exact equality: of numbers, strings, booleans, lists, tuples, dicts and sets, tensors and numpy arrays.
+    """Assert exact equality: of numbers, strings, booleans, lists, tuples, dicts and sets, tensors
+    and numpy arrays.
 
-    A tuple and a list with equal elements are equal; True is not 1. Tensors and arrays have shape and dtype too.
+    A tuple and a list with equal elements are equal; True is not 1. Tensors and arrays have shape
+    and dtype too.
 
     Raises:
         AssertionError: names the first difference, never the expected value.
@@ -148,11 +167,12 @@ def assert_refused(
     naming: str = "",
     **keywords: Any,
 ) -> None:
-    """Assert that the call raises ValueError, whose message has every number of `sizes`: as a whole number, or as
-    numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8); and the word `naming`.
+    """Assert that the call raises ValueError, whose message has every number of `sizes`: as a whole
+    number, or as numbers that follow each other and add up to it ("5 + 3 exceed 7" names the 8);
+    and the word `naming`.
 
-    It shows only that something is raised, so a test counts for it only where another test of the question has passed
-    in which the same function answered.
+    It shows only that something is raised, so a test counts for it only where another test of the
+    question has passed in which the same function answered.
 
     Raises:
         AssertionError: it returned, raised something else, or left a size or the word out.
@@ -161,20 +181,26 @@ def assert_refused(
         function(*arguments, **keywords)
     except StudentError as error:
         if "ValueError" not in error.kinds:
-            raise AssertionError(f"{describe_last()} should raise ValueError, and raises {error}.") from None
+            raise AssertionError(
+                f"{describe_last()} should raise ValueError, and raises {error}."
+            ) from None
         absent = [size for size in sizes if not _says(error.message, size)]
         if absent:
             raise AssertionError(
-                f"{describe_last()} raises ValueError, whose message should name the sizes that do not fit "
+                f"{describe_last()} raises ValueError, whose message should name the sizes "
+                "that do not fit "
                 f"({absent[0]} is missing): {error.message!r}"
             ) from None
         if naming and not re.search(rf"(?<!\w){re.escape(naming)}(?!\w)", error.message):
             raise AssertionError(
-                f"{describe_last()} raises ValueError, whose message should name {naming}: {error.message!r}"
+                f"{describe_last()} raises ValueError, whose message should name {naming}: "
+                f"{error.message!r}"
             ) from None
         current_log().calls[-1].refused = True
         return
-    raise AssertionError(f"{describe_last()} should raise ValueError: these arguments cannot be right.")
+    raise AssertionError(
+        f"{describe_last()} should raise ValueError: these arguments cannot be right."
+    )
 
 
 _BETWEEN_SIZES = re.compile(r"(?<=\d)\s*(?:[x×]|\.\.)\s*(?=\d)")
@@ -191,18 +217,25 @@ def _says(message: str, size: int) -> bool:
 
 
 def assert_unchanged() -> None:
-    """Say that this test is about arguments that stay as they are. Every call of every test is checked; where a
-    question's function changes its arguments, one test is lost for it, and this one before others."""
+    """Say that this test is about arguments that stay as they are. Every call of every test is
+    checked; where a question's function changes its arguments, one test is lost for it, and this
+    one before others.
+    """
     current_log().about_arguments = True
 
 
 def call_twice(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """Call with the same arguments twice; assert equal answers and unchanged arguments; return the first answer."""
+    """Call with the same arguments twice; assert equal answers and unchanged arguments; return the
+    first answer.
+    """
     assert_unchanged()
     first = function(*arguments, **keywords)
     second = function(*arguments, **keywords)
     if not same(first, second):
-        raise AssertionError(f"{describe_last()} gives another answer the second time: it must depend on nothing else.")
+        raise AssertionError(
+            f"{describe_last()} gives another answer the second time: it must depend on "
+            "nothing else."
+        )
     return first
 
 
@@ -235,8 +268,12 @@ def _wide(values: Any) -> _Numbers:
 
 
 @_inf_and_nan_are_numbers
-def _close(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which elements are equal, or finite and within `atol + rtol * |theirs|`; NaN is equal to itself."""
+def _close(
+    mine: _Numbers, theirs: _Numbers, atol: float, rtol: float
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which elements are equal, or finite and within `atol + rtol * |theirs|`; NaN is equal to
+    itself.
+    """
     apart = abs(mine - theirs)
     close = np.isfinite(apart) & (apart <= atol + rtol * abs(theirs))
     return np.asarray((mine == theirs) | close | (np.isnan(mine) & np.isnan(theirs)))
@@ -244,7 +281,9 @@ def _close(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> np.nda
 
 @_inf_and_nan_are_numbers
 def _distance(mine: _Numbers, theirs: _Numbers, atol: float, rtol: float) -> list[float]:
-    """The largest difference as a multiple of what is allowed; none where that is none, or nothing finite is there."""
+    """The largest difference as a multiple of what is allowed; none where that is none, or nothing
+    finite is there.
+    """
     allowed = np.asarray(atol + rtol * abs(theirs))
     both = np.isfinite(mine) & np.isfinite(theirs) & (allowed > 0)
     return [float((abs(mine - theirs)[both] / allowed[both]).max())] if both.any() else []
@@ -262,7 +301,11 @@ def _difference(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
     text = f"differs from the expected value first {where}: yours is {value:.6g}"
     if (factor := _common_factor(mine, theirs)) is not None:
         return f"{text}, {factor:.4g} times the expected value, and so everywhere."
-    if mine.ndim >= 2 and mine.shape[-1] == mine.shape[-2] and _close(mine.swapaxes(-1, -2), theirs, ATOL, RTOL).all():
+    if (
+        mine.ndim >= 2
+        and mine.shape[-1] == mine.shape[-2]
+        and _close(mine.swapaxes(-1, -2), theirs, ATOL, RTOL).all()
+    ):
         return f"{text}. It is the expected matrix transposed."
     size = "too large" if value > wanted else "too small"
     return f"{text}, {size} by {abs(value - wanted):.3g}. {_how_many(close)}".rstrip()
@@ -278,7 +321,9 @@ def _opposite(mine: _Numbers, theirs: _Numbers, close: _Numbers) -> str:
 
 @_inf_and_nan_are_numbers
 def _common_factor(mine: _Numbers, theirs: _Numbers) -> float | None:
-    """The number that turns every expected element into the student's, where there is one worth telling."""
+    """The number that turns every expected element into the student's, where there is one worth
+    telling.
+    """
     nonzero = abs(theirs) > ATOL
     ratios = mine[nonzero] / theirs[nonzero]
     if ratios.size < 2 or not np.isfinite(ratios).all() or (abs(mine[~nonzero]) > ATOL).any():
@@ -293,7 +338,9 @@ def _how_many(close: _Numbers) -> str:
 
 
 def _entries_problem(actual: Any, expected: Any) -> str:
-    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence; "" where they can."""
+    """Why the entries of two containers cannot be compared one by one, as the rest of a sentence;
+    "" where they can.
+    """
     if isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
             return f"has no key {missing[0]!r}."
@@ -313,20 +360,32 @@ def _unequal(actual: Any, expected: Any, path: str) -> str:
             if problem := _unequal(a, e, f"{path}[{i}]"):
                 return problem
         if len(actual) != len(expected):
-            return f"yours has {len(actual)} entries{where}, not as many as expected ({len(expected)})."
+            return (
+                f"yours has {len(actual)} entries{where}, not as many as expected "
+                f"({len(expected)})."
+            )
         return ""
     if isinstance(expected, dict) and isinstance(actual, dict):
         if missing := [key for key in expected if key not in actual]:
             return f"the key {missing[0]!r} is missing{where}."
         if extra := [key for key in actual if key not in expected]:
             return f"there should be no key {extra[0]!r}{where}."
-        return next((p for key in expected if (p := _unequal(actual[key], expected[key], f"{path}[{key!r}]"))), "")
+        return next(
+            (
+                p
+                for key in expected
+                if (p := _unequal(actual[key], expected[key], f"{path}[{key!r}]"))
+            ),
+            "",
+        )
     if isinstance(expected, np.generic):
         expected = expected.item()
     if is_array(expected) and is_array(actual):
         noun = "tensor" if is_tensor(expected) else "numpy array"
         return "" if _same_numbers(actual, expected) else f"yours is another {noun}{where}."
-    if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(actual, _comparable(expected)):
+    if isinstance(actual, bool) != isinstance(expected, bool) or not isinstance(
+        actual, _comparable(expected)
+    ):
         mine = "None" if actual is None and may_be_none() else kind_of(actual)
         wanted = "None" if expected is None else kind_of(expected)
         return f"yours is {mine}{where}, where {wanted} is expected."
@@ -338,8 +397,13 @@ def _comparable(expected: Any) -> type | tuple[type, ...]:
 
 
 def _short(value: Any) -> str:
-    # the order of a set of texts is another in each process, and the same submission gives the same message
-    text = f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) and value else repr(value)
+    # the order of a set of texts is another in each process, and the same submission gives the same
+    # message
+    text = (
+        f"{{{', '.join(sorted(map(repr, value)))}}}"
+        if isinstance(value, set) and value
+        else repr(value)
+    )
     return text if len(text) <= 80 else text[:77] + "…"
 
 

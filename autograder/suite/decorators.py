@@ -1,4 +1,6 @@
-"""The three marks of a suite: what a test is worth, what a question builds on, what it may not lean on."""
+"""The three marks of a suite: what a test is worth, what a question builds on, what it may not lean
+on.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,21 @@ def points(worth: float) -> pytest.MarkDecorator:
     Raises:
         ValueError: negative or not finite.
     """
-    if isinstance(worth, bool) or not isinstance(worth, (int, float)) or not 0 <= worth < float("inf"):
+    if (
+        isinstance(worth, bool)
+        or not isinstance(worth, (int, float))
+        or not 0 <= worth < float("inf")
+    ):
         raise ValueError(f"points must be a number of 0 or more, not {worth!r}")
     return pytest.mark.points(float(worth))
 
 
 def uses(*questions: str) -> pytest.MarkDecorator:
-    """Name the questions whose functions this question's answer calls: `pytestmark = [uses("softmax")]`.
+    """Name the questions whose functions this question's answer calls:
+    `pytestmark = [uses("softmax")]`.
 
-    Where one of them failed, the tests of this question that failed are run again with a stand-in for it,
-    so that one mistake is charged once.
+    Where one of them failed, the tests of this question that failed are run again with a stand-in
+    for it, so that one mistake is charged once.
     """
     return pytest.mark.uses(*questions)
 
@@ -28,7 +35,8 @@ def uses(*questions: str) -> pytest.MarkDecorator:
 def forbid(*names: str) -> pytest.MarkDecorator:
     """Name library functions that this question's answer may not call, by full dotted name.
 
-    `forbid("torch.nn.functional.scaled_dot_product_attention")` stops the call under any other name too.
-    It grades style among honest people: a hostile submission can get round it (docs/security.md).
+    `forbid("torch.nn.functional.scaled_dot_product_attention")` stops the call under any other name
+    too. It grades style among honest people: a hostile submission can get round it
+    (docs/security.md).
     """
     return pytest.mark.forbid(*names)

@@ -1,8 +1,9 @@
-"""An answer as changes of the answer key: each says what stands there and what stands there instead.
+"""An answer as changes of the answer key: each says what stands there and what stands there
+instead.
 
-Changes are looked for outside of docstrings, and each must be found exactly once, so that an edit follows the answer
-key or fails loudly. Text of several lines is a block: whole lines, at whatever indentation they stand. Text of one
-line may be a part of a line.
+Changes are looked for outside of docstrings, and each must be found exactly once, so that an edit
+follows the answer key or fails loudly. Text of several lines is a block: whole lines, at whatever
+indentation they stand. Text of one line may be a part of a line.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ class EditError(ValueError):
 
 
 def edited(source: str, changes: Sequence[tuple[str, str]]) -> str:
-    """The cell `source` of the answer key after all changes, each of them made on the cell as it is.
+    """The cell `source` of the answer key after all changes, each of them made on the cell as it
+    is.
 
     Raises:
-        EditError: a text is not found, or more than once; changes overlap; nothing changes; what comes out is no
-            Python.
+        EditError: a text is not found, or more than once; changes overlap; nothing changes; what
+            comes out is no Python.
     """
     searched = _without_docstrings(source)
     spans = sorted(_located(source, searched, old, new) for old, new in changes)
@@ -52,7 +54,9 @@ def _located(source: str, searched: str, old: str, new: str) -> tuple[int, int, 
     found = list(re.finditer(pattern, searched, re.MULTILINE))
     if len(found) != 1:
         times = f"{len(found)} times" if found else "nowhere"
-        raise EditError(f"{_short(old)} stands {times} in the answer key, where it should stand once")
+        raise EditError(
+            f"{_short(old)} stands {times} in the answer key, where it should stand once"
+        )
     start, end = found[0].span()
     begun = source[source.rfind("\n", 0, start) + 1 :]
     indentation = begun[: len(begun) - len(begun.lstrip(" "))]

@@ -1,4 +1,6 @@
-"""Inputs for tests: float64 unless said otherwise, seeded per test by the plugin, so that every run draws the same."""
+"""Inputs for tests: float64 unless said otherwise, seeded per test by the plugin, so that every run
+draws the same.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,15 @@ from torch import Tensor
 
 
 def randn(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Standard normal numbers, float64 `[*shape]`; with `grad` a leaf whose gradient crosses the boundary."""
+    """Standard normal numbers, float64 `[*shape]`; with `grad` a leaf whose gradient crosses the
+    boundary.
+    """
     return torch.randn(*shape, dtype=torch.float64).to(dtype).requires_grad_(grad)
 
 
 def moved(tensors: Sequence[Tensor], by: float) -> list[Tensor]:
-    """The tensors in float64, each number moved by `by` times a standard normal one, so that none is where it began.
+    """The tensors in float64, each number moved by `by` times a standard normal one, so that none
+    is where it began.
 
     One draw serves all of them: a model has many small ones.
     """

@@ -1,8 +1,9 @@
 """Known answers as notebook source, read without running their file.
 
-`mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`register.py`). Here they are found
-in the file's text, and each is made into a cell that a notebook can hold: the answer, the helpers and constants it
-needs, and the question's name bound to it; or the answer key's own cell with some changes.
+`mistakes.py`, `alternates.py` and `samples.py` hold definitions with a decorator (`register.py`).
+Here they are found in the file's text, and each is made into a cell that a notebook can hold: the
+answer, the helpers and constants it needs, and the question's name bound to it; or the answer key's
+own cell with some changes.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ class KnownAnswer:
         name: the function's own name, which is also the name of the mistake.
         hint: what a student who made the mistake may read; "" for other answers.
         cell: source that defines the question's function as this answer, with all that it needs.
-        keeps: the share of the question's points that an answer keeps whose only fault is this; 0 where tests decide.
+        keeps: the share of the question's points that an answer keeps whose only fault is this; 0
+            where tests decide.
         changes: what it changes of the answer key, where that is how it is written.
-        deserves: for a sample the mistakes that its diagnosis may name, first the one that it should; else None.
+        deserves: for a sample the mistakes that its diagnosis may name, first the one that it
+            should; else None.
     """
 
     question: str
@@ -52,7 +55,9 @@ class KnownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a decorator registers: an answer to `question` as `function`, by `changes` of the answer key if any."""
+    """What a decorator registers: an answer to `question` as `function`, by `changes` of the answer
+    key if any.
+    """
 
     question: str
     hint: str
@@ -64,7 +69,8 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One statement of the file: its text without register decorators, what it binds, what it needs.
+    """One statement of the file: its text without register decorators, what it binds, what it
+    needs.
 
     Attributes:
         name, line: of a definition; the line of its first decorator.
@@ -88,8 +94,8 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
         key: the answer key's cell of each question, for answers that change it.
 
     Raises:
-        BadSuite: the file does not parse, a decorator's arguments are not plain text, two answers have one name, or
-            a change does not fit the answer key; with the line.
+        BadSuite: the file does not parse, a decorator's arguments are not plain text, two answers
+            have one name, or a change does not fit the answer key; with the line.
     """
     if not path.exists():
         return []
@@ -101,16 +107,27 @@ def load_known_answers(path: Path, key: Mapping[str, str]) -> list[KnownAnswer]:
             if part.name in seen:
                 raise BadSuite(f"{path}, line {part.line}: a second answer named {part.name}")
             seen.add(part.name)
-            cell = _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
+            cell = (
+                _changed(path, part, entry, key) if entry.changes else _as_cell(part, entry, parts)
+            )
             answers.append(
-                KnownAnswer(entry.question, part.name, entry.hint, cell, entry.keeps, entry.changes, entry.deserves)
+                KnownAnswer(
+                    entry.question,
+                    part.name,
+                    entry.hint,
+                    cell,
+                    entry.keeps,
+                    entry.changes,
+                    entry.deserves,
+                )
             )
     return answers
 
 
 def combined(answers: Sequence[KnownAnswer], key: str) -> KnownAnswer | None:
-    """The answer that makes several mistakes at once; None where they are not all changes of `key`, the answer key's
-    cell of their question, or two of them touch the same place."""
+    """The answer that makes several mistakes at once; None where they are not all changes of `key`,
+    the answer key's cell of their question, or two of them touch the same place.
+    """
     if not all(answer.changes for answer in answers):
         return None
     changes = tuple(change for answer in answers for change in answer.changes)
@@ -127,13 +144,17 @@ def _changed(path: Path, part: _Part, entry: _Entry, key: Mapping[str, str]) -> 
     """The answer key's cell after the changes of an edit."""
     where = f"{path}, line {part.line}: {part.name}"
     if not part.empty:
-        raise BadSuite(f"{where} changes the answer key and has a body of its own; leave `...` there")
+        raise BadSuite(
+            f"{where} changes the answer key and has a body of its own; leave `...` there"
+        )
     if entry.question not in key:
         raise BadSuite(f"{where} changes the answer to {entry.question!r}, which is no question")
     try:
         return edited(key[entry.question], entry.changes)
     except EditError as error:
-        raise BadSuite(f"{where} does not fit the answer key of {entry.question}: {error}") from error
+        raise BadSuite(
+            f"{where} does not fit the answer key of {entry.question}: {error}"
+        ) from error
 
 
 def _as_cell(own: _Part, entry: _Entry, parts: Sequence[_Part]) -> str:
@@ -198,7 +219,9 @@ def _part(path: Path, node: ast.stmt, lines: list[str]) -> _Part:
             entry = entry or found
             skip |= set(range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1))
     text = "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in skip)
-    empty = all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body)
+    empty = all(
+        isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in node.body
+    )
     return _Part(text, names_bound(node), _needs(node), node.name, first, empty, entry)
 
 
@@ -206,7 +229,11 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
     """What `@mistake("softmax", hint="…")` registers; None for any other decorator."""
     if not isinstance(decorator, ast.Call):
         return None
-    called = decorator.func.attr if isinstance(decorator.func, ast.Attribute) else getattr(decorator.func, "id", "")
+    called = (
+        decorator.func.attr
+        if isinstance(decorator.func, ast.Attribute)
+        else getattr(decorator.func, "id", "")
+    )
     if called not in _REGISTERS:
         return None
     where = f"{path}, line {decorator.lineno}"
@@ -222,7 +249,9 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
     if not all(isinstance(value, str) for value in (question, hint, function)):
         raise BadSuite(f"{where}: {called} of {node.name} takes plain text only")
     if "replace" in keywords and not (changes and all(_is_change(change) for change in changes)):
-        raise BadSuite(f'{where}: {node.name} needs replace=("old", "new"), or a list of such pairs')
+        raise BadSuite(
+            f'{where}: {node.name} needs replace=("old", "new"), or a list of such pairs'
+        )
     if called == "mistake" and not hint.strip():
         raise BadSuite(f"{where}: the mistake {node.name} has no hint")
     keeps = keywords.get("keeps", 0.0)
@@ -231,16 +260,27 @@ def _registered(path: Path, node: _Definition, decorator: ast.expr) -> _Entry | 
     deserves = keywords.get("deserves")
     if isinstance(deserves, str):
         deserves = (deserves,)
-    if (called == "sample") != (isinstance(deserves, tuple) and all(isinstance(name, str) for name in deserves)):
-        raise BadSuite(f"{where}: {node.name} needs deserves=, names of mistakes, if it is a sample, and else not")
+    if (called == "sample") != (
+        isinstance(deserves, tuple) and all(isinstance(name, str) for name in deserves)
+    ):
+        raise BadSuite(
+            f"{where}: {node.name} needs deserves=, names of mistakes, if it is a sample, "
+            "and else not"
+        )
     return _Entry(question, hint, function, tuple(changes), float(keeps), deserves)
 
 
 def _is_change(change: object) -> bool:
-    return isinstance(change, tuple) and len(change) == 2 and all(isinstance(text, str) for text in change)
+    return (
+        isinstance(change, tuple)
+        and len(change) == 2
+        and all(isinstance(text, str) for text in change)
+    )
 
 
 def _needs(node: ast.stmt) -> frozenset[str]:
     """Names that a statement reads, except those of the registers."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    names = {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
     return frozenset(names - set(_REGISTERS))

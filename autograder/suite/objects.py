@@ -1,7 +1,8 @@
-"""What a test may call and pass on, and not compute with: objects that live in the student's process.
+"""What a test may call and pass on, and not compute with: objects that live in the student's
+process.
 
-Such an object answers for itself. One whose `==` is always true, or whose `sum()` is what the test hopes for, would
-earn points for nothing; so whatever treats it as data fails the test.
+Such an object answers for itself. One whose `==` is always true, or whose `sum()` is what the test
+hopes for, would earn points for nothing; so whatever treats it as data fails the test.
 """
 
 from __future__ import annotations
@@ -13,27 +14,77 @@ import numpy as np
 from autograder.wire.libraries import loaded_torch
 
 _DATA_NAMES = frozenset(
-    name for kind in (np.ndarray, list, tuple, dict, set, str, int, float, complex) for name in dir(kind)
+    name
+    for kind in (np.ndarray, list, tuple, dict, set, str, int, float, complex)
+    for name in dir(kind)
 )
 
 
 def is_data_name(name: str) -> bool:
-    """Whether data has an attribute or a method of that name. On an object that nobody asked for, a test means the
-    data that should be there."""
+    """Whether data has an attribute or a method of that name. On an object that nobody asked for, a
+    test means the data that should be there.
+    """
     torch = loaded_torch()
     return name in _DATA_NAMES or (torch is not None and hasattr(torch.Tensor, name))
 
 
 _OPERATIONS = (
-    "bool", "len", "iter", "next", "reversed", "contains", "getitem", "setitem", "eq", "ne", "lt", "le", "gt", "ge",
-    "neg", "pos", "abs", "invert", "float", "int", "complex", "index", "round", "add", "radd", "sub", "rsub", "mul",
-    "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and",
-    "rand", "or", "ror", "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift",
-)  # fmt: skip
+    "bool",
+    "len",
+    "iter",
+    "next",
+    "reversed",
+    "contains",
+    "getitem",
+    "setitem",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "float",
+    "int",
+    "complex",
+    "index",
+    "round",
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "pow",
+    "rpow",
+    "matmul",
+    "rmatmul",
+    "and",
+    "rand",
+    "or",
+    "ror",
+    "xor",
+    "rxor",
+    "lshift",
+    "rlshift",
+    "rshift",
+    "rrshift",
+)
 
 
 class NotData:
-    """Base of what is no data. Comparing, counting, adding, indexing or asking for its truth is an AssertionError."""
+    """Base of what is no data. Comparing, counting, adding, indexing or asking for its truth is an
+    AssertionError.
+    """
 
     name: str
 

@@ -1,6 +1,8 @@
-"""The pytest plugin of a hidden suite: seeds, the call log, and the fixtures `student` and `reference`.
+"""The pytest plugin of a hidden suite: seeds, the call log, and the fixtures `student` and
+`reference`.
 
-Whoever runs a session says what the fixtures are by filling the `Fixtures` of its config (autograder/grading does).
+Whoever runs a session says what the fixtures are by filling the `Fixtures` of its config
+(autograder/grading does).
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Fixtures:
         if fixture == "reference":
             return SimpleNamespace(**self.reference)
         if self.student is None:
-            raise pytest.UsageError("hidden suites are run by `autograder grade` or `autograder verify`")
+            raise pytest.UsageError(
+                "hidden suites are run by `autograder grade` or `autograder verify`"
+            )
         return self.student
 
 

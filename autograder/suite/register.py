@@ -1,9 +1,9 @@
-"""The registers of known answers: `mistakes.py` (wrong ones, with a hint), `alternates.py` (right ones), and
-`samples.py` (answers as students write them, to measure diagnosis by).
+"""The registers of known answers: `mistakes.py` (wrong ones, with a hint), `alternates.py` (right
+ones), and `samples.py` (answers as students write them, to measure diagnosis by).
 
-All are read as text (`known.py`) and never run here: the decorators are there for whoever writes and lints these
-files. An answer is either a definition of its own, or an empty function with the name of the answer and what it changes
-of the answer key.
+All are read as text (`known.py`) and never run here: the decorators are there for whoever writes
+and lints these files. An answer is either a definition of its own, or an empty function with the
+name of the answer and what it changes of the answer key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def mistake(
         hint: what a student reads who made the mistake.
         function: the name of the question's function, where it is not that of the question.
         replace: one or several changes of the answer key; the decorated function is empty then.
-        keeps: for a slip, the share of the question's points that an answer keeps whose only fault it is.
+        keeps: for a slip, the share of the question's points that an answer keeps whose only fault
+            it is.
     """
     return lambda definition: definition
 
@@ -52,7 +53,7 @@ def sample(
     """Register a wrong answer to `question` in a student's own words.
 
     Args:
-        deserves: the mistakes that are true of it, first the one that its diagnosis should name first; () for an answer
-            that no known mistake explains.
+        deserves: the mistakes that are true of it, first the one that its diagnosis should name
+            first; () for an answer that no known mistake explains.
     """
     return lambda definition: definition

@@ -1,4 +1,6 @@
-"""What of an assignment is timed on a GPU: `speed.py` beside the tests of its suite (docs/authoring.md)."""
+"""What of an assignment is timed on a GPU: `speed.py` beside the tests of its suite
+(docs/authoring.md).
+"""
 
 from __future__ import annotations
 
@@ -57,14 +59,18 @@ def load_speed_test(suite: Path) -> SpeedTest | None:
     if not path.exists():
         return None
     module = _module(path)
-    missing = [name for name in ("QUESTION", "TOLERANCE", BASELINE, "cases") if not hasattr(module, name)]
+    missing = [
+        name for name in ("QUESTION", "TOLERANCE", BASELINE, "cases") if not hasattr(module, name)
+    ]
     if missing:
         raise BadSuite(f"{path}: {missing[0]} is missing; docs/authoring.md says what it holds")
     return SpeedTest(
         question=module.QUESTION,
         function=getattr(module, "FUNCTION", module.QUESTION),
         baseline=f"import math\n\nimport torch\n\n\n{inspect.getsource(module.baseline)}",
-        cases=lambda: tuple(SpeedCase(name, tuple(args), dict(keys)) for name, args, keys in module.cases()),
+        cases=lambda: tuple(
+            SpeedCase(name, tuple(args), dict(keys)) for name, args, keys in module.cases()
+        ),
         answer=getattr(module, "answer", lambda result: result),
         tolerance=module.TOLERANCE,
     )

@@ -1,4 +1,6 @@
-"""What a call costs, counted: operations, FLOPs, sizes of tensors. Grades style; a hostile worker can forge it."""
+"""What a call costs, counted: operations, FLOPs, sizes of tensors. Grades style; a hostile worker
+can forge it.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,15 @@ from torch.utils.flop_counter import flop_registry
 _expired = torch.UntypedStorage._expired  # what a StorageWeakRef asks, by way of two names
 
 
-_LEFT_MATRIX = {torch.ops.aten.mm: 0, torch.ops.aten.bmm: 0, torch.ops.aten.addmm: 1, torch.ops.aten.baddbmm: 1}
-"""Where the left one of two matrices stands that are multiplied. Torch's own formulas say the same of these, and first
-walk through all arguments."""
+_LEFT_MATRIX = {
+    torch.ops.aten.mm: 0,
+    torch.ops.aten.bmm: 0,
+    torch.ops.aten.addmm: 1,
+    torch.ops.aten.baddbmm: 1,
+}
+"""Where the left one of two matrices stands that are multiplied. Torch's own formulas say the same
+of these, and first walk through all arguments.
+"""
 
 
 class CostCounter(TorchDispatchMode):
@@ -35,8 +43,9 @@ class CostCounter(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled here. Saying that this must not be compiled would load the compiler in the host: twice
-        the time to start, and half as much memory again for every fork to copy."""
+        """Nothing is compiled here. Saying that this must not be compiled would load the compiler
+        in the host: twice the time to start, and half as much memory again for every fork to copy.
+        """
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -50,7 +59,9 @@ class CostCounter(TorchDispatchMode):
         if formula is not None:
             left = _LEFT_MATRIX.get(packet)
             self.flops += (
-                formula(*args, **keywords, out_val=out) if left is None else 2 * out.numel() * args[left].shape[-1]
+                formula(*args, **keywords, out_val=out)
+                if left is None
+                else 2 * out.numel() * args[left].shape[-1]
             )
         for tensor in (out,) if isinstance(out, Tensor) else _tensors([out]):
             self._made(tensor, args, keywords)
@@ -70,7 +81,8 @@ class CostCounter(TorchDispatchMode):
             self._held_at_most -= self._alive[key][1]
         self._alive[key] = (StorageWeakRef(storage), held)
         self._held_at_most += held
-        if self._held_at_most > self.peak:  # else no more can be alive than once was: no need to look
+        # else no more can be alive than once was: no need to look
+        if self._held_at_most > self.peak:
             self.peak = max(self.peak, self._held())
 
     def _held(self) -> int:
@@ -93,7 +105,9 @@ class CostCounter(TorchDispatchMode):
 
 
 def _tensors(values: Sequence[Any]) -> list[Tensor]:
-    """The tensors in what an operation takes or gives: single values and lists of them, nothing deeper."""
+    """The tensors in what an operation takes or gives: single values and lists of them, nothing
+    deeper.
+    """
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):

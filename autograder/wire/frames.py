@@ -1,9 +1,11 @@
-"""Length-prefixed frames: a JSON header, and the numbers of tensors and arrays as safetensors bytes.
+"""Length-prefixed frames: a JSON header, and the numbers of tensors and arrays as safetensors
+bytes.
 
     u32 header length | u64 body length | header (JSON object) | body (safetensors, may be empty)
 
-Every length is checked before a byte of it is read, so a sender cannot make the reader allocate more than its limit.
-How long is waited for the other side, the caller's `Patience` decides. Nothing is unpickled or evaluated.
+Every length is checked before a byte of it is read, so a sender cannot make the reader allocate
+more than its limit. How long is waited for the other side, the caller's `Patience` decides. Nothing
+is unpickled or evaluated.
 """
 
 from __future__ import annotations
@@ -21,12 +23,18 @@ _PREFIX = struct.Struct("<IQ")
 MAX_HEADER = 2 << 20
 MAX_TENSORS = 4096
 MAX_NESTING = 100
-"""Levels of lists and objects in a header: a value of the deepest kind takes 80, and `repr` must not overflow."""
+"""Levels of lists and objects in a header: a value of the deepest kind takes 80, and `repr` must
+not overflow.
+"""
 MAX_BODY_HEADER = 1 << 20
-"""Bytes that safetensors' own header may take: more would be a million names, made before they can be counted."""
+"""Bytes that safetensors' own header may take: more would be a million names, made before they can
+be counted.
+"""
 _CHUNK = 1 << 20
 _PIECES_BETWEEN_LOOKS = 16
-"""A sender whose single bytes are always there in time is never waited for, and so it is looked at now and then."""
+"""A sender whose single bytes are always there in time is never waited for, and so it is looked at
+now and then.
+"""
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -39,7 +47,9 @@ class WireClosed(Exception):
 
 
 class Patience(Protocol):
-    """How long a reader or writer goes on with one frame. What either method raises ends it in the middle."""
+    """How long a reader or writer goes on with one frame. What either method raises ends it in the
+    middle.
+    """
 
     def wait(self, *, write: bool) -> None:
         """Wait until the socket, which is non-blocking, can be written to, or read from."""
@@ -84,8 +94,8 @@ def send_frame(sock: socket.socket, frame: Frame, patience: Patience | None = No
 
 
 def receive_frame(sock: socket.socket, max_body: int, patience: Patience | None = None) -> Frame:
-    """Receive one frame whose tensors take at most `max_body` bytes. The socket is a blocking one where there is no
-    `patience`.
+    """Receive one frame whose tensors take at most `max_body` bytes. The socket is a blocking one
+    where there is no `patience`.
 
     Raises:
         WireError, WireClosed: see there.
@@ -94,7 +104,9 @@ def receive_frame(sock: socket.socket, max_body: int, patience: Patience | None 
     if header_length > MAX_HEADER:
         raise WireError(f"a header of {header_length} bytes; at most {MAX_HEADER} may come")
     if body_length > max_body:
-        raise WireError(f"an answer of {body_length / 1e6:.0f} MB; at most {max_body / 1e6:.0f} MB may come")
+        raise WireError(
+            f"an answer of {body_length / 1e6:.0f} MB; at most {max_body / 1e6:.0f} MB may come"
+        )
     try:
         header = json.loads(_receive(sock, header_length, patience))
     except (ValueError, RecursionError) as error:
@@ -141,7 +153,9 @@ def _is_too_deep(header: dict[str, Any]) -> bool:
 
 
 def pack(tensors: Mapping[str, Block], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Safetensors bytes, written here: of small tensors in an eighth of the time that the library takes."""
+    """Safetensors bytes, written here: of small tensors in an eighth of the time that the library
+    takes.
+    """
     entries: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for key, block in tensors.items():
@@ -149,7 +163,9 @@ def pack(tensors: Mapping[str, Block], metadata: Mapping[str, str] | None = None
         entries[key] = {"dtype": block.dtype, "shape": block.shape, "data_offsets": [begin, end]}
     header = _as_json(entries).encode()
     header += b" " * (-len(header) % 8)
-    return b"".join((len(header).to_bytes(8, "little"), header, *(block.data for block in tensors.values())))
+    return b"".join(
+        (len(header).to_bytes(8, "little"), header, *(block.data for block in tensors.values()))
+    )
 
 
 def _send_all(sock: socket.socket, data: memoryview, patience: Patience | None) -> None:

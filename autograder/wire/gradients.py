@@ -1,4 +1,6 @@
-"""Gradients of what crossed, asked for by either side. Imported where a tensor asks for one, and torch is there."""
+"""Gradients of what crossed, asked for by either side. Imported where a tensor asks for one, and
+torch is there.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,25 @@ from torch.autograd import Function
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
-def pull(outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor | None]) -> list[Tensor | None]:
+def pull(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor | None]
+) -> list[Tensor | None]:
     """Gradients of the inputs, where `given` are those of the outputs (None: not used).
 
-    Written as the gradient of Σ output · gradient: `torch.autograd.grad` with explicit gradients imports a symbolic
-    algebra system first, which costs every new worker a second.
+    Written as the gradient of Σ output · gradient: `torch.autograd.grad` with explicit gradients
+    imports a symbolic algebra system first, which costs every new worker a second.
     """
-    used = [(output, gradient) for output, gradient in zip(outputs, given, strict=True) if gradient is not None]
+    used = [
+        (output, gradient)
+        for output, gradient in zip(outputs, given, strict=True)
+        if gradient is not None
+    ]
     if not used:
         return [None] * len(inputs)
     with torch.enable_grad():
-        total = torch.stack([(output * gradient).sum().to(torch.float64) for output, gradient in used]).sum()
+        total = torch.stack(
+            [(output * gradient).sum().to(torch.float64) for output, gradient in used]
+        ).sum()
     return list(torch.autograd.grad(total, list(inputs), retain_graph=True, allow_unused=True))
 
 
@@ -45,7 +55,11 @@ class _Crossing(Function):
 def linked(value: Any, inputs: Sequence[Tensor], fetch: Fetch) -> Any:
     """What came back, where its tensors ask for gradients as functions of the `inputs`."""
     leaves, structure = tree_flatten(value)
-    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
+    places = [
+        place
+        for place, leaf in enumerate(leaves)
+        if isinstance(leaf, Tensor) and leaf.requires_grad
+    ]
     if not inputs or not places:
         return value
     outputs = _Crossing.apply(fetch, [leaves[place] for place in places], *inputs)  # type: ignore[no-untyped-call]

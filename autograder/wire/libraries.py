@@ -1,4 +1,5 @@
-"""torch where this process has loaded it: an assignment in numpy is graded without it, and where it is not installed.
+"""torch where this process has loaded it: an assignment in numpy is graded without it, and where it
+is not installed.
 
 Whoever asks here imports nothing. Where nothing has imported torch, no value is a tensor.
 """

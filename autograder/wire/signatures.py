@@ -1,4 +1,6 @@
-"""A function's signature as both sides of the wire compare it, without either telling the other what it is."""
+"""A function's signature as both sides of the wire compare it, without either telling the other
+what it is.
+"""
 
 from __future__ import annotations
 

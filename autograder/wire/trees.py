@@ -16,7 +16,9 @@ def leaves(value: Any) -> list[Any]:
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """The same lists, tuples (named ones too) and dicts around what the function makes of each leaf."""
+    """The same lists, tuples (named ones too) and dicts around what the function makes of each
+    leaf.
+    """
     if isinstance(value, list):
         return [mapped(function, part) for part in value]
     if isinstance(value, tuple):

@@ -31,15 +31,26 @@ MAX_VALUES = 100_000
 MAX_TEXT = 1 << 20
 MAX_DIGITS = 2000
 MAX_KEYS = 4096
-"""Keys of dicts and elements of sets that are not text, in one frame. Their hashes can be chosen to collide, and a
-dict of n that all do takes n² steps to build; those of text cannot."""
+"""Keys of dicts and elements of sets that are not text, in one frame. Their hashes can be chosen to
+collide, and a dict of n that all do takes n² steps to build; those of text cannot.
+"""
 MAX_EMPTY = 1 << 24
-"""What the dimensions of a tensor without elements may multiply to: a sum over [0, 2^40] would ask for terabytes."""
+"""What the dimensions of a tensor without elements may multiply to: a sum over [0, 2^40] would ask
+for terabytes.
+"""
 
 CODES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
-    "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 """Dtypes whose numbers may cross, and what safetensors calls them. bfloat16 is torch's alone."""
 _NAMES = {code: name for name, code in CODES.items()}
 _COMPLEX = frozenset({"complex64", "complex128"})
@@ -56,7 +67,9 @@ class HandleReference:
 
 @dataclass(slots=True)
 class Encoder:
-    """Encodes values of one frame. `handle_for` names an object that is no data (None: it may not cross)."""
+    """Encodes values of one frame. `handle_for` names an object that is no data (None: it may not
+    cross).
+    """
 
     handle_for: Callable[[Any], HandleReference | None]
     tensors: dict[str, Block] = field(default_factory=dict)
@@ -65,7 +78,9 @@ class Encoder:
     _count: int = 0
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Raises: WireError where the value is too deep, too large, or of a kind that cannot cross."""
+        """Raises: WireError where the value is too deep, too large, or of a kind that cannot
+        cross.
+        """
         self._count += 1
         if depth > MAX_DEPTH or self._count > MAX_VALUES:
             raise WireError("a value nested too deeply, or of too many parts, to cross")
@@ -139,7 +154,9 @@ def _block_of_tensor(value: Tensor) -> Block:
     if name in _COMPLEX and value.layout == torch.strided:
         raise WireError("a complex tensor cannot cross")
     if value.layout != torch.strided or value.device.type == "meta" or name not in CODES:
-        raise WireError(f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross")
+        raise WireError(
+            f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross"
+        )
     # a subclass of Tensor becomes a plain one: nothing but numbers crosses
     numbers = value if type(value) is torch.Tensor else value.detach().as_subclass(torch.Tensor)
     if name == "bfloat16":
@@ -149,13 +166,17 @@ def _block_of_tensor(value: Tensor) -> Block:
 
 @dataclass(slots=True)
 class Decoder:
-    """Decodes values of one frame. `resolve` gives what a handle stands for (None: handles may not come)."""
+    """Decodes values of one frame. `resolve` gives what a handle stands for (None: handles may not
+    come).
+    """
 
     tensors: Mapping[str, Block]
     resolve: Callable[[HandleReference], Any] | None = None
     grad_tensors: list[Tensor] = field(default_factory=list)
     keep_strides: bool = False
-    """Whether a layout is taken over. The trusted side takes none: a small tensor could be laid out over gigabytes."""
+    """Whether a layout is taken over. The trusted side takes none: a small tensor could be laid out
+    over gigabytes.
+    """
     device: str = "cpu"
     """Where tensors are put; arrays stay in main memory."""
     _count: int = 0
@@ -165,7 +186,14 @@ class Decoder:
         """Raises: WireError where it is no encoded value."""
         try:
             return self._decode(raw, depth)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RuntimeError,
+        ) as error:
             raise WireError("a value that cannot be read") from error
 
     def _decode(self, raw: Any, depth: int) -> Any:
@@ -189,11 +217,16 @@ class Decoder:
             case "n":
                 return self._array(content)
             case "d":
-                return {self._key(key, depth): self._decode(part, depth) for key, part in _listed(content)}
+                return {
+                    self._key(key, depth): self._decode(part, depth)
+                    for key, part in _listed(content)
+                }
             case "e":
                 return {self._key(part, depth) for part in _listed(content)}
             case "o":
-                return SimpleNamespace(**{str(name): self._decode(part, depth) for name, part in _listed(content)})
+                return SimpleNamespace(
+                    **{str(name): self._decode(part, depth) for name, part in _listed(content)}
+                )
             case "i" if len(content) <= MAX_DIGITS:
                 return int(content)
             case "c":
@@ -211,9 +244,12 @@ class Decoder:
         block = self._taken(key)
         dtype = getattr(torch, _NAMES[block.dtype])
         # torch makes no tensor of an empty buffer
-        value = torch.frombuffer(block.data, dtype=dtype) if block.data else torch.empty(0, dtype=dtype)
+        value = (
+            torch.frombuffer(block.data, dtype=dtype) if block.data else torch.empty(0, dtype=dtype)
+        )
         value = value.reshape(block.shape)
-        if dtype == torch.bool:  # one that is neither 0 nor 1 is undefined behaviour in every operation on it
+        # one that is neither 0 nor 1 is undefined behaviour in every operation on it
+        if dtype == torch.bool:
             value = value.view(torch.uint8) != 0
         value = value.to(self.device)
         if "s" in raw and self.keep_strides:
@@ -246,12 +282,18 @@ class Decoder:
 
 
 def with_strides(value: Tensor, strides: list[int]) -> Tensor:
-    """The same numbers laid out with other strides, so that a non-contiguous argument arrives as one."""
+    """The same numbers laid out with other strides, so that a non-contiguous argument arrives as
+    one.
+    """
     if len(strides) != value.ndim or not all(type(s) is int and 0 <= s <= 1 << 40 for s in strides):
         raise WireError("strides that do not fit")
     repeated = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
     once = value[repeated] if value.ndim else value
-    span = 1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True)) if once.numel() else 0
+    span = (
+        1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True))
+        if once.numel()
+        else 0
+    )
     if span > 64 * max(once.numel(), 16):
         return value  # a thin slice of something huge: its layout is not worth the memory
     laid = once.new_empty_strided(once.shape, strides)

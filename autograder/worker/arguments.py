@@ -1,4 +1,6 @@
-"""What a call did to its arguments: a picture of them before, compared with what they are afterwards."""
+"""What a call did to its arguments: a picture of them before, compared with what they are
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def changed_arguments(
     names = _parameters(function) if any(place is not None for place in places) else []
     named = [names[n] if n < len(names) else f"argument {n + 1}" for n in range(len(places))]
     places += [_first(old, after[1][name]) for name, old in before[1].items()]
-    return [name + place for name, place in zip([*named, *before[1]], places, strict=True) if place is not None]
+    return [
+        name + place
+        for name, place in zip([*named, *before[1]], places, strict=True)
+        if place is not None
+    ]
 
 
 def _first(old: Any, new: Any) -> str | None:

@@ -1,7 +1,9 @@
-"""Functions of the questions, compiled so that each asks first whether another is to answer in its place.
+"""Functions of the questions, compiled so that each asks first whether another is to answer in its
+place.
 
-They are so in every worker, whether anything is stood in for there or not. A prerequisite that is stood in for stays
-the function that the student wrote: nothing in its name, code, signature or text tells the one from the other.
+They are so in every worker, whether anything is stood in for there or not. A prerequisite that is
+stood in for stays the function that the student wrote: nothing in its name, code, signature or text
+tells the one from the other.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class Asked:
         setattr(builtins, _ANSWER, self._answer)
 
     def stand_in(self, function: Any, answer: Callable[..., Any]) -> bool:
-        """Let `answer` answer the calls of a function from now on. False where the function does not ask."""
+        """Let `answer` answer the calls of a function from now on. False where the function does
+        not ask.
+        """
         if not isinstance(function, FunctionType) or _ASKED not in function.__code__.co_names:
             return False
         self._answering[id(function.__code__)] = function.__code__, answer
@@ -41,15 +45,19 @@ class Asked:
 
 
 def compile_asking(source: str, file: str, flags: int, names: Collection[str]) -> CodeType:
-    """Compile a cell. The functions of these names in it, `def` or `lambda`, ask before they do anything.
+    """Compile a cell. The functions of these names in it, `def` or `lambda`, ask before they do
+    anything.
 
-    Decorated functions do not (what is stood in for then is what the decorator made), nor do generators.
+    Decorated functions do not (what is stood in for then is what the decorator made), nor do
+    generators.
 
     Raises:
         SyntaxError, ValueError: as `compile`.
     """
     code: CodeType = compile(source, file, "exec", flags, dont_inherit=True)
-    if not any(f"def {name}" in source or (name in source and "lambda" in source) for name in names):
+    if not any(
+        f"def {name}" in source or (name in source and "lambda" in source) for name in names
+    ):
         return code
     try:
         tree = compile(source, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
@@ -76,7 +84,8 @@ class _Asking(ast.NodeTransformer):
         asks = ast.If(_call(_ASKED), [ast.Return(_forwarded(node.args))], [])
         for part in ast.walk(asks):
             ast.copy_location(part, node)
-        # the line of the `def`, and no other: what a cell's own lines are called in messages stays as it is
+        # the line of the `def`, and no other: what a cell's own lines are called in messages stays
+        # as it is
         node.body.insert(at, asks)
         return node
 
@@ -124,10 +133,15 @@ def _call(name: str) -> ast.Call:
 def _forwarded(parameters: ast.arguments) -> ast.Call:
     """A call of the answering function with what the function itself was called with."""
     call = _call(_ANSWER)
-    call.args = [ast.Name(parameter.arg, ast.Load()) for parameter in (*parameters.posonlyargs, *parameters.args)]
+    call.args = [
+        ast.Name(parameter.arg, ast.Load())
+        for parameter in (*parameters.posonlyargs, *parameters.args)
+    ]
     if parameters.vararg is not None:
         call.args.append(ast.Starred(ast.Name(parameters.vararg.arg, ast.Load()), ast.Load()))
-    call.keywords = [ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in parameters.kwonlyargs]
+    call.keywords = [
+        ast.keyword(each.arg, ast.Name(each.arg, ast.Load())) for each in parameters.kwonlyargs
+    ]
     if parameters.kwarg is not None:
         call.keywords.append(ast.keyword(None, ast.Name(parameters.kwarg.arg, ast.Load())))
     return call

@@ -1,14 +1,15 @@
-"""Runs a notebook's cells on its student's own machine, for `check.py`, as a worker runs them when they are graded.
+"""Runs a notebook's cells on its student's own machine, for `check.py`, as a worker runs them when
+they are graded.
 
 It is started as a program, with a JSON object on its standard input:
 
     {"cells": [{"id", "source", "is_check"}], "functions": [names], "folder": path, "limits": {...}}
 
-It writes JSON lines: {"ready"}; {"cell", "error", "printed"} for each cell, or {"cell", "too_long"} and nothing more;
-{"defined": [names]}, the functions that the notebook has defined at the end.
+It writes JSON lines: {"ready"}; {"cell", "error", "printed"} for each cell, or {"cell", "too_long"}
+and nothing more; {"defined": [names]}, the functions that the notebook has defined at the end.
 
-There are no walls here: what grading would refuse is refused by Python's audit events, which is enough for somebody
-who checks their own work.
+There are no walls here: what grading would refuse is refused by Python's audit events, which is
+enough for somebody who checks their own work.
 """
 
 from __future__ import annotations
@@ -40,12 +41,22 @@ TICK = 0.05
 """Seconds between two looks at the clock."""
 _LIBRARIES = ("numpy", "torch", "matplotlib.pyplot")
 """What a worker has loaded before the first cell, so that no cell is charged for it."""
-_STARTS_A_PROCESS = {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
+_STARTS_A_PROCESS = {
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.spawn",
+}
 _OPENS_A_CONNECTION = {"socket.connect", "socket.getaddrinfo"}
 
 
 class Clock(threading.Thread):
-    """Ends this process where a cell, or all of them together, take longer than the course lets them."""
+    """Ends this process where a cell, or all of them together, take longer than the course lets
+    them.
+    """
 
     def __init__(self, replies: Replies, cell_seconds: float, all_seconds: float) -> None:
         super().__init__(daemon=True)
@@ -95,15 +106,24 @@ class Replies:
 
 
 class Namespaces:
-    """The namespace of the graded cells, and a second one for checks: no graded cell sees a name of a check."""
+    """The namespace of the graded cells, and a second one for checks: no graded cell sees a name of
+    a check.
+    """
 
     def __init__(self) -> None:
         self.graded = new_namespace()
-        self._of_checks: dict[str, tuple[Any, Any]] = {}  # name → the check's value, and the graded one below it
+        # name → the check's value, and the graded one below it
+        self._of_checks: dict[str, tuple[Any, Any]] = {}
 
     def for_check(self) -> dict[str, Any]:
-        """A copy of the graded names with the names of earlier checks, unless a graded cell has changed one since."""
-        names = {name: value for name, (value, below) in self._of_checks.items() if self.graded.get(name) is below}
+        """A copy of the graded names with the names of earlier checks, unless a graded cell has
+        changed one since.
+        """
+        names = {
+            name: value
+            for name, (value, below) in self._of_checks.items()
+            if self.graded.get(name) is below
+        }
         return {**self.graded, **names}
 
     def keep(self, names: dict[str, Any]) -> None:
@@ -144,7 +164,9 @@ def main() -> None:
 
 
 def _load_libraries(text: str) -> None:
-    """Load what the notebook names, and prepare it as a worker does. A notebook of plain Python needs none."""
+    """Load what the notebook names, and prepare it as a worker does. A notebook of plain Python
+    needs none.
+    """
     for library in _LIBRARIES:
         if library.partition(".")[0] in text:
             with contextlib.suppress(Exception):  # the cell that imports the library says so
@@ -156,12 +178,16 @@ def _load_libraries(text: str) -> None:
 
 
 def _limit_memory_and_files(limits: dict[str, Any]) -> None:
-    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows has no such limits, macOS not all of them
+    # Windows has no such limits, macOS not all of them
+    with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         memory = pages * resource.getpagesize() + (limits["memory_mb"] << 20)
-        for resource_limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, limits["file_mb"] << 20)):
+        for resource_limit, most in (
+            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_FSIZE, limits["file_mb"] << 20),
+        ):
             resource.setrlimit(resource_limit, (most, resource.getrlimit(resource_limit)[1]))
 
 
@@ -173,20 +199,30 @@ def _refuse(event: str, arguments: tuple[Any, ...], folder: Path) -> None:
     """
     if event in _STARTS_A_PROCESS:
         raise PermissionError(errno.EPERM, "no process can be started when this is graded")
-    to_itself = event == "socket.connect" and arguments[1][:1] == ("127.0.0.1",)  # as asyncio does on Windows
+    # as asyncio does on Windows
+    to_itself = event == "socket.connect" and arguments[1][:1] == ("127.0.0.1",)
     if event in _OPENS_A_CONNECTION and not to_itself:
         raise PermissionError(errno.EPERM, "there is no network when this is graded")
-    if event == "open" and isinstance(arguments[0], str) and _lies_beside(Path(arguments[0]), folder):
-        raise FileNotFoundError(errno.ENOENT, "only the notebook is there when it is graded", arguments[0])
+    if (
+        event == "open"
+        and isinstance(arguments[0], str)
+        and _lies_beside(Path(arguments[0]), folder)
+    ):
+        raise FileNotFoundError(
+            errno.ENOENT, "only the notebook is there when it is graded", arguments[0]
+        )
 
 
 def _lies_beside(path: Path, folder: Path) -> bool:
-    """Whether a file lies in the notebook's folder. Python's own may lie there too, and what libraries keep in hidden
-    folders."""
+    """Whether a file lies in the notebook's folder. Python's own may lie there too, and what
+    libraries keep in hidden folders.
+    """
     if not path.is_relative_to(folder) or path == folder:
         return False
     is_hidden = path.relative_to(folder).parts[0].startswith(".")
-    return not is_hidden and not any(path.is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix))
+    return not is_hidden and not any(
+        path.is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix)
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from torch.overrides import TorchFunctionMode
 
 
 class CallsOfTorch(TorchFunctionMode):
-    """Inside, `meet` is told the name of each function and method of torch before it runs, and may raise."""
+    """Inside, `meet` is told the name of each function and method of torch before it runs, and may
+    raise.
+    """
 
     def __init__(self, meet: Callable[[str], None]) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Runs as the cell of a worker with a device, before any student's: one kernel, compiled and launched behind the walls.
+"""Runs as the cell of a worker with a device, before any student's: one kernel, compiled and
+launched behind the walls.
 
 It is sent as text, so it imports what it needs itself.
 """

@@ -18,7 +18,9 @@ class ForbiddenCall(Exception):
 
 
 class Ban:
-    """Raises on forbidden functions while a call runs, and remembers it where the student swallows the error."""
+    """Raises on forbidden functions while a call runs, and remembers it where the student swallows
+    the error.
+    """
 
     def __init__(self, names: list[str]) -> None:
         self.called: str | None = None
@@ -27,7 +29,9 @@ class Ban:
         self._patch(names)
 
     def watching(self) -> contextlib.AbstractContextManager[Any]:
-        """Looks inside at each call of torch, where one is forbidden: that takes as long as a small operation."""
+        """Looks inside at each call of torch, where one is forbidden: that takes as long as a small
+        operation.
+        """
         if not self._by_name or loaded_torch() is None:
             return contextlib.nullcontext()
         from autograder.worker.calls_of_torch import CallsOfTorch
@@ -40,7 +44,8 @@ class Ban:
             setattr(owner, name, value)
 
     def _meet(self, name: str) -> None:
-        # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last name
+        # `torch.softmax`, `F.softmax`, `x.softmax` and `torch.ops.aten.softmax` share their last
+        # name
         name = _plain(name)
         if name in self._by_name:
             self.refuse(self._by_name[name])
@@ -48,11 +53,15 @@ class Ban:
     def refuse(self, name: str) -> None:
         """Note the call and raise ForbiddenCall."""
         self.called = name
-        raise ForbiddenCall(f"this question is about writing what {name} does: it may not be called here")
+        raise ForbiddenCall(
+            f"this question is about writing what {name} does: it may not be called here"
+        )
 
     def _patch(self, names: list[str]) -> None:
-        """What is no torch operation is replaced by what refuses: modules as `torch.nn.LSTM`, other classes as
-        `torch.optim.Adam`, functions as `torch.nn.utils.clip_grad_norm_`, and everything outside torch."""
+        """What is no torch operation is replaced by what refuses: modules as `torch.nn.LSTM`, other
+        classes as `torch.optim.Adam`, functions as `torch.nn.utils.clip_grad_norm_`, and everything
+        outside torch.
+        """
         module = loaded_torch().nn.Module if loaded_torch() else ()
         for name in names:
             owner_name, _, last = name.rpartition(".")
@@ -74,7 +83,9 @@ class Ban:
         setattr(owner, attribute, _refusing(self, forbidden))
 
     def _replace_code(self, function: FunctionType, forbidden: str) -> None:
-        """Let the function itself refuse, since the submission may hold it under a name of its own."""
+        """Let the function itself refuse, since the submission may hold it under a name of its
+        own.
+        """
         refuse = _refusing(self, forbidden)
         for attribute in ("__code__", "__kwdefaults__"):
             self._replaced.append((function, attribute, getattr(function, attribute)))
@@ -87,8 +98,9 @@ def _is_seen_by_modes(function: FunctionType) -> bool:
 
 
 def _loaded(name: str) -> Any:
-    """A module, or None where there is none, or it is a part of torch that is not loaded yet: some take seconds, and
-    what their functions do is seen as torch operations."""
+    """A module, or None where there is none, or it is a part of torch that is not loaded yet: some
+    take seconds, and what their functions do is seen as torch operations.
+    """
     if name.startswith("torch"):
         return sys.modules.get(name)
     try:
@@ -98,7 +110,8 @@ def _loaded(name: str) -> Any:
 
 
 def _refusing(ban: Ban, name: str) -> Any:
-    def refuse(*args: Any, _ban: Ban = ban, _name: str = name, **kwargs: Any) -> Any:  # no closure: code can be moved
+    # no closure: code can be moved
+    def refuse(*args: Any, _ban: Ban = ban, _name: str = name, **kwargs: Any) -> Any:
         _ban.refuse(_name)
 
     return refuse

@@ -1,8 +1,9 @@
-"""What a host needs before it forks workers that run kernels on an NVIDIA GPU. No CUDA call is made here: a CUDA
-context does not survive a fork, so each worker makes its own, behind the walls.
+"""What a host needs before it forks workers that run kernels on an NVIDIA GPU. No CUDA call is made
+here: a CUDA context does not survive a fork, so each worker makes its own, behind the walls.
 
-Triton starts a C compiler once in a process, and NVIDIA's assembler for each kernel. A worker starts no process. So
-the C part is compiled and loaded here, and kernels go to the driver as PTX, which it assembles in the worker itself.
+Triton starts a C compiler once in a process, and NVIDIA's assembler for each kernel. A worker
+starts no process. So the C part is compiled and loaded here, and kernels go to the driver as PTX,
+which it assembles in the worker itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 
 def prepare(driver_cuda: str) -> list[str]:
-    """Load Triton's part for NVIDIA GPUs. Gives the folders of the driver's libraries, which workers load more from.
+    """Load Triton's part for NVIDIA GPUs. Gives the folders of the driver's libraries, which
+    workers load more from.
 
     Args:
         driver_cuda: the newest CUDA version that the driver knows, such as "13.0".
@@ -35,7 +37,9 @@ def prepare(driver_cuda: str) -> list[str]:
 
 
 def assemble_in_the_driver(driver_cuda: str) -> None:
-    """Have Triton stop at PTX, in a version that both the driver and Triton's own assembler know."""
+    """Have Triton stop at PTX, in a version that both the driver and Triton's own assembler
+    know.
+    """
     from triton.backends.nvidia import compiler
 
     own = compiler.get_ptxas(80).version
@@ -52,5 +56,7 @@ def assemble_in_the_driver(driver_cuda: str) -> None:
 
 def driver_folders(maps: str) -> list[str]:
     """Where the driver's libraries lie that a process has loaded; `maps` is its /proc/self/maps."""
-    loaded = {line.split(maxsplit=5)[-1].strip() for line in maps.splitlines() if "/libcuda.so" in line}
+    loaded = {
+        line.split(maxsplit=5)[-1].strip() for line in maps.splitlines() if "/libcuda.so" in line
+    }
     return sorted({str(Path(path).parent) for path in loaded if path.startswith("/")})

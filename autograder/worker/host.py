@@ -1,13 +1,17 @@
-"""The host: a warm process that forks a walled worker at every request. Of the course it holds the given cells alone.
+"""The host: a warm process that forks a walled worker at every request. Of the course it holds the
+given cells alone.
 
-Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy libraries once,
-warms what they do late, builds the new root where the tier has one, and then serves. It runs no student code.
+Started by exec with a clean environment, as `python -I host.py CONTROL_FDS`. It imports the heavy
+libraries once, warms what they do late, builds the new root where the tier has one, and then
+serves. It runs no student code.
 
-The first control message says what to be: tier, extras, a device, where the given cells lie, and the folders that
-workers must not see, whose names are forgotten again before the first worker is forked.
+The first control message says what to be: tier, extras, a device, where the given cells lie, and
+the folders that workers must not see, whose names are forgotten again before the first worker is
+forked.
 
-Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with SCM_RIGHTS. Each request
-has a number, which its answer repeats: a client may have died between the two.
+Control messages are JSON on SOCK_SEQPACKET pairs, one pair a client; descriptors travel with
+SCM_RIGHTS. Each request has a number, which its answer repeats: a client may have died between the
+two.
 """
 
 from __future__ import annotations
@@ -38,15 +42,26 @@ _EXTRA = {
     "matplotlib": ("matplotlib.pyplot",),
     "dynamo": ("torch._dynamo", "torch.optim"),
     "sympy": ("torch.fx.experimental.symbolic_shapes",),
-    "triton": ("triton", "triton.language", "triton.runtime.interpreter", "autograder.worker.warm_triton"),
+    "triton": (
+        "triton",
+        "triton.language",
+        "triton.runtime.interpreter",
+        "autograder.worker.warm_triton",
+    ),
     "triton on a device": ("triton", "triton.language", "triton.runtime.interpreter"),
 }
 
 
 def prepare_environment(scratch: str, device: str) -> None:
-    """One thread (a fork of a process that has run two hangs), no files written, and on a CPU the interpreter for
-    Triton."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+    """One thread (a fork of a process that has run two hangs), no files written, and on a CPU the
+    interpreter for Triton.
+    """
+    for variable in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+    ):
         os.environ[variable] = "1"
     for variable in ("TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "MPLCONFIGDIR"):
         os.environ[variable] = scratch
@@ -55,16 +70,21 @@ def prepare_environment(scratch: str, device: str) -> None:
 
 
 def _triton_environment(device: str, scratch: str = "") -> dict[str, str]:
-    """Kernels are interpreted on a CPU, and compiled for anything else; a worker keeps in its scratch folder what it
-    compiles, and the driver keeps nothing."""
+    """Kernels are interpreted on a CPU, and compiled for anything else; a worker keeps in its
+    scratch folder what it compiles, and the driver keeps nothing.
+    """
     chosen = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
     if scratch:
-        chosen.update(TRITON_HOME=scratch, TRITON_CACHE_DIR=f"{scratch}/triton", CUDA_CACHE_DISABLE="1")
+        chosen.update(
+            TRITON_HOME=scratch, TRITON_CACHE_DIR=f"{scratch}/triton", CUDA_CACHE_DISABLE="1"
+        )
     return chosen
 
 
 def warm_up(extras: list[str]) -> None:
-    """Do once, single-threaded and before any wall, what the libraries would do late in every worker."""
+    """Do once, single-threaded and before any wall, what the libraries would do late in every
+    worker.
+    """
     import numpy
 
     numpy.linalg.svd(numpy.eye(3))
@@ -76,7 +96,8 @@ def warm_up(extras: list[str]) -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
     if torch := sys.modules.get("torch"):
-        # torch's table of FLOPs imports triton where it is installed: seventy mappings more for every fork to copy
+        # torch's table of FLOPs imports triton where it is installed: seventy mappings more for
+        # every fork to copy
         with without("triton"):
             importlib.import_module("autograder.wire.cost_counter")
         importlib.import_module("autograder.wire.gradients")
@@ -116,7 +137,9 @@ def without(module: str) -> Iterator[None]:
 
 
 def warm_wire() -> None:
-    """One call through a worker's own code, so that nothing of it is imported or compiled behind the walls."""
+    """One call through a worker's own code, so that nothing of it is imported or compiled behind
+    the walls.
+    """
     import numpy
 
     from autograder.wire.frames import Frame, receive_frame, send_frame
@@ -129,9 +152,16 @@ def warm_wire() -> None:
     torch = loaded_torch()
     argument = torch.ones(3) if torch else numpy.ones(3)
     answer = "torch.softmax(x * 2, -1)" if torch else "np.exp(x * 2).sum(-1)"
-    cells = [["warm", f"import {'torch' if torch else 'numpy as np'}\ndef f(x):\n    return {answer}\n"]]
+    cells = [
+        ["warm", f"import {'torch' if torch else 'numpy as np'}\ndef f(x):\n    return {answer}\n"]
+    ]
     forbidden = ["torch.nn.functional.gelu"] if torch else []
-    call = {"op": "call", "name": "f", "value": encoder.encode([[argument], {}]), "cost": torch is not None}
+    call = {
+        "op": "call",
+        "name": "f",
+        "value": encoder.encode([[argument], {}]),
+        "cost": torch is not None,
+    }
     send_frame(here, Frame({"id": 1, "op": "load", "cells": cells, "forbid": forbidden}, {}))
     send_frame(here, Frame({"id": 2, **call}, encoder.tensors))
     here.shutdown(socket.SHUT_WR)
@@ -168,7 +198,9 @@ class Host:
         self._readable = walls.with_folders(walls.python_paths(KIT), config["libraries"])
         self._hidden = [os.path.normpath(path) for path in config.pop("hidden")]
         self._processes = -1
-        self._ground = dataclasses.replace(walls.survey(self._tier, self._readable), for_device=bool(self._device))
+        self._ground = dataclasses.replace(
+            walls.survey(self._tier, self._readable), for_device=bool(self._device)
+        )
         self._forked = os.getpid() * 64  # two hosts of one machine begin with other users
         self._live: dict[int, socket.socket] = {}
         self._ends: dict[int, tuple[int, float]] = {}
@@ -225,10 +257,14 @@ class Host:
         system_calls.die_with_parent(signal.SIGKILL)
         system_calls.mount(None, "/", None, system_calls.MS_REC | system_calls.MS_PRIVATE)
         system_calls.mount(
-            "proc", "/proc", "proc", system_calls.MS_NOSUID | system_calls.MS_NODEV | system_calls.MS_NOEXEC
+            "proc",
+            "/proc",
+            "proc",
+            system_calls.MS_NOSUID | system_calls.MS_NODEV | system_calls.MS_NOEXEC,
         )
         self._processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        system_calls.use_huge_pages()  # in the process that forks: what it shares with another falls apart when it writes
+        # in the process that forks: what it shares with another falls apart when it writes
+        system_calls.use_huge_pages()
         self._walls.build_root(self._readable, self._hidden, self._nodes if self._device else None)
 
     def _wait_for(self, child: int) -> NoReturn:
@@ -248,7 +284,9 @@ class Host:
         while by_descriptor:
             for descriptor, _ in poller.poll(1000):
                 try:
-                    message, descriptors, _, _ = socket.recv_fds(by_descriptor[descriptor], 1 << 16, 4)
+                    message, descriptors, _, _ = socket.recv_fds(
+                        by_descriptor[descriptor], 1 << 16, 4
+                    )
                 except ConnectionResetError:
                     message, descriptors = b"", []
                 if not message:
@@ -262,12 +300,21 @@ class Host:
         """What workers find in theirs: set once, since each of them is a fork of this process."""
         home = self._scratch if self._tier == "namespaces" or self._device else "/"
         os.environ.clear()
-        os.environ.update(PATH="/usr/bin", HOME=home, TMPDIR=home, LANG="C.UTF-8", OMP_NUM_THREADS="1",
-                          MPLBACKEND="Agg", MPLCONFIGDIR=home,
-                          **_triton_environment(self._device or "cpu", home if self._device else ""))  # fmt: skip
+        os.environ.update(
+            PATH="/usr/bin",
+            HOME=home,
+            TMPDIR=home,
+            LANG="C.UTF-8",
+            OMP_NUM_THREADS="1",
+            MPLBACKEND="Agg",
+            MPLCONFIGDIR=home,
+            **_triton_environment(self._device or "cpu", home if self._device else ""),
+        )
         tempfile.tempdir = None
 
-    def _answer(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+    def _answer(
+        self, control: socket.socket, request: dict[str, Any], descriptors: list[int]
+    ) -> None:
         """A new worker, how one ended, or an end to all that were forked for this client."""
         answer: dict[str, Any] = {"number": request["number"]}
         handles: list[int] = []
@@ -351,7 +398,10 @@ class Host:
             if worker == 0:
                 return
             self._live.pop(worker, None)
-            self._ends[worker] = (os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, used.ru_utime + used.ru_stime)
+            self._ends[worker] = (
+                os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+                used.ru_utime + used.ru_stime,
+            )
             if len(self._ends) > _MOST_ENDS:
                 del self._ends[next(iter(self._ends))]
 
@@ -381,14 +431,17 @@ def _refuse(controls: list[socket.socket], error: Exception) -> NoReturn:
 
 
 def main() -> None:
-    """Load the libraries, build what can be built once, and answer requests until nobody is connected."""
+    """Load the libraries, build what can be built once, and answer requests until nobody is
+    connected.
+    """
     gc.disable()  # nothing that is imported is ever freed
     controls = [socket.socket(fileno=descriptor) for descriptor in json.loads(sys.argv[1])]
     config = json.loads(controls[0].recv(1 << 16))
     with contextlib.suppress(OSError):
         # where the machine runs out of memory, workers go before whoever grades
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
-    # only a real folder can be importable: the kit's own stays on the path until its modules are loaded
+    # only a real folder can be importable: the kit's own stays on the path until its modules are
+    # loaded
     sys.path.insert(0, str(KIT))
     from autograder.worker import system_calls
     from autograder.worker.walls import WallRefused
@@ -404,7 +457,8 @@ def main() -> None:
     except OSError as error:
         _refuse(controls, error)
     sys.path.remove(str(KIT))
-    installed = str(KIT) in site.getsitepackages()  # then it lies among the packages that workers import
+    # then it lies among the packages that workers import
+    installed = str(KIT) in site.getsitepackages()
     sys.path[:] = [entry for entry in sys.path if installed or Path(entry).resolve() != KIT]
     gc.collect()
     gc.freeze()
@@ -412,7 +466,9 @@ def main() -> None:
     try:
         host = Host(controls, config)
         if len(list(Path("/proc/self/task").iterdir())) != 1:
-            raise OSError(errno.EBUSY, "the host has more than one thread, and a fork of it would hang")
+            raise OSError(
+                errno.EBUSY, "the host has more than one thread, and a fork of it would hang"
+            )
         host.raise_walls()
     except (OSError, ValueError, WallRefused) as error:
         _refuse(controls, error)

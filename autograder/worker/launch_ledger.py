@@ -1,8 +1,10 @@
-"""What torch and the kernels left in each tensor's memory during one call, so that nobody else's writing counts.
+"""What torch and the kernels left in each tensor's memory during one call, so that nobody else's
+writing counts.
 
-A wrapper can write into a tensor past torch and Triton: through numpy, a pointer, a storage, another thread. None of
-them shows in the record of a launch. So the bytes of every storage are noted when torch or a kernel has written them,
-and compared when torch, a kernel or the caller reads them next.
+A wrapper can write into a tensor past torch and Triton: through numpy, a pointer, a storage,
+another thread. None of them shows in the record of a launch. So the bytes of every storage are
+noted when torch or a kernel has written them, and compared when torch, a kernel or the caller reads
+them next.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ from autograder.kernels.memory import Elements, KernelFault
 from autograder.kernels.strict_triton import Strict
 
 MOST_FROM_OUTSIDE = 64
-"""Numbers from Python or numpy that a tensor may hold: sizes, a scale, a slope a head, the padding of some rows."""
+"""Numbers from Python or numpy that a tensor may hold: sizes, a scale, a slope a head, the padding
+of some rows.
+"""
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-_ADVICE = "What counts is what the kernels store, and what torch allocates, pads and copies around them"
+_ADVICE = (
+    "What counts is what the kernels store, and what torch allocates, pads and copies around them"
+)
 
 
 @dataclass(slots=True)
@@ -32,7 +38,8 @@ class NotedStorage:
 
     Attributes:
         content: a copy of all its bytes.
-        outside: how many numbers in it came from neither torch nor a kernel nor the caller, at most.
+        outside: how many numbers in it came from neither torch nor a kernel nor the caller, at
+            most.
         stored: bytes that kernels have stored since the outermost launch began.
     """
 
@@ -69,7 +76,9 @@ class LaunchLedger:
             self._adopt(tensor, name)
 
     def take(self, value: Any) -> None:
-        """Note the tensors in what the caller gives, or a function that answers from outside the walls."""
+        """Note the tensors in what the caller gives, or a function that answers from outside the
+        walls.
+        """
         for leaf in tree_leaves(value):
             if _is_plain(leaf) and self._known(leaf) is None:
                 self._adopt(leaf, "an argument")
@@ -82,31 +91,46 @@ class LaunchLedger:
             self._check(given)
 
     def after_operation(
-        self, given: Iterable[Tensor], made: Iterable[Tensor], *, writes: bool, from_python: bool = False
+        self,
+        given: Iterable[Tensor],
+        made: Iterable[Tensor],
+        *,
+        writes: bool,
+        from_python: bool = False,
     ) -> None:
         """Note what an operation has made, and what it has written where it `writes` its arguments.
 
         Args:
-            from_python: whether it has filled something with a number: many such write an answer, one by one.
+            from_python: whether it has filled something with a number: many such write an answer,
+                one by one.
         """
         given = list(given)
-        sources = {id(noted): noted.outside for tensor in given if (noted := self._known(tensor)) is not None}
+        sources = {
+            id(noted): noted.outside
+            for tensor in given
+            if (noted := self._known(tensor)) is not None
+        }
         written: set[int] = set()
         for tensor in (*made, *(given if writes else ())):
             noted = self._known(tensor)
             if noted is None:
-                self._adopt(tensor, outside=min(sum(sources.values()) + from_python, tensor.numel()))
+                self._adopt(
+                    tensor, outside=min(sum(sources.values()) + from_python, tensor.numel())
+                )
             elif writes and id(noted) not in written:
                 written.add(id(noted))
-                noted.outside += sum(count for key, count in sources.items() if key != id(noted)) + from_python
+                noted.outside += (
+                    sum(count for key, count in sources.items() if key != id(noted)) + from_python
+                )
                 noted.note()
 
     # launches
 
     @contextlib.contextmanager
     def launch(self, arguments: Iterable[Any]) -> Iterator[None]:
-        """Around one launch, or around all that autotune makes of it: memory changes where kernels store, and there
-        to what they store."""
+        """Around one launch, or around all that autotune makes of it: memory changes where kernels
+        store, and there to what they store.
+        """
         tensors = [tensor for tensor in arguments if _is_plain(tensor)]
         if not self._depth:
             self._check(tensors)
@@ -147,13 +171,15 @@ class LaunchLedger:
             stored, unsure = np.zeros(expected.size, np.uint8), np.zeros(expected.size, bool)
             for elements in seen:
                 elements.write_into(expected, stored, unsure)
-            if sum(elements.stored_at is not None for elements in seen) > 1:  # in two sizes: which came last?
+            # in two sizes: which came last?
+            if sum(elements.stored_at is not None for elements in seen) > 1:
                 unsure |= stored > 0
             if ((_bytes_of(noted.storage) != expected) & ~unsure).any():
                 self._refuse(noted)
             if noted.outside > MOST_FROM_OUTSIDE and any(elements.kept for elements in seen):
                 self._fail(
-                    f"A kernel loads {noted.name}, and its values came from numpy or a list, not from torch. {_ADVICE}."
+                    f"A kernel loads {noted.name}, and its values came from numpy or a list, not "
+                    f"from torch. {_ADVICE}."
                 )
             noted.stored = stored if noted.stored is None else noted.stored | stored
             written = sum(elements.count_stored for elements in seen)
@@ -177,9 +203,14 @@ class LaunchLedger:
                 self._fail(f"What is returned was made by numpy. {_ADVICE}.")
             if noted is not None and not noted.is_unchanged:
                 self._refuse(noted)
-            if noted is not None and noted.outside and noted.outside >= min(_size(leaf), MOST_FROM_OUTSIDE):
+            if (
+                noted is not None
+                and noted.outside
+                and noted.outside >= min(_size(leaf), MOST_FROM_OUTSIDE)
+            ):
                 self._fail(
-                    f"What is returned got its values from numpy, a list or a thread, not from torch. {_ADVICE}."
+                    "What is returned got its values from numpy, a list or a thread, not from "
+                    f"torch. {_ADVICE}."
                 )
         return tree_map(self._private, result)
 
@@ -198,14 +229,17 @@ class LaunchLedger:
             if not _is_plain(tensor):
                 continue
             noted = self._known(tensor)
-            if noted is None:  # made where torch does not tell: from numpy, in a thread, before the call
+            # made where torch does not tell: from numpy, in a thread, before the call
+            if noted is None:
                 self._adopt(tensor, outside=tensor.numel())
             elif not noted.is_unchanged:
                 self._refuse(noted)
 
     def _refuse(self, noted: NotedStorage) -> None:
         noted.note()
-        self._fail(f"Something other than torch and the kernels has written into {noted.name}. {_ADVICE}.")
+        self._fail(
+            f"Something other than torch and the kernels has written into {noted.name}. {_ADVICE}."
+        )
 
     def _fail(self, message: str) -> None:
         self._fault = self._fault or KernelFault(message)
@@ -220,10 +254,15 @@ class LaunchLedger:
         inside = (n for key, n in self._noted.items() if key <= address < key + n.storage.nbytes())
         return next(inside, None)
 
-    def _adopt(self, tensor: Tensor, name: str = "a tensor of the wrapper's", outside: int = 0) -> None:
+    def _adopt(
+        self, tensor: Tensor, name: str = "a tensor of the wrapper's", outside: int = 0
+    ) -> None:
         if _is_plain(tensor):
-            storage = tensor.untyped_storage()  # kept: an address names one storage while the call lasts
-            self._noted[storage.data_ptr()] = NotedStorage(storage, name, _bytes_of(storage).copy(), outside)
+            # kept: an address names one storage while the call lasts
+            storage = tensor.untyped_storage()
+            self._noted[storage.data_ptr()] = NotedStorage(
+                storage, name, _bytes_of(storage).copy(), outside
+            )
 
 
 def _size(value: Tensor | np.ndarray[Any, Any]) -> int:
@@ -245,8 +284,11 @@ class _Window:
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         self.__array_interface__ = {
-            "data": (storage.data_ptr(), True), "shape": (storage.nbytes(),), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
+            "data": (storage.data_ptr(), True),
+            "shape": (storage.nbytes(),),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> _Bytes:

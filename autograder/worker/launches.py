@@ -1,8 +1,10 @@
-"""What a function that launches Triton kernels does: the kernels by the strict interpreter, and around them torch.
+"""What a function that launches Triton kernels does: the kernels by the strict interpreter, and
+around them torch.
 
-The wrapper of a kernel may allocate, pad and rearrange; what it computes itself is told. Memory that it leaves
-uninitialized is filled with NaN, so that an element which no program writes shows. What it writes past torch, through
-numpy, a pointer or another thread, is refused (`launch_ledger.py`).
+The wrapper of a kernel may allocate, pad and rearrange; what it computes itself is told. Memory
+that it leaves uninitialized is filled with NaN, so that an element which no program writes shows.
+What it writes past torch, through numpy, a pointer or another thread, is refused
+(`launch_ledger.py`).
 """
 
 from __future__ import annotations
@@ -20,27 +22,81 @@ from autograder.kernels import strict_triton
 from autograder.worker.calls_of_torch import CallsOfTorch
 from autograder.worker.launch_ledger import LaunchLedger
 
-_EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
-_COPIES = {"clone", "copy_", "_to_copy", "constant_pad_nd", "cat", "stack", "index_select", "repeat", "lift_fresh_copy"}
+_EMPTY = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "empty_permuted",
+    "new_empty",
+    "new_empty_strided",
+}
+_COPIES = {
+    "clone",
+    "copy_",
+    "_to_copy",
+    "constant_pad_nd",
+    "cat",
+    "stack",
+    "index_select",
+    "repeat",
+    "lift_fresh_copy",
+}
 _MAKES = {
-    *_EMPTY, *_COPIES, "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like",
-    "new_full", "fill_", "zero_", "scalar_tensor", "set_", "resize_", "lift_fresh", "alias", "detach", "view",
-    "_unsafe_view", "_reshape_alias", "as_strided", "expand", "permute", "transpose", "t", "slice", "select", "squeeze",
-    "unsqueeze", "unbind", "split", "split_with_sizes", "diagonal", "unfold", "view_as_real", "is_pinned",
-}  # fmt: skip
+    *_EMPTY,
+    *_COPIES,
+    "zeros",
+    "zeros_like",
+    "new_zeros",
+    "ones",
+    "ones_like",
+    "new_ones",
+    "full",
+    "full_like",
+    "new_full",
+    "fill_",
+    "zero_",
+    "scalar_tensor",
+    "set_",
+    "resize_",
+    "lift_fresh",
+    "alias",
+    "detach",
+    "view",
+    "_unsafe_view",
+    "_reshape_alias",
+    "as_strided",
+    "expand",
+    "permute",
+    "transpose",
+    "t",
+    "slice",
+    "select",
+    "squeeze",
+    "unsqueeze",
+    "unbind",
+    "split",
+    "split_with_sizes",
+    "diagonal",
+    "unfold",
+    "view_as_real",
+    "is_pinned",
+}
 _FILLED = {"full", "full_like", "new_full", "scalar_tensor"}
 _READS_OUT = {"numpy", "tolist", "item", "__array__"}
 _MAX_NAMES = 16
 
 
 class LaunchRecord(TorchDispatchMode):
-    """What one call launches, and every torch operation around it: which compute, and whose elements a copy holds.
+    """What one call launches, and every torch operation around it: which compute, and whose
+    elements a copy holds.
 
     Args:
         names: what the arguments' memory is called, by address.
     """
 
-    def __init__(self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger) -> None:
+    def __init__(
+        self, recording: strict_triton.Recording, names: dict[int, str], ledger: LaunchLedger
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._recording, self.names, self._ledger = recording, names, ledger
         self.settled, self.take = ledger.settled, ledger.take
@@ -54,7 +110,9 @@ class LaunchRecord(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """As `CostCounter` has it: saying yes would load the compiler, and nothing is compiled here."""
+        """As `CostCounter` has it: saying yes would load the compiler, and nothing is compiled
+        here.
+        """
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +123,8 @@ class LaunchRecord(TorchDispatchMode):
         if name not in _MAKES:
             self.computed.append(name)
         made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
-        self._kept += [tensor.untyped_storage() for tensor in made]  # an address names one tensor while this lasts
+        # an address names one tensor while this lasts
+        self._kept += [tensor.untyped_storage() for tensor in made]
         if name in _EMPTY:
             for tensor in made:
                 if tensor.is_floating_point() and tensor.device.type != "meta":
@@ -76,7 +135,9 @@ class LaunchRecord(TorchDispatchMode):
         if name in _COPIES:
             origins = [self.names[key] for key in map(_address, given) if key in self.names]
             for tensor in made if origins else ():
-                self.names.setdefault(_address(tensor), origins[-1] if name == "copy_" else origins[0])
+                self.names.setdefault(
+                    _address(tensor), origins[-1] if name == "copy_" else origins[0]
+                )
         return out
 
     def figures(self) -> dict[str, Any]:
@@ -98,8 +159,10 @@ class LaunchRecord(TorchDispatchMode):
 def watch_launches(
     function: Callable[..., Any], args: Any, kwargs: Any, parameters: Sequence[str] = ()
 ) -> Iterator[LaunchRecord]:
-    """Watch one call of `function`. Its tensor arguments are named by their positions, as `parameters` has them: a
-    student may call them otherwise. Where that says nothing, by the function's own parameters."""
+    """Watch one call of `function`. Its tensor arguments are named by their positions, as
+    `parameters` has them: a student may call them otherwise. Where that says nothing, by the
+    function's own parameters.
+    """
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

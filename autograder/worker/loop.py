@@ -1,4 +1,6 @@
-"""The loop inside the walls: runs cells, answers calls. Nothing that it says is believed without a check."""
+"""The loop inside the walls: runs cells, answers calls. Nothing that it says is believed without a
+check.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ class Loop:
     # requests
 
     def _do_load(self, frame: Frame) -> None:
-        """Run the cells in order; one reply a cell, so that the other side knows where a hang is."""
+        """Run the cells in order; one reply a cell, so that the other side knows where a hang
+        is.
+        """
         if frame.header["forbid"]:
             self._ban = Ban(frame.header["forbid"])
         for cell_id, source in frame.header["cells"]:
@@ -90,7 +94,9 @@ class Loop:
         fresh_seeds()
 
     def _do_turn(self, frame: Frame) -> None:
-        """Turn to another question: no object of the one before is held, and what it forbade is allowed again."""
+        """Turn to another question: no object of the one before is held, and what it forbade is
+        allowed again.
+        """
         if self._ban is not None:
             self._ban.lift()
         self._ban = Ban(frame.header["forbid"]) if frame.header["forbid"] else None
@@ -102,7 +108,9 @@ class Loop:
     def _do_stand_in(self, frame: Frame) -> None:
         for name, methods in frame.header["classes"].items():
             own = self._names.get(name)
-            self._names[name] = self._stand_ins[name] = make_stand_in_class(name, methods, self._ask, own)
+            self._names[name] = self._stand_ins[name] = make_stand_in_class(
+                name, methods, self._ask, own
+            )
         for name, signature in frame.header["functions"].items():
             own = self._names.get(name)
             stand_in = make_stand_in(name, self._ask, own)
@@ -113,7 +121,9 @@ class Loop:
         self._reply({"ok": True})
 
     def _do_define(self, frame: Frame) -> None:
-        """Define a function of the suite's own, apart from the submission's names. Its text is kept nowhere."""
+        """Define a function of the suite's own, apart from the submission's names. Its text is kept
+        nowhere.
+        """
         names: dict[str, Any] = {"__name__": "suite"}
         if torch := loaded_torch():
             names["torch"] = torch
@@ -133,7 +143,9 @@ class Loop:
             self._ban.called = None
         try:
             names = frame.header.get("launch")
-            watched = contextlib.nullcontext() if names is None else _watch(target, args, kwargs, names)
+            watched = (
+                contextlib.nullcontext() if names is None else _watch(target, args, kwargs, names)
+            )
             banned = self._ban.watching() if self._ban else contextlib.nullcontext()
             with banned, counter or contextlib.nullcontext(), watched as launch:
                 self._launch = launch
@@ -143,14 +155,23 @@ class Loop:
                 result = launch.settled(result)
         except BaseException as error:
             changed = changed_arguments(target, before, (args, kwargs))
-            self._reply({"ok": False, "error": describe_error(error), "changed": changed, **self._notes(None)})
+            self._reply(
+                {
+                    "ok": False,
+                    "error": describe_error(error),
+                    "changed": changed,
+                    **self._notes(None),
+                }
+            )
             return
         changed = changed_arguments(target, before, (args, kwargs))
         notes = self._notes(counter) | ({"launch": launch.figures()} if launch is not None else {})
         self._answer(result, decoder.grad_tensors, changed=changed, **notes)
 
     def _do_repeat(self, frame: Frame) -> None:
-        """Make one call many times over, for a clock on the other side; arguments are kept from the time before."""
+        """Make one call many times over, for a clock on the other side; arguments are kept from the
+        time before.
+        """
         target = self._target(frame.header)
         if target is None:
             return
@@ -220,7 +241,8 @@ class Loop:
     def _ask(self, question: dict[str, Any], value: Any) -> Answered:
         """Ask the trusted side in the middle of a request (a stand-in's answer).
 
-        Where costs are counted, the answer costs what it cost there, and the way there and back nothing.
+        Where costs are counted, the answer costs what it cost there, and the way there and back
+        nothing.
         """
         if self._counter is None:
             return self._asked(question, value)
@@ -232,7 +254,11 @@ class Loop:
 
     def _asked(self, question: dict[str, Any], value: Any) -> Answered:
         encoder = Encoder(self._lent, keep_strides=True)
-        header = {"id": self._request, "stand_in": question, "value": encoder.encode(crossing(value))}
+        header = {
+            "id": self._request,
+            "stand_in": question,
+            "value": encoder.encode(crossing(value)),
+        }
         send_frame(self._sock, Frame(header, encoder.tensors))
         while "op" in (frame := receive_frame(self._sock, _MAX_REQUEST)).header:
             self._serve_meanwhile(frame)
@@ -242,7 +268,9 @@ class Loop:
             raise FunctionRaised(frame.header["raised"])
         if self._counter is not None:
             self._counter.add(frame.header["cost"])
-        value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(frame.header["value"])
+        value = Decoder(frame.tensors, self._stood_in, device=self._device).decode(
+            frame.header["value"]
+        )
         if self._launch is not None:
             self._launch.take(value)
         return Answered(value, frame.header["number"])
@@ -293,7 +321,9 @@ class Loop:
         return HandleReference(len(self._objects) - 1, type(value).__name__)
 
     def _object(self, reference: HandleReference) -> Any:
-        """An object here, or what stands for a function of a test's own: those have the numbers below 0."""
+        """An object here, or what stands for a function of a test's own: those have the numbers
+        below 0.
+        """
         if reference.number < 0:
             return make_function(reference.number, self._ask)
         return self._objects[reference.number]
@@ -306,11 +336,16 @@ def _cost_counter() -> CostCounter:
     return CostCounter()
 
 
-def _watch(target: Any, args: Any, kwargs: Any, names: list[str]) -> contextlib.AbstractContextManager[Any]:
+def _watch(
+    target: Any, args: Any, kwargs: Any, names: list[str]
+) -> contextlib.AbstractContextManager[Any]:
     """Watch the kernels of a call; `names` are those of its positional arguments."""
-    launches = sys.modules.get("autograder.worker.launches")  # loaded by the host, with triton, before the walls
+    # loaded by the host, with triton, before the walls
+    launches = sys.modules.get("autograder.worker.launches")
     if launches is None:
-        raise RuntimeError("no Triton here that the strict interpreter knows (3.6 to 3.9): install triton 3.7.1")
+        raise RuntimeError(
+            "no Triton here that the strict interpreter knows (3.6 to 3.9): install triton 3.7.1"
+        )
     return launches.watch_launches(target, args, kwargs, names)  # type: ignore[no-any-return]
 
 

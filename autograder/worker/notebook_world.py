@@ -1,4 +1,6 @@
-"""What code written in a notebook expects to find around it: IPython's names, Colab's, a display, `my_course`."""
+"""What code written in a notebook expects to find around it: IPython's names, Colab's, a display,
+`my_course`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def new_namespace() -> dict[str, Any]:
 
 
 def install_colab() -> None:
-    """`from google.colab import drive` works on Colab alone: give the import something that does nothing."""
+    """`from google.colab import drive` works on Colab alone: give the import something that does
+    nothing.
+    """
     if "google" in sys.modules:
         return
     google, colab = types.ModuleType("google"), types.ModuleType("google.colab")
@@ -53,15 +57,19 @@ def install_colab() -> None:
 
 
 class _MyCourse(MetaPathFinder, Loader):
-    """Finds `my_course` and whatever is below it: the student's own code of earlier assignments, which is not here.
+    """Finds `my_course` and whatever is below it: the student's own code of earlier assignments,
+    which is not here.
 
-    A name that is taken from it is the notebook's own of that name: the staff's, since given cells run as released.
+    A name that is taken from it is the notebook's own of that name: the staff's, since given cells
+    run as released.
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: Any = None
+    ) -> ModuleSpec | None:
         ours = fullname.partition(".")[0] == "my_course"
         return ModuleSpec(fullname, self, is_package=True) if ours else None
 
@@ -77,7 +85,10 @@ class _MyCourse(MetaPathFinder, Loader):
         def later(*args: Any, **kwargs: Any) -> Any:
             found = self._names.get(name, later)  # the given code may stand below the import
             if found is later:
-                raise NameError(f"{name} of my_course is not there when grading, nor in the given code: copy it here")
+                raise NameError(
+                    f"{name} of my_course is not there when grading, nor in the given code: "
+                    "copy it here"
+                )
             return found(*args, **kwargs)
 
         return later
@@ -93,7 +104,9 @@ def install_my_course(names: dict[str, Any]) -> None:
 
 
 def run_eagerly() -> None:
-    """`torch.compile` gives back what it is given: it changes no number, and there is no compiler behind the walls."""
+    """`torch.compile` gives back what it is given: it changes no number, and there is no compiler
+    behind the walls.
+    """
 
     def compile_(model: Any = None, **_: Any) -> Any:
         return model if model is not None else lambda function: function
@@ -103,7 +116,9 @@ def run_eagerly() -> None:
 
 
 def fresh_seeds() -> None:
-    """The same random numbers in every worker, so that the same submission gives the same result."""
+    """The same random numbers in every worker, so that the same submission gives the same
+    result.
+    """
     import random
 
     import numpy as np

@@ -1,4 +1,5 @@
-"""Runs as the cell of a worker, before any student's: tries what a hostile submission would try, reports what it got.
+"""Runs as the cell of a worker, before any student's: tries what a hostile submission would try,
+reports what it got.
 
 It is sent as text and runs inside the walls.
 """
@@ -23,7 +24,10 @@ def attempts(targets: str) -> list[tuple[str, bool, str]]:
         *((f"read {path}", partial(_length, path)) for path in wanted["files"]),
         ("signal the grader", lambda: os.kill(grader, 0)),
         ("lower the grader's limits", lambda: _limit(grader)),
-        ("open an internet socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()),
+        (
+            "open an internet socket",
+            lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+        ),
         ("open a Unix socket", lambda: socket.socket(socket.AF_UNIX).close()),
         ("start a process", _start),
         ("read another process's memory", lambda: _memory(grader)),

@@ -1,7 +1,9 @@
-"""The system calls that a worker may make: an allow-list, as a BPF program for the kernel's seccomp filter.
+"""The system calls that a worker may make: an allow-list, as a BPF program for the kernel's seccomp
+filter.
 
-This wall always stands. With it there is no second process (no fork, no exec), no socket but the worker's own,
-no signal to anyone else, no tracing, no namespace, no mount, no key ring, no io_uring, no perf, no bpf.
+This wall always stands. With it there is no second process (no fork, no exec), no socket but the
+worker's own, no signal to anyone else, no tracing, no namespace, no mount, no key ring, no
+io_uring, no perf, no bpf.
 """
 
 from __future__ import annotations
@@ -30,46 +32,54 @@ def _words(text: str) -> tuple[str, ...]:
 
 _PLAIN = _words(
     """
-    read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range dup dup2 dup3 pipe
-    pipe2 lseek fstat newfstatat stat lstat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat
-    getcwd getdents getdents64 chdir fchdir flock mmap munmap mprotect mremap madvise brk mincore msync
-    fadvise64 readahead rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait
-    sigaltstack restart_syscall pause futex futex_waitv set_robust_list get_robust_list rseq membarrier sched_yield
-    sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max sched_get_priority_min
-    getcpu clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getitimer setitimer alarm
+    read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range dup
+    dup2 dup3 pipe pipe2 lseek fstat newfstatat stat lstat statx statfs fstatfs access faccessat
+    faccessat2 readlink readlinkat getcwd getdents getdents64 chdir fchdir flock mmap munmap
+    mprotect mremap madvise brk mincore msync fadvise64 readahead rt_sigaction rt_sigprocmask
+    rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack restart_syscall pause
+    futex futex_waitv set_robust_list get_robust_list rseq membarrier sched_yield
+    sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max
+    sched_get_priority_min getcpu clock_gettime clock_getres clock_nanosleep nanosleep
+    gettimeofday time times getitimer setitimer alarm
     timerfd_create timerfd_settime timerfd_gettime
     getpid getppid gettid getuid geteuid getgid getegid getgroups getresuid getresgid getpgrp
-    getpgid getsid getrusage getrlimit sysinfo uname getrandom umask getpriority exit exit_group wait4 waitid poll
-    ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd eventfd2 recvfrom
-    recvmsg sendto sendmsg getsockopt getsockname getpeername shutdown set_tid_address arch_prctl capget
+    getpgid getsid getrusage getrlimit sysinfo uname getrandom umask getpriority exit exit_group
+    wait4 waitid poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait
+    epoll_pwait eventfd eventfd2 recvfrom recvmsg sendto sendmsg getsockopt getsockname
+    getpeername shutdown set_tid_address arch_prctl capget
     """
 )
 
 _WRITING = _words(
     """
-    mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 ftruncate truncate fallocate fsync fdatasync link
-    linkat symlink symlinkat chmod fchmod fchmodat utimensat creat
+    mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 ftruncate truncate fallocate
+    fsync fdatasync link linkat symlink symlinkat chmod fchmod fchmodat utimensat creat
     """
 )
 
 _FOR_DEVICE = _words("mlock mlock2 munlock mbind get_mempolicy set_mempolicy")
-"""Own memory only: kept in place, or near a processor. A driver asks for it where main memory and the GPU meet."""
+"""Own memory only: kept in place, or near a processor. A driver asks for it where main memory and
+the GPU meet.
+"""
 
-# Nothing handles these, and they look like the machine's doing. A timer of timer_create could send one, by a number in
-# memory, out of the filter's sight: so no such timer can be made.
+# Nothing handles these, and they look like the machine's doing. A timer of timer_create could send
+# one, by a number in memory, out of the filter's sight: so no such timer can be made.
 _RESERVED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _CLONE_THREAD = 0x10000
 _CLONE_OTHER = 0x7E020000 | 0x80  # any new namespace
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # get-dumpable, thread name, seccomp and capability queries, naming memory
 _PRCTL_ALLOWED = (3, 15, 16, 21, 23, 39, 0x53564D41)
-# duplicate, flags, locks, size of a pipe; never who gets a signal when a file is ready: it could be any process
+# duplicate, flags, locks, size of a pipe; never who gets a signal when a file is ready: it could be
+# any process
 _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
-# connected streams, blocking or not, closed on exec or not: a datagram socket sends to any path that exists
+# connected streams, blocking or not, closed on exec or not: a datagram socket sends to any path
+# that exists
 _SOCKETPAIR_ALLOWED = (1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800)
 # is it a terminal, its size, bytes waiting, blocking, close-on-exec
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# NVIDIA's drivers: those of type 'F' for the GPU, and for unified memory plain numbers and these two
+# NVIDIA's drivers: those of type 'F' for the GPU, and for unified memory plain numbers and these
+# two
 _NVIDIA_TYPE, _UNIFIED_PLAIN, _UNIFIED_MEMORY = 0x4600, 0x100, (0x30000001, 0x30000002)
 
 
@@ -80,28 +90,63 @@ def _refuse(number: int) -> int:
 class Filter:
     """Builds the program: a chain of "is it this call? then decide"."""
 
-    def __init__(self, own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False) -> None:
+    def __init__(
+        self, own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False
+    ) -> None:
         self.program: list[Instruction] = []
         self._start()
-        self._allow_plain((*_PLAIN, *(_WRITING if may_write else ()), *(_FOR_DEVICE if for_device else ())))
+        self._allow_plain(
+            (*_PLAIN, *(_WRITING if may_write else ()), *(_FOR_DEVICE if for_device else ()))
+        )
         if may_open:
             self._opening(may_write)
         # threads of this process, never a process: the student's code stays one process
         refused = (_RETURN, 0, 0, _refuse(errno.EPERM))
         is_thread, is_other = (_ANY_BIT, 1, 0, _CLONE_THREAD), (_ANY_BIT, 0, 1, _CLONE_OTHER)
-        self._rule("clone", [(_LOAD, 0, 0, _low(0)), is_thread, refused, is_other, refused, (_RETURN, 0, 0, _ALLOW)])
+        self._rule(
+            "clone",
+            [
+                (_LOAD, 0, 0, _low(0)),
+                is_thread,
+                refused,
+                is_other,
+                refused,
+                (_RETURN, 0, 0, _ALLOW),
+            ],
+        )
         # the flags of clone3 lie in memory, out of the filter's sight: libc falls back to clone
         self._rule("clone3", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
         self._rule("openat2", [(_RETURN, 0, 0, _refuse(errno.ENOSYS))])
-        # to this process only, and not what cannot be told from the machine's killing or stopping it
+        # to this process only, and not what cannot be told from the machine's killing or stopping
+        # it
         for name, number in (("kill", 1), ("tgkill", 2)):
-            reserved = [(_EQUAL, len(_RESERVED) - i, 0, signal) for i, signal in enumerate(_RESERVED)]
-            self._rule(name, [(_LOAD, 0, 0, _low(0)), (_EQUAL, 0, len(_RESERVED) + 2, own_pid),
-                              (_LOAD, 0, 0, _low(number)), *reserved, (_RETURN, 0, 0, _ALLOW), refused])  # fmt: skip
+            reserved = [
+                (_EQUAL, len(_RESERVED) - i, 0, signal) for i, signal in enumerate(_RESERVED)
+            ]
+            self._rule(
+                name,
+                [
+                    (_LOAD, 0, 0, _low(0)),
+                    (_EQUAL, 0, len(_RESERVED) + 2, own_pid),
+                    (_LOAD, 0, 0, _low(number)),
+                    *reserved,
+                    (_RETURN, 0, 0, _ALLOW),
+                    refused,
+                ],
+            )
         # another's limits could be lowered until it is killed, and so could the own one on CPU time
-        self._rule("prlimit64", [(_LOAD, 0, 0, _low(0)), (_EQUAL, 1, 0, 0), (_EQUAL, 0, 2, own_pid),
-                                 (_LOAD, 0, 0, _low(1)), (_EQUAL, 0, 1, resource.RLIMIT_CPU), refused,
-                                 (_RETURN, 0, 0, _ALLOW)])  # fmt: skip
+        self._rule(
+            "prlimit64",
+            [
+                (_LOAD, 0, 0, _low(0)),
+                (_EQUAL, 1, 0, 0),
+                (_EQUAL, 0, 2, own_pid),
+                (_LOAD, 0, 0, _low(1)),
+                (_EQUAL, 0, 1, resource.RLIMIT_CPU),
+                refused,
+                (_RETURN, 0, 0, _ALLOW),
+            ],
+        )
         self._only("sched_setaffinity", 0, (0,))
         self._only("socketpair", 1, _SOCKETPAIR_ALLOWED)  # asyncio wants a pair of its own
         self._only("fcntl", 1, _FCNTL_ALLOWED, errno.EINVAL)
@@ -136,21 +181,32 @@ class Filter:
             if may_write:
                 self._rule(name, [(_RETURN, 0, 0, _ALLOW)])
             else:
-                self._rule(name, [(_LOAD, 0, 0, _low(argument)), (_ANY_BIT, 0, 1, _WRITE_FLAGS),
-                                  (_RETURN, 0, 0, _refuse(errno.EACCES)), (_RETURN, 0, 0, _ALLOW)])  # fmt: skip
+                self._rule(
+                    name,
+                    [
+                        (_LOAD, 0, 0, _low(argument)),
+                        (_ANY_BIT, 0, 1, _WRITE_FLAGS),
+                        (_RETURN, 0, 0, _refuse(errno.EACCES)),
+                        (_RETURN, 0, 0, _ALLOW),
+                    ],
+                )
 
     def _rule(self, name: str, body: list[Instruction]) -> None:
         if name in SYSCALLS:
             self.program += [(_EQUAL, 0, len(body), SYSCALLS[name]), *body]
 
-    def _only(self, name: str, argument: int, values: tuple[int, ...], otherwise: int = errno.EPERM) -> None:
+    def _only(
+        self, name: str, argument: int, values: tuple[int, ...], otherwise: int = errno.EPERM
+    ) -> None:
         """Allow the call where its argument is one of `values`."""
         body: list[Instruction] = [(_LOAD, 0, 0, _low(argument))]
         body += [(_EQUAL, len(values) - i, 0, value & 0xFFFFFFFF) for i, value in enumerate(values)]
         self._rule(name, [*body, (_RETURN, 0, 0, _refuse(otherwise)), (_RETURN, 0, 0, _ALLOW)])
 
     def _device_ioctl(self) -> None:
-        """The usual ones, and whatever has an NVIDIA driver's numbers. Whose descriptor it is, a filter cannot see."""
+        """The usual ones, and whatever has an NVIDIA driver's numbers. Whose descriptor it is, a
+        filter cannot see.
+        """
         known = [*_IOCTL_ALLOWED, *_UNIFIED_MEMORY]
         body: list[Instruction] = [(_LOAD, 0, 0, _low(1))]
         body += [(_EQUAL, len(known) - i + 3, 0, value) for i, value in enumerate(known)]
@@ -169,9 +225,12 @@ class Filter:
 
 
 @functools.lru_cache(maxsize=4)
-def program_for(own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False) -> bytes:
-    """The filter's program for a process of this number. In a process namespace of its own every worker is number 1:
-    the host has the program ready then before it forks."""
+def program_for(
+    own_pid: int, *, may_write: bool, may_open: bool, for_device: bool = False
+) -> bytes:
+    """The filter's program for a process of this number. In a process namespace of its own every
+    worker is number 1: the host has the program ready then before it forks.
+    """
     return Filter(own_pid, may_write=may_write, may_open=may_open, for_device=for_device).packed()
 
 

@@ -1,7 +1,9 @@
-"""Functions and classes whose answers come over the wire: stand-ins for prerequisites, and functions of a test's own.
+"""Functions and classes whose answers come over the wire: stand-ins for prerequisites, and
+functions of a test's own.
 
-The answer key and the suite stay where they are. What stands here sends its arguments to the trusted side and returns
-what comes back, gradients included; there is nothing else in it to read. Of an object only the number is here.
+The answer key and the suite stay where they are. What stands here sends its arguments to the
+trusted side and returns what comes back, gradients included; there is nothing else in it to read.
+Of an object only the number is here.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from autograder.wire.values import HandleReference
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came back for one question, and the number that names it when its gradients are asked for."""
+    """What came back for one question, and the number that names it when its gradients are asked
+    for.
+    """
 
     value: Any
     number: int
@@ -54,7 +58,11 @@ def _called(ask: Ask, question: dict[str, Any], args: Sequence[Any], kwargs: dic
         return answer.value
     from autograder.wire.gradients import linked
 
-    return linked(answer.value, inputs, lambda gradients: ask({"backward": answer.number}, list(gradients)).value)
+    return linked(
+        answer.value,
+        inputs,
+        lambda gradients: ask({"backward": answer.number}, list(gradients)).value,
+    )
 
 
 def make_stand_in(name: str, ask: Ask, own: Any = None) -> Callable[..., Any]:
@@ -85,9 +93,12 @@ def make_function(number: int, ask: Ask) -> Callable[..., Any]:
     return function
 
 
-def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask, own: Any = None) -> type[StandInObject]:
-    """A class called `name` whose objects live on the trusted side. It has the module and the text of the student's
-    `own`, and can be told from it all the same: by its bases and its methods."""
+def make_stand_in_class(
+    name: str, methods: Sequence[str], ask: Ask, own: Any = None
+) -> type[StandInObject]:
+    """A class called `name` whose objects live on the trusted side. It has the module and the text
+    of the student's `own`, and can be told from it all the same: by its bases and its methods.
+    """
 
     def construct(self: StandInObject, *args: Any, **kwargs: Any) -> None:
         self._stand_in = ask({"name": name}, [list(args), kwargs]).value._stand_in
@@ -109,12 +120,17 @@ def make_stand_in_class(name: str, methods: Sequence[str], ask: Ask, own: Any = 
 
     members: dict[str, Any] = {"__init__": construct, "__getattr__": attribute}
     members |= {called: method(called) for called in methods}
-    members |= {"__module__": getattr(own, "__module__", "student"), "__doc__": getattr(own, "__doc__", None)}
+    members |= {
+        "__module__": getattr(own, "__module__", "student"),
+        "__doc__": getattr(own, "__doc__", None),
+    }
     return type(name, (StandInObject,), members)
 
 
 def crossing(value: Any) -> Any:
-    """Arguments as they can cross: objects of the notebook that only hold data (a configuration) by what they hold."""
+    """Arguments as they can cross: objects of the notebook that only hold data (a configuration) by
+    what they hold.
+    """
     return mapped(_plain, value)
 
 
@@ -122,9 +138,15 @@ def _plain(leaf: Any) -> Any:
     if isinstance(leaf, StandInObject):
         return HandleReference(leaf._stand_in, type(leaf).__name__)
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-        return SimpleNamespace(**{f.name: crossing(getattr(leaf, f.name)) for f in dataclasses.fields(leaf)})
+        return SimpleNamespace(
+            **{f.name: crossing(getattr(leaf, f.name)) for f in dataclasses.fields(leaf)}
+        )
     kind = type(leaf)
-    if kind.__module__ == "student" and hasattr(leaf, "__dict__") and not any(callable(m) for m in _own(kind)):
+    if (
+        kind.__module__ == "student"
+        and hasattr(leaf, "__dict__")
+        and not any(callable(m) for m in _own(kind))
+    ):
         return SimpleNamespace(**crossing(vars(leaf)))
     return leaf
 

@@ -1,4 +1,6 @@
-"""Linux calls that Python's standard library lacks, by ctypes. Each raises OSError where the kernel refuses."""
+"""Linux calls that Python's standard library lacks, by ctypes. Each raises OSError where the kernel
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,20 @@ from pathlib import Path
 from typing import Any
 
 MACHINE = platform.machine()
-_TABLES: dict[str, dict[str, int]] = json.loads(Path(__file__).with_name("syscalls.json").read_text())
+_TABLES: dict[str, dict[str, int]] = json.loads(
+    Path(__file__).with_name("syscalls.json").read_text()
+)
 SYSCALLS = _TABLES.get(MACHINE, {})
 """Numbers of the system calls on this processor; empty where the kit does not know it."""
 
-NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
+    0x20000,
+    0x4000000,
+    0x8000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
     1,
     2,
@@ -60,7 +71,9 @@ def no_new_privileges() -> None:
 
 
 def die_with_parent(signal_number: int) -> None:
-    """A signal for this process when its parent ends. A change of credentials clears it: set it after."""
+    """A signal for this process when its parent ends. A change of credentials clears it: set it
+    after.
+    """
     prctl(1, signal_number)
 
 
@@ -83,7 +96,8 @@ def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
         try:
             prctl(24, capability)
         except OSError as error:
-            if error.errno in (errno.EINVAL, errno.EPERM):  # past the last one; or there is none to drop
+            # past the last one; or there is none to drop
+            if error.errno in (errno.EINVAL, errno.EPERM):
                 break
             raise
     try:
@@ -92,7 +106,11 @@ def drop_capabilities(kept: tuple[int, ...] = ()) -> None:
         if error.errno != errno.EINVAL:
             raise
     header, word = struct.pack("Ii", 0x20080522, 0), sum(1 << capability for capability in kept)
-    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(struct.pack("6I", word, word, 0, 0, 0, 0)))
+    syscall(
+        "capset",
+        ctypes.c_char_p(header),
+        ctypes.c_char_p(struct.pack("6I", word, word, 0, 0, 0, 0)),
+    )
 
 
 _HUGE_PAGE = 2 << 20
@@ -100,15 +118,19 @@ _COLLAPSE = 25
 
 
 def use_huge_pages() -> None:
-    """Gather this process's own memory into huge pages: a fork then copies a few hundred entries of the page table
-    and not fifty thousand, and the end of a worker drops as few. Where the kernel cannot, nothing changes."""
+    """Gather this process's own memory into huge pages: a fork then copies a few hundred entries of
+    the page table and not fifty thousand, and the end of a worker drops as few. Where the kernel
+    cannot, nothing changes.
+    """
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         bounds, rights, _, _, _, *name = line.split()
         if not rights.startswith("rw-p") or name not in ([], ["[heap]"]):
             continue
         start, end = (int(bound, 16) for bound in bounds.split("-"))
         for page in range(-(-start // _HUGE_PAGE) * _HUGE_PAGE, end - _HUGE_PAGE + 1, _HUGE_PAGE):
-            _libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(_HUGE_PAGE), ctypes.c_int(_COLLAPSE))
+            _libc.madvise(
+                ctypes.c_void_p(page), ctypes.c_size_t(_HUGE_PAGE), ctypes.c_int(_COLLAPSE)
+            )
 
 
 def unshare(flags: int) -> None:
@@ -144,7 +166,9 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Show `source` at `target`, unchangeable. Flags that the mount already has must be kept in a user namespace."""
+    """Show `source` at `target`, unchangeable. Flags that the mount already has must be kept in a
+    user namespace.
+    """
     if Path(source).is_dir():
         Path(target).mkdir(parents=True, exist_ok=True)
     else:
@@ -152,7 +176,11 @@ def bind_read_only(source: str, target: str) -> None:
         Path(target).touch()
     mount(source, target, None, MS_BIND | MS_REC)
     has = os.statvfs(target).f_flag
-    pairs = ((os.ST_NOEXEC, MS_NOEXEC), (os.ST_NOATIME, _MS_NOATIME), (os.ST_RELATIME, _MS_RELATIME))
+    pairs = (
+        (os.ST_NOEXEC, MS_NOEXEC),
+        (os.ST_NOATIME, _MS_NOATIME),
+        (os.ST_RELATIME, _MS_RELATIME),
+    )
     kept = sum(mount_flag for stat_flag, mount_flag in pairs if has & stat_flag)
     mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
 
@@ -179,12 +207,18 @@ def landlock_version() -> int:
 
 
 def landlock_rules(readable: list[str], writable: list[str]) -> int:
-    """A rule set (a file descriptor) that allows these paths and nothing else, no TCP, no signals to outside."""
+    """A rule set (a file descriptor) that allows these paths and nothing else, no TCP, no signals
+    to outside.
+    """
     version = landlock_version()
     if version < 1:
         raise OSError(errno.ENOSYS, "this kernel has no Landlock")
     files = (1 << 13) - 1
-    files |= (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0) | (1 << 15 if version >= 5 else 0)
+    files |= (
+        (1 << 13 if version >= 2 else 0)
+        | (1 << 14 if version >= 3 else 0)
+        | (1 << 15 if version >= 5 else 0)
+    )
     network = 3 if version >= 4 else 0
     scopes = 3 if version >= 6 else 0
     attributes = struct.pack("QQQ", files, network, scopes)
@@ -207,7 +241,13 @@ def _allow(rules: int, path: str, rights: int) -> None:
         return
     try:
         allowed = rights if Path(path).is_dir() else rights & _ON_A_FILE
-        syscall("landlock_add_rule", rules, 1, ctypes.c_char_p(struct.pack("=Qi", allowed, descriptor)), 0)
+        syscall(
+            "landlock_add_rule",
+            rules,
+            1,
+            ctypes.c_char_p(struct.pack("=Qi", allowed, descriptor)),
+            0,
+        )
     finally:
         os.close(descriptor)
 

@@ -1,7 +1,7 @@
 """The walls around a worker, tier by tier, each in one place with the attack that it stops.
 
-    namespaces   a new root that holds the Python environment and nothing else; own processes, network, IPC
-    landlock     an allow-list of readable paths
+    namespaces   a new root that holds the Python environment and nothing else; own processes,
+    network, IPC landlock     an allow-list of readable paths
     uid          a user that may read nothing of the course
     no-open      no file can be opened any more
     none         nothing: development only
@@ -35,21 +35,35 @@ from autograder.worker.system_calls import (
 )
 
 FIRST_USER, USERS = 61184, 4096
-"""Users that no account has (systemd keeps them for services made on the fly). Each worker of a root host is another
-one, so that the kernel counts its threads apart from those of its siblings and lets it touch nothing of theirs."""
+"""Users that no account has (systemd keeps them for services made on the fly). Each worker of a
+root host is another one, so that the kernel counts its threads apart from those of its siblings and
+lets it touch nothing of theirs.
+"""
 SCRATCH = "/scratch"
 _DRIVER_MEMORY = 4 << 30
 """Bytes of main memory for a CUDA context and the libraries that it loads."""
 _CPU_TIMES = 10
-"""How many times the CPU time that it may take a worker gets from the kernel. The kernel counts it in whole ticks, of
-which a worker could be made to look guilty; and it kills, as the machine does where its memory runs out."""
+"""How many times the CPU time that it may take a worker gets from the kernel. The kernel counts it
+in whole ticks, of which a worker could be made to look guilty; and it kills, as the machine does
+where its memory runs out.
+"""
 _OF_A_DRIVER = ("/proc", "/sys/devices/system")
-"""What a GPU's driver reads of the machine. /proc is the host's own: processes of the jail, and the system's tables."""
+"""What a GPU's driver reads of the machine. /proc is the host's own: processes of the jail, and the
+system's tables.
+"""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _SYSTEM = (
-    "/usr/lib", "/lib", "/lib64", "/usr/lib64", "/usr/local/lib", "/usr/bin", "/bin", "/etc/ld.so.cache",
-    "/etc/localtime", "/usr/share/zoneinfo",
-)  # fmt: skip
+    "/usr/lib",
+    "/lib",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/bin",
+    "/bin",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+)
 
 
 class WallRefused(Exception):
@@ -68,12 +82,16 @@ class WorkerLimits:
 
 
 def python_paths(kit: Path) -> list[str]:
-    """What a worker must be able to read: the libraries of Python, installed packages, the system's libraries, and
-    those packages that this process has loaded from elsewhere; never the kit's own folder.
+    """What a worker must be able to read: the libraries of Python, installed packages, the system's
+    libraries, and those packages that this process has loaded from elsewhere; never the kit's own
+    folder.
 
-    A folder that merely stands in sys.path, where a `.pth` file has put it, is none of these: it may be a course.
+    A folder that merely stands in sys.path, where a `.pth` file has put it, is none of these: it
+    may be a course.
     """
-    libraries = [f"{prefix}/{name}" for prefix in (sys.prefix, sys.base_prefix) for name in ("lib", "lib64")]
+    libraries = [
+        f"{prefix}/{name}" for prefix in (sys.prefix, sys.base_prefix) for name in ("lib", "lib64")
+    ]
     libraries += [*site.getsitepackages(), sysconfig.get_path("stdlib")]
     wanted = {*_SYSTEM, *libraries, *map(os.path.realpath, libraries)}
     present = sorted(os.path.normpath(path) for path in wanted if Path(path).exists())
@@ -85,7 +103,11 @@ def _loaded_packages() -> list[str]:
     """Where the packages, and the modules in no package, lie that were loaded from files."""
     found: set[str] = set()
     for name, module in list(sys.modules.items()):
-        if "." not in name and (spec := getattr(module, "__spec__", None)) is not None and spec.has_location:
+        if (
+            "." not in name
+            and (spec := getattr(module, "__spec__", None)) is not None
+            and spec.has_location
+        ):
             found.update(spec.submodule_search_locations or [spec.origin])
     return sorted(str(Path(path).resolve()) for path in found if Path(path).exists())
 
@@ -93,16 +115,25 @@ def _loaded_packages() -> list[str]:
 def with_folders(paths: list[str], folders: list[str]) -> list[str]:
     """The paths and those folders that lie in none of them."""
     real = [str(Path(path).resolve()) + "/" for path in paths]
-    more = [folder for folder in folders if not (str(Path(folder).resolve()) + "/").startswith(tuple(real))]
+    more = [
+        folder
+        for folder in folders
+        if not (str(Path(folder).resolve()) + "/").startswith(tuple(real))
+    ]
     return sorted([*paths, *more])
 
 
 def open_to_all(path: str, tier: str) -> bool:
-    """Whether a user without rights of its own can read what lies at `path` behind the walls of a tier."""
+    """Whether a user without rights of its own can read what lies at `path` behind the walls of a
+    tier.
+    """
     real = Path(path).resolve()
-    above = () if tier == "namespaces" else real.parents  # there it is mounted under folders of the new root
+    # there it is mounted under folders of the new root
+    above = () if tier == "namespaces" else real.parents
     wanted = 0o005 if real.is_dir() else 0o004
-    return real.stat().st_mode & wanted == wanted and all(folder.stat().st_mode & 0o001 for folder in above)
+    return real.stat().st_mode & wanted == wanted and all(
+        folder.stat().st_mode & 0o001 for folder in above
+    )
 
 
 def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
@@ -114,14 +145,20 @@ def refuse_overlap(readable: list[str], hidden: list[str], tier: str) -> None:
     for secret in map(os.path.realpath, hidden):
         for path in map(os.path.realpath, readable):
             if path == secret or path.startswith(secret + "/"):
-                raise WallRefused(f"the Python environment {path} lies inside {secret}, which workers must not see")
+                raise WallRefused(
+                    f"the Python environment {path} lies inside {secret}, which workers "
+                    "must not see"
+                )
             if secret.startswith(path + "/") and tier != "namespaces":
-                raise WallRefused(f"{secret} lies inside {path}, which workers must be able to read: move the course")
+                raise WallRefused(
+                    f"{secret} lies inside {path}, which workers must be able to read: "
+                    "move the course"
+                )
 
 
 def make_hidden(readable: list[str], hidden: list[str]) -> None:
-    """Make those hidden folders that lie inside a readable path and are not there yet: what is there can be covered,
-    and what came later would be seen. Not .git, which would be no repository.
+    """Make those hidden folders that lie inside a readable path and are not there yet: what is
+    there can be covered, and what came later would be seen. Not .git, which would be no repository.
 
     Raises:
         OSError: one cannot be made.
@@ -133,18 +170,24 @@ def make_hidden(readable: list[str], hidden: list[str]) -> None:
 
 
 def build_root(readable: list[str], hidden: list[str], nodes: list[str] | None = None) -> None:
-    """Namespaces: leave the machine's files for a new root. Stops every read and write outside it, by any path.
+    """Namespaces: leave the machine's files for a new root. Stops every read and write outside it,
+    by any path.
 
-    `nodes` are the device files of a GPU, which comes with what its driver reads; None where workers have none.
+    `nodes` are the device files of a GPU, which comes with what its driver reads; None where
+    workers have none.
     """
     system_calls.mount(None, "/", None, MS_REC | MS_PRIVATE)
-    system_calls.mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=4k,mode=755")
+    system_calls.mount(
+        "tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=4k,mode=755"
+    )
     os.chdir("/tmp")
     Path("new").mkdir()
     Path("old").mkdir()
     system_calls.pivot_root(".", "old")
     os.chdir("/")
-    system_calls.mount("tmpfs", "/new", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=4k,mode=755")
+    system_calls.mount(
+        "tmpfs", "/new", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=4k,mode=755"
+    )
     for path in readable:
         old, new = Path("/old" + path), Path("/new" + path)
         if old.is_symlink():
@@ -181,8 +224,8 @@ class Ground:
     """What is known before the walls go up and cannot be seen after.
 
     Attributes:
-        is_root: whether the user is the machine's root (or a container's, with users to give away), and not only of
-            a user namespace that holds nobody else.
+        is_root: whether the user is the machine's root (or a container's, with users to give away),
+            and not only of a user namespace that holds nobody else.
         address_space: bytes that the libraries take in every worker.
         tasks: threads that the user runs beside the workers, which the kernel counts with them.
         sealed: whether Python lies in a folder that only root may enter, such as root's home.
@@ -206,19 +249,32 @@ def survey(tier: str, readable: list[str]) -> Ground:
     Raises:
         WallRefused: the tier `uid` would leave workers without Python.
     """
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 1 << 20
+    pages = (
+        int(Path("/proc/self/statm").read_text().split()[0])
+        if Path("/proc/self/statm").exists()
+        else 1 << 20
+    )
     is_root = os.getuid() == 0 and _has_users()
     locked = [path for path in readable if not open_to_all(path, tier)] if is_root else []
     if locked and tier == "uid":
-        raise WallRefused(f"a worker that is not root cannot read {locked[0]}: install Python where everybody may")
+        raise WallRefused(
+            f"a worker that is not root cannot read {locked[0]}: install Python where everybody may"
+        )
     tasks = 0 if is_root or tier == "namespaces" else _own_tasks()
     return Ground(is_root, pages * resource.getpagesize(), tasks, bool(locked))
 
 
 def _has_users() -> bool:
-    """Whether this user namespace has the workers' users; one made by `unshare -r` has root alone."""
-    rows = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    return any(first <= FIRST_USER and first + count >= FIRST_USER + USERS for first, _, count in rows)
+    """Whether this user namespace has the workers' users; one made by `unshare -r` has root
+    alone.
+    """
+    rows = [
+        [int(word) for word in line.split()]
+        for line in Path("/proc/self/uid_map").read_text().splitlines()
+    ]
+    return any(
+        first <= FIRST_USER and first + count >= FIRST_USER + USERS for first, _, count in rows
+    )
 
 
 def _own_tasks() -> int:
@@ -231,7 +287,8 @@ def _own_tasks() -> int:
 
 
 def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
-    """Put up every wall of a tier around this process, which was just forked and has run nothing of a student.
+    """Put up every wall of a tier around this process, which was just forked and has run nothing of
+    a student.
 
     Raises:
         OSError: a wall does not stand; the worker must end.
@@ -246,8 +303,9 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
         os.setresgid(ground.user, ground.user, ground.user)
         system_calls.keep_capabilities(ground.sealed)
         os.setresuid(ground.user, ground.user, ground.user)
-    # Where Python lies in root's home, a worker keeps the right to read past file modes: without it no import would
-    # work any more. The new root, or Landlock, decides alone then what can be read; uid is refused on such a machine.
+    # Where Python lies in root's home, a worker keeps the right to read past file modes: without it
+    # no import would work any more. The new root, or Landlock, decides alone then what can be read;
+    # uid is refused on such a machine.
     reads_past_modes = ground.is_root and ground.sealed and tier in ("namespaces", "landlock")
     system_calls.drop_capabilities((system_calls.DAC_READ_SEARCH,) if reads_past_modes else ())
     system_calls.die_with_parent(signal.SIGKILL)
@@ -260,11 +318,15 @@ def enter(tier: str, limits: WorkerLimits, ground: Ground) -> None:
 
 def filter_program(tier: str, own_pid: int, for_device: bool = False) -> bytes:
     """The tier's seccomp filter."""
-    return program_for(own_pid, may_write=tier == "namespaces", may_open=tier != "no-open", for_device=for_device)
+    return program_for(
+        own_pid, may_write=tier == "namespaces", may_open=tier != "no-open", for_device=for_device
+    )
 
 
 def _own_scratch(limits: WorkerLimits) -> None:
-    """A private folder, bounded in bytes and in files. Stops filling the disk and leaving things behind."""
+    """A private folder, bounded in bytes and in files. Stops filling the disk and leaving things
+    behind.
+    """
     system_calls.unshare(system_calls.NEW_NS | system_calls.NEW_IPC)
     options = f"size={limits.scratch_mb}m,nr_inodes=2k,mode=1777"
     system_calls.mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
@@ -272,11 +334,17 @@ def _own_scratch(limits: WorkerLimits) -> None:
 
 
 def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
-    """Memory beyond what the libraries take, CPU time, threads, files. Stops one submission from starving the rest."""
+    """Memory beyond what the libraries take, CPU time, threads, files. Stops one submission from
+    starving the rest.
+    """
     memory = ground.address_space + (limits.memory_mb << 20)
-    # a GPU's driver reserves hundreds of gigabytes of addresses without using them, and opens a file for each channel
-    spaces = ((resource.RLIMIT_DATA, memory + _DRIVER_MEMORY),) if ground.for_device else (
-        (resource.RLIMIT_AS, memory), (resource.RLIMIT_DATA, memory))  # fmt: skip
+    # a GPU's driver reserves hundreds of gigabytes of addresses without using them, and opens a
+    # file for each channel
+    spaces = (
+        ((resource.RLIMIT_DATA, memory + _DRIVER_MEMORY),)
+        if ground.for_device
+        else ((resource.RLIMIT_AS, memory), (resource.RLIMIT_DATA, memory))
+    )
     for what, most in (
         *spaces,
         (resource.RLIMIT_CORE, 0),
@@ -287,6 +355,7 @@ def _limit_resources(limits: WorkerLimits, ground: Ground) -> None:
         (resource.RLIMIT_MEMLOCK, 1 << 16),
     ):
         resource.setrlimit(what, (most, most))
-    # the trusted side ends a worker that has used up its CPU time: this is for one whose grader does not look
+    # the trusted side ends a worker that has used up its CPU time: this is for one whose grader
+    # does not look
     most = _CPU_TIMES * limits.cpu_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))

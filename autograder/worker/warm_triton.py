@@ -1,6 +1,8 @@
-"""Launches one small kernel when it is imported, so that no worker pays for what Triton's interpreter does late.
+"""Launches one small kernel when it is imported, so that no worker pays for what Triton's
+interpreter does late.
 
-The first launch of a process imports a second or two of modules, and rewrites every library function that it meets.
+The first launch of a process imports a second or two of modules, and rewrites every library
+function that it meets.
 """
 
 import torch
@@ -19,7 +21,9 @@ def _kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-de
     x = tl.load(x_ptr + at, mask=inside, other=0.0)
     acc = tl.zeros([BLOCK, BLOCK], tl.float32) + tl.full([BLOCK], 1.0, tl.float32)[:, None]
     for start in range(0, tl.cdiv(n, BLOCK)):
-        s = tl.where(rows[None, :] + start < n, tl.dot(x, tl.trans(x), input_precision="ieee"), float("-inf"))
+        s = tl.where(
+            rows[None, :] + start < n, tl.dot(x, tl.trans(x), input_precision="ieee"), float("-inf")
+        )
         m = tl.maximum(tl.max(s, 1), tl.min(s, 1))
         p = tl.exp(s - m[:, None]) + tl.exp2(s - m[:, None])
         acc = tl.dot(p.to(x.dtype), x, acc / tl.sum(p, 1)[:, None], input_precision="ieee")

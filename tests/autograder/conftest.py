@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", TRITON_INTERPRET="1")
+os.environ.update(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", TRITON_INTERPRET="1"
+)
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,7 +50,9 @@ def hand_in(bench: Bench, tmp_path: Path) -> Callable[..., Graded]:
     """Grade a notebook made of right answers with some cells exchanged, and extra cells."""
 
     def grade(*extra: str, **cells: str | None) -> Graded:
-        answers = {name: source for name, source in {**ANSWERS, **cells}.items() if source is not None}
+        answers = {
+            name: source for name, source in {**ANSWERS, **cells}.items() if source is not None
+        }
         path = tmp_path / "student-001.ipynb"
         path.write_text(handed_in(answers, extra), encoding="utf-8")
         return bench.grader.grade(bench.clients[0], FoundSubmission("student-001", path))

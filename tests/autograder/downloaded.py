@@ -1,4 +1,6 @@
-"""Downloads whose notebooks hold the points that they are worth: each mark then tells whose work it was given for."""
+"""Downloads whose notebooks hold the points that they are worth: each mark then tells whose work it
+was given for.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,21 @@ def write_csv(path: Path, rows: list[list[str]]) -> Path:
 
 
 def take_in(
-    course: Course, name: str, origin: str, works: Mapping[str, float | str], roster: Path | None = None
+    course: Course,
+    name: str,
+    origin: str,
+    works: Mapping[str, float | str],
+    roster: Path | None = None,
 ) -> list[str]:
-    """Collect a download: by the file's path, the points of the notebook, or the text of a file beside them."""
+    """Collect a download: by the file's path, the points of the notebook, or the text of a file
+    beside them.
+    """
     archive = course.root / "download.zip"
     with zipfile.ZipFile(archive, "w") as download:
         for path, points in works.items():
-            download.writestr(path, points if isinstance(points, str) else json.dumps({"points": points}))
+            download.writestr(
+                path, points if isinstance(points, str) else json.dumps({"points": points})
+            )
     return collect(course, course.assignment(name), archive, origin, roster)
 
 
@@ -44,11 +54,14 @@ def grade(course: Course, name: str) -> None:
         test = TestOutcome("test_all", "failed", points, 1000.0)
         question = QuestionResult("all", points, 1000.0, 0.0, None, (test,))
         write_result(
-            course.results, Result(name, found.student, sha, "suite", "strict", points, 1000.0, (question,), ())
+            course.results,
+            Result(name, found.student, sha, "suite", "strict", points, 1000.0, (question,), ()),
         )
 
 
-def exported(course: Course, name: str, format_: str, roster: Path | None = None) -> list[dict[str, str]]:
+def exported(
+    course: Course, name: str, format_: str, roster: Path | None = None
+) -> list[dict[str, str]]:
     request = ExportRequest(course, course.assignment(name), course.results, format_, roster=roster)
     text = "\n".join(export_command(request, print))
     return list(csv.DictReader(io.StringIO(text)))

@@ -26,7 +26,9 @@ class Download:
         self.course, self.submitted = course, course.submitted
         self.assignment = course.assignment("m1")
 
-    def __call__(self, origin: str, files: Mapping[str, str | bytes], roster: str = "") -> list[str]:
+    def __call__(
+        self, origin: str, files: Mapping[str, str | bytes], roster: str = ""
+    ) -> list[str]:
         archive, own_file = self.course.root / "download.zip", self.course.root / "roster.csv"
         archive.write_bytes(packed(files))
         own_file.write_text(roster, encoding="utf-8")
@@ -37,7 +39,10 @@ class Download:
 
     def there(self) -> dict[str, str]:
         """Student → what the notebook holds."""
-        return {path.parent.parent.name: path.read_text() for path in sorted(self.submitted.glob("[!.]*/m1/m1.ipynb"))}
+        return {
+            path.parent.parent.name: path.read_text()
+            for path in sorted(self.submitted.glob("[!.]*/m1/m1.ipynb"))
+        }
 
     def time(self, student: str) -> str:
         return (self.submitted / student / "m1" / "timestamp.txt").read_text()

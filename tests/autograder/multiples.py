@@ -1,4 +1,6 @@
-"""One small assignment, "multiples": two given cells, three questions, checks, a demo, a written answer."""
+"""One small assignment, "multiples": two given cells, three questions, checks, a demo, a written
+answer.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,18 @@ Cell = dict[str, Any]
 IMPORTS = "import math\nimport torch"
 LIBRARY = "def scale(x):\n    return x / 10"
 STUBS = {
-    "double": 'def double(x):\n    """Twice x."""\n    raise NotImplementedError("double: write your answer here")',
-    "triple": 'def triple(x):\n    """Thrice x."""\n    raise NotImplementedError("triple: write your answer here")',
-    "Counter": 'class Counter:\n    """Counts."""\n\n    def add(self):\n        raise NotImplementedError("Counter")',
+    "double": 'def double(x):\n    """Twice x."""\n    raise NotImplementedError("double: write '
+    'your answer here")',
+    "triple": 'def triple(x):\n    """Thrice x."""\n    raise NotImplementedError("triple: write '
+    'your answer here")',
+    "Counter": 'class Counter:\n    """Counts."""\n\n    def add(self):\n        raise '
+    'NotImplementedError("Counter")',
 }
 ANSWERS = {
     "double": 'def double(x):\n    """Twice x."""\n    return 2 * x',
     "triple": 'def triple(x):\n    """Thrice x."""\n    return double(x) + x',
-    "Counter": 'class Counter:\n    """Counts."""\n\n    n = 0\n\n    def add(self):\n        self.n += 1\n'
+    "Counter": 'class Counter:\n    """Counts."""\n\n    n = 0\n\n    def add(self):\n        '
+    "self.n += 1\n"
     "        return self.n",
 }
 CHECKS = {
@@ -34,7 +40,13 @@ def code(source: str, role: str = "", name: str = "", grade_id: str = "", **grad
         metadata["attention_kit"] = {"role": role, "name": name}
     if grade_id:
         metadata["nbgrader"] = {"grade_id": grade_id, "schema_version": 3, **grading}
-    return {"cell_type": "code", "execution_count": None, "metadata": metadata, "outputs": [], "source": source}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": metadata,
+        "outputs": [],
+        "source": source,
+    }
 
 
 def text(source: str, role: str = "text", name: str = "", grade_id: str = "") -> Cell:
@@ -48,7 +60,9 @@ def question(name: str, source: str) -> Cell:
 
 
 def check(name: str, source: str) -> Cell:
-    return code(source, "check", name, f"check_{name}", grade=True, locked=True, solution=False, points=10)
+    return code(
+        source, "check", name, f"check_{name}", grade=True, locked=True, solution=False, points=10
+    )
 
 
 def given(name: str, source: str) -> Cell:
@@ -78,4 +92,12 @@ def sheet(answers: dict[str, str]) -> list[Cell]:
     ]
 
 
-AT = {"imports": 1, "double": 3, "check_double": 4, "library": 5, "triple": 6, "Counter": 8, "written": 11}
+AT = {
+    "imports": 1,
+    "double": 3,
+    "check_double": 4,
+    "library": 5,
+    "triple": 6,
+    "Counter": 8,
+    "written": 11,
+}

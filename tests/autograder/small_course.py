@@ -1,4 +1,6 @@
-"""A course of one assignment whose second question uses the first: softmax, and attention built on it."""
+"""A course of one assignment whose second question uses the first: softmax, and attention built on
+it.
+"""
 
 from __future__ import annotations
 
@@ -205,12 +207,16 @@ class Slots:
 
 
 def write_course(root: Path) -> None:
-    limits = "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = 60.0\nmemory_mb = 600\n"
+    limits = (
+        "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\nsubmission_seconds = "
+        "60.0\nmemory_mb = 600\n"
+    )
     write_assignment(root, "small", SOURCE, SUITE, limits)
 
 
 ANSWERS = {
-    "softmax": "def softmax(z, dim=-1):\n    e = torch.exp(z - z.max())\n    return e / e.sum(dim, keepdim=True)\n",
+    "softmax": "def softmax(z, dim=-1):\n    e = torch.exp(z - z.max())\n    return e / "
+    "e.sum(dim, keepdim=True)\n",
     "attention": (
         "def attention(q, k, v):\n"
         "    if q.shape[-1] != k.shape[-1]:\n"

@@ -1,6 +1,8 @@
-"""One host for many benches: to start one costs some twenty times what it costs to grade a small submission.
+"""One host for many benches: to start one costs some twenty times what it costs to grade a small
+submission.
 
-For tests of what is done with a class. Those of hosts, of their walls and of their deaths start their own.
+For tests of what is done with a class. Those of hosts, of their walls and of their deaths start
+their own.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from autograder.sandbox.tiers import launch_host, prove_host
 
 
 class LentHost:
-    """As a `HostProcess`: connections to one that goes on when this is closed, without what was left in it."""
+    """As a `HostProcess`: connections to one that goes on when this is closed, without what was
+    left in it.
+    """
 
     def __init__(self, bench: Bench, clients: int, extras: tuple[str, ...]) -> None:
         self.tier, self.extras = bench.host.tier, extras
-        self.clients: Sequence[HostClient] = bench.clients[:clients]  # on a machine of many cores, fewer than asked for
+        # on a machine of many cores, fewer than asked for
+        self.clients: Sequence[HostClient] = bench.clients[:clients]
 
     def close(self) -> str:
         for client in self.clients:
@@ -32,10 +37,16 @@ class LentHost:
 
 @contextlib.contextmanager
 def lent(bench: Bench) -> Iterator[None]:
-    """Inside, every other bench of this process that asks for no walls by name works on the host of this one."""
+    """Inside, every other bench of this process that asks for no walls by name works on the host of
+    this one.
+    """
 
     def launch(
-        course: Course, isolation: str, clients: int, extras: tuple[str, ...], given: Mapping[str, str]
+        course: Course,
+        isolation: str,
+        clients: int,
+        extras: tuple[str, ...],
+        given: Mapping[str, str],
     ) -> LentHost | HostProcess:
         if isolation in ("auto", bench.host.tier):
             return LentHost(bench, clients, extras)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from autograder.records.model import CellOutcome, Diagnosis, Graded, Outcome, QuestionResult, Result, TestOutcome
+from autograder.records.model import (
+    CellOutcome,
+    Diagnosis,
+    Graded,
+    Outcome,
+    QuestionResult,
+    Result,
+    TestOutcome,
+)
 
 SCRIPT = "<script>alert(1)</script>"
 FORMULA = "=cmd|' /C calc'!A0"
@@ -15,9 +23,13 @@ LINK = "[link](javascript:alert(1))"
 BIDI = "abc\u202edcba\u2066"
 
 
-def outcome(name: str, points: float, max_points: float, how: Outcome = "failed", message: str = "") -> TestOutcome:
+def outcome(
+    name: str, points: float, max_points: float, how: Outcome = "failed", message: str = ""
+) -> TestOutcome:
     passed = points == max_points
-    return TestOutcome(name, "passed" if passed else how, points, max_points, "" if passed else message)
+    return TestOutcome(
+        name, "passed" if passed else how, points, max_points, "" if passed else message
+    )
 
 
 def question(
@@ -28,14 +40,30 @@ def question(
 
 
 def result_of(
-    student: str, *questions: QuestionResult, cells: Sequence[CellOutcome], isolation: str, suite: str
+    student: str,
+    *questions: QuestionResult,
+    cells: Sequence[CellOutcome],
+    isolation: str,
+    suite: str,
 ) -> Result:
     score, max_score = sum(q.score for q in questions), sum(q.max_score for q in questions)
-    return Result("attention", student, f"sha-{student}", suite, isolation, score, max_score, questions, tuple(cells))
+    return Result(
+        "attention",
+        student,
+        f"sha-{student}",
+        suite,
+        isolation,
+        score,
+        max_score,
+        questions,
+        tuple(cells),
+    )
 
 
 DIFFERS = "`softmax(z[4, 7])` differs first at [0, 1]."
-OVER_QUERIES = Diagnosis("softmax_over_queries", "Each row should sum to 1: does `dim` point at the keys?")
+OVER_QUERIES = Diagnosis(
+    "softmax_over_queries", "Each row should sum to 1: does `dim` point at the keys?"
+)
 
 
 @pytest.fixture
@@ -69,14 +97,21 @@ def plain() -> Result:
         ],
         isolation="strict",
         suite="suite-1",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
 def hostile() -> Result:
     """1 of 3; every text is an attack, graded without walls."""
     message = "\n".join(
-        [SCRIPT, ANSI, LINK, BIDI, "::set-output name=points::99", "`<b>bold</b>` ünïcode 数 \ud800 \x00"]
+        [
+            SCRIPT,
+            ANSI,
+            LINK,
+            BIDI,
+            "::set-output name=points::99",
+            "`<b>bold</b>` ünïcode 数 \ud800 \x00",
+        ]
     )
     return result_of(
         FORMULA + SCRIPT + ANSI + BIDI + "[bold]x[/bold]",
@@ -90,7 +125,7 @@ def hostile() -> Result:
         cells=[CellOutcome("extra-1", "error", SCRIPT + ANSI)],
         isolation="none",
         suite="suite-2",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""docs/architecture.md tells what there is, and the package keeps to it."""
+"""docs/architecture.md tells which rooms there are, and the package keeps to it."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,29 +17,39 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
     if "templates" not in path.parts
 }
+TABLE = PAGE.split("| room | task |")[1].split("\n\n")[0]
+ROOMS = re.findall(r"^\| `(\w+)/` \|", TABLE, re.MULTILINE)
+"""From the command line down."""
 
 
-def named_modules() -> set[str]:
-    """Modules in the first column of a table; in "`suite/calls.py`, `kinds.py`" the folder counts on."""
-    found = set()
-    for row in re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE):
-        folder = ""
-        for code in re.findall(r"`([^`]+)`", row):
-            folder = code.rpartition("/")[0] + "/" if "/" in code else folder
-            found.add(code if "/" in code else folder + code)
-    return {name for name in found if name.endswith(".py")}
+def room_of(module: str) -> str:
+    return module.partition("/")[0]
 
 
-def test_the_tables_name_every_module_and_no_other() -> None:
-    assert named_modules() == {name for name in MODULES if not name.endswith(("__init__.py", "__main__.py"))}
+def test_every_module_stands_in_a_room_of_the_page() -> None:
+    loose = {name for name in MODULES if "/" not in name}
+    assert loose == {"__init__.py", "__main__.py"}
+    assert {room_of(name) for name in MODULES} - loose == set(ROOMS)
+
+
+def test_a_name_is_the_name_of_one_module_and_of_one_class() -> None:
+    names = Counter(Path(name).stem for name in MODULES if not name.endswith("__init__.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_each_folder_of_tests_is_called_like_what_it_tests() -> None:
+    """A room; or `attacks` on the walls, `content` of the assignments."""
+    folders = {path.parent.name for path in (ROOT / "tests" / "autograder").glob("*/test_*.py")}
+    assert folders - set(ROOMS) == {"attacks", "content"}
 
 
 def undocumented(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[str]:
-    """Public classes and functions without a docstring. What a method overrides may have its words already."""
+    """Public classes and functions without a docstring; a method that overrides needs none."""
     inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.ClassDef) and not child.name.startswith("_"):
-            if not ast.get_docstring(child) and not (inherits and isinstance(child, ast.FunctionDef)):
+            overrides = inherits and isinstance(child, ast.FunctionDef)
+            if not ast.get_docstring(child) and not overrides:
                 yield f"{owner}{child.name}"
             if isinstance(child, ast.ClassDef):
                 yield from undocumented(child, f"{owner}{child.name}.")
@@ -46,52 +57,58 @@ def undocumented(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[str]:
 
 def test_everything_public_says_what_it_is_for() -> None:
     modules = [name for name, tree in MODULES.items() if not ast.get_docstring(tree) and tree.body]
-    assert modules + [what for name, tree in MODULES.items() for what in undocumented(tree, f"{name}: ")] == []
-
-
-def ranks() -> dict[str, int]:
-    """Top-level modules and folders by the row of the table in which they stand."""
-    table = PAGE.split("| folder or module | step |")[1].split("\n\n")[0]
-    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
-    return {name.rstrip("/"): number for number, row in enumerate(rows) for name in re.findall(r"`([^`]+)`", row)}
-
-
-def imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("autograder."):
-            yield node.module.split(".")[1]
-        elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("autograder."))
-
-
-def test_imports_go_downwards() -> None:
-    rank, upwards = ranks(), []
-    for name, tree in MODULES.items():
-        own = name.partition("/")[0]
-        for other in imported(tree) if own in rank else ():
-            target = other if other in rank else f"{other}.py"
-            if target != own and rank[target] < rank[own]:
-                upwards.append(f"{name} imports {other}")
-    assert upwards == []
-    assert {name.partition("/")[0] for name in MODULES} - rank.keys() == {"__init__.py", "__main__.py"}
+    functions = [
+        function for name, tree in MODULES.items() for function in undocumented(tree, f"{name}: ")
+    ]
+    assert modules + functions == []
 
 
 def modules_imported(tree: ast.Module) -> Iterator[str]:
-    """Modules of the package, also those that are imported inside a function, or for types alone."""
+    """Modules of the package, also those imported inside a function, or for types alone."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("autograder."):
-            folder = node.module.removeprefix("autograder.").replace(".", "/")
-            yield from {f"{folder}/{alias.name}.py" for alias in node.names} | {f"{folder}.py"}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder"):
+            path = str(node.module).replace(".", "/").removeprefix("autograder").lstrip("/")
+            for alias in node.names:
+                places = (f"{path}/{alias.name}.py", f"{path}.py", f"{path}/__init__.py")
+                places = tuple(place.lstrip("/") for place in places)
+                yield from [place for place in places if place in MODULES][:1]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                path = alias.name.removeprefix("autograder.").replace(".", "/") + ".py"
+                if path in MODULES:
+                    yield path
+
+
+IMPORTS = {name: set(modules_imported(tree)) for name, tree in MODULES.items()}
+
+
+def test_imports_go_downwards() -> None:
+    upwards = [
+        f"{name} imports {other}"
+        for name, others in IMPORTS.items()
+        for other in others
+        if "/" in name and "/" in other and ROOMS.index(room_of(other)) < ROOMS.index(room_of(name))
+    ]
+    assert upwards == []
 
 
 def test_no_module_imports_one_that_imports_it() -> None:
-    """Within a folder too: reading downwards never leads back up."""
-    below = {name: set(modules_imported(tree)) & MODULES.keys() for name, tree in MODULES.items()}
-    assert tuple(TopologicalSorter(below).static_order())  # a CycleError names the modules
+    """Within a room too: reading downwards never leads back up."""
+    assert tuple(TopologicalSorter(IMPORTS).static_order())  # a CycleError names the modules
 
 
 def test_both_sides_of_the_wall_share_the_wire_alone() -> None:
-    inside = {name: set(imported(tree)) for name, tree in MODULES.items() if name.startswith(("worker/", "wire/"))}
-    assert {name: others - {"worker", "wire"} for name, others in inside.items() if others - {"worker", "wire"}} == {}
-    assert [name for name, others in inside.items() if name.startswith("wire/") and "worker" in others] == []
-    assert [name for name, tree in MODULES.items() if name not in inside and "worker" in imported(tree)] == []
+    def rooms_imported(room: str) -> set[str]:
+        names = [name for name in MODULES if room_of(name) == room]
+        return {room_of(other) for name in names for other in IMPORTS[name]} - {room}
+
+    assert rooms_imported("wire") == set()
+    assert rooms_imported("kernels") == set()
+    assert rooms_imported("worker") <= {"wire", "kernels"}
+    importers = {
+        room_of(name)
+        for name, others in IMPORTS.items()
+        for other in others
+        if room_of(other) == "worker"
+    }
+    assert importers == {"worker"}

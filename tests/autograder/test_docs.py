@@ -1,4 +1,6 @@
-"""The documentation holds: links lead somewhere, commands exist as written, every setting and assignment is named."""
+"""The documentation holds: links lead somewhere, commands exist as written, every setting and
+assignment is named.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from autograder.cli.commands import main
 from autograder.course import load_course
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 SHOWN = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -82,7 +89,11 @@ def test_links_lead_to_files_of_the_repository(page: Path) -> None:
             continue
         file, _, anchor = target.partition("#")
         path = (page.parent / file).resolve() if file else page
-        if not path.is_file() or ROOT not in path.parents or (anchor and anchor not in anchors(path)):
+        if (
+            not path.is_file()
+            or ROOT not in path.parents
+            or (anchor and anchor not in anchors(path))
+        ):
             lost.append(target)
     assert lost == []
 
@@ -101,8 +112,14 @@ def test_commands_in_running_text_exist(page: Path) -> None:
     for code in inline_commands(page):
         words = shlex.split(code)[1:]
         assert words[0] in main.commands or words[0].startswith("-"), code
-        known = set(itertools.chain(*(p.opts for c in [main, main.commands.get(words[0], main)] for p in c.params)))
-        unknown = {word for word in words if word.startswith("--")} - known - {"--help", "--version"}
+        known = set(
+            itertools.chain(
+                *(p.opts for c in [main, main.commands.get(words[0], main)] for p in c.params)
+            )
+        )
+        unknown = (
+            {word for word in words if word.startswith("--")} - known - {"--help", "--version"}
+        )
         assert unknown == set(), code
 
 
@@ -136,14 +153,20 @@ def test_every_setting_is_explained_to_instructors() -> None:
 def test_the_readme_names_the_assignments_that_there_are() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     names = [assignment.name for assignment in load_course(ROOT).assignments()]
-    assert [name for name in names if f"| `{name}` |" not in readme] == [], "add a row to the README's table"
+    assert [name for name in names if f"| `{name}` |" not in readme] == [], (
+        "add a row to the README's table"
+    )
     rows = re.findall(r"^\| `(a\d\w*)` \|", readme, re.MULTILINE)
     assert set(rows) <= set(names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=SHOWN)
 def test_make_verbs_exist(page: Path) -> None:
-    verbs = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    verbs = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     text = page.read_text(encoding="utf-8")
-    shown = re.findall(r"`make ([a-z-]+)[^`\n]*`", text) + re.findall(r"^make ([a-z-]+)", text, re.MULTILINE)
+    shown = re.findall(r"`make ([a-z-]+)[^`\n]*`", text) + re.findall(
+        r"^make ([a-z-]+)", text, re.MULTILINE
+    )
     assert set(shown) - verbs == set()

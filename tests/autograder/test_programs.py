@@ -1,4 +1,6 @@
-"""Each program of benchmarks/ and tests/long/ starts: it finds what it imports, and says what it takes."""
+"""Each program of benchmarks/ and tests/long/ starts: it finds what it imports, and says what it
+takes.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,18 @@ def test_the_wire_is_fuzzed_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_program_is_imported_by_one() -> None:
-    imported = {name for text in TEXTS.values() for name in re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE)}
+    imported = {
+        name
+        for text in TEXTS.values()
+        for name in re.findall(r"^ *(?:from|import) (\w+)", text, re.MULTILINE)
+    }
     assert [path.name for path in TEXTS if path not in PROGRAMS and path.stem not in imported] == []
 
 
 def test_the_page_of_long_proofs_names_each_of_them() -> None:
     page = (LONG / "README.md").read_text(encoding="utf-8")
-    assert [path.name for path in PROGRAMS if path.parent == LONG and f"tests/long/{path.name}" not in page] == []
+    assert [
+        path.name
+        for path in PROGRAMS
+        if path.parent == LONG and f"tests/long/{path.name}" not in page
+    ] == []

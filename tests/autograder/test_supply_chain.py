@@ -1,4 +1,6 @@
-"""What is installed, here and by bundles: one version of every package, known to the byte; actions at a commit."""
+"""What is installed, here and by bundles: one version of every package, known to the byte; actions
+at a commit.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,16 @@ SETUP, CLASSROOM, COURSE = (
     for name in ("gradescope/setup.sh", "github/classroom.yml", "github/course.yml")
 )
 SHIPPED = ROOT / "autograder" / "requirements"
-LOCKS = [*sorted(SHIPPED.glob("*.txt")), ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "tools.txt"]
+LOCKS = [
+    *sorted(SHIPPED.glob("*.txt")),
+    ROOT / "requirements" / "dev.txt",
+    ROOT / "requirements" / "tools.txt",
+]
 WORKFLOWS = {
-    **{path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github" / "workflows").iterdir())},
+    **{
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / ".github" / "workflows").iterdir())
+    },
     "of the classroom": CLASSROOM,
     "of the course": COURSE,
 }
@@ -31,7 +40,10 @@ WORKFLOWS = {
 def locked(*paths: Path) -> dict[NormalizedName, str]:
     """Package → version."""
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
-    return {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M)}
+    return {
+        canonicalize_name(name): version
+        for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M)
+    }
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
@@ -56,13 +68,16 @@ def test_the_lock_files_are_those_of_the_project() -> None:
     ]
     for lines, versions in groups:
         for requirement in map(Requirement, lines):
-            assert versions[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+            assert versions[canonicalize_name(requirement.name)] in requirement.specifier, (
+                requirement
+            )
 
 
 def test_what_is_tested_is_what_bundles_install() -> None:
     assert locked(SHIPPED / "kit.txt").items() <= locked(ROOT / "requirements/dev.txt").items()
     found = [canonicalize_name(distribution.name) for distribution in metadata.distributions()]
-    installed = {name: metadata.version(name) for name in found}  # setuptools brings some of its own, later on the path
+    # setuptools brings some of its own, later on the path
+    installed = {name: metadata.version(name) for name in found}
     wanted = locked(ROOT / "requirements/dev.txt", SHIPPED / "torch.txt")
     here = {name: installed[name].partition("+")[0] for name in wanted.keys() & installed.keys()}
     assert here == {name: wanted[name] for name in here}
@@ -81,7 +96,9 @@ def test_actions_stand_at_a_commit_and_keep_no_token(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_no_words_of_a_pull_request_reach_a_shell(name: str) -> None:
-    """Names of branches, titles and the like are put into a script before it runs; `env:` is the way for them."""
+    """Names of branches, titles and the like are put into a script before it runs; `env:` is the
+    way for them.
+    """
     text = WORKFLOWS[name]
     assert "pull_request_target" not in text
     assert "workflow_run" not in text

@@ -1,16 +1,19 @@
-"""Faults of a cluster, done for real: a Dask scheduler and two machines, each a process with graders of its own.
+"""Faults of a cluster, done for real: a Dask scheduler and two machines, each a process with
+graders of its own.
 
     python tests/long/cluster_faults.py [--faults N] [--seed S]
 
-A class of 36 is graded on this machine, undisturbed. Then it is graded on the cluster again and again, and while it is,
-one thing after the other goes wrong, at moments that the seed decides: a process of a machine gets SIGKILL, a machine
-vanishes, the scheduler is killed and started again, a machine is frozen until it has been given up and then wakes with
-its answers, or the driver is killed and started again. What has been written since the last fault is compared before
-the next one, and all of it when the class is done: every result must equal the undisturbed one byte for byte, none may
-have been replaced by another, and what was killed may leave no process. A cell that sleeps is put into each notebook,
-so that a class lasts for several faults and takes little CPU.
+A class of 36 is graded on this machine, undisturbed. Then it is graded on the cluster again and
+again, and while it is, one thing after the other goes wrong, at moments that the seed decides: a
+process of a machine gets SIGKILL, a machine vanishes, the scheduler is killed and started again, a
+machine is frozen until it has been given up and then wakes with its answers, or the driver is
+killed and started again. What has been written since the last fault is compared before the next
+one, and all of it when the class is done: every result must equal the undisturbed one byte for
+byte, none may have been replaced by another, and what was killed may leave no process. A cell that
+sleeps is put into each notebook, so that a class lasts for several faults and takes little CPU.
 
-Printed last, on standard output, is a table for docs/security.md; the exit status is 1 where anything was wrong.
+Printed last, on standard output, is a table for docs/security.md; the exit status is 1 where
+anything was wrong.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class Running:
         return sum(1 for _ in (self.out / self.cluster.course.assignment).glob("*.json"))
 
     def waited(self, results: int, *, mending: bool = True) -> bool:
-        """Wait until there are so many results, or the driver has ended by itself; machines that end are started again.
+        """Wait until there are so many results, or the driver has ended by itself; machines that
+        end are started again.
 
         Gives whether that came before it stood still.
         """
@@ -82,7 +86,11 @@ class Running:
 
     def at_work(self) -> list[subprocess.Popen[bytes]]:
         """Machines with graders."""
-        return [machine for machine in self.cluster.machines if machine.poll() is None and self.graders(machine.pid)]
+        return [
+            machine
+            for machine in self.cluster.machines
+            if machine.poll() is None and self.graders(machine.pid)
+        ]
 
     def some_machine(self) -> subprocess.Popen[bytes] | None:
         """One that is at work; None where the driver ends first."""
@@ -162,7 +170,9 @@ def vanish(run: Running) -> dict[int, int] | None:
 
 
 def restart_scheduler(run: Running) -> dict[int, int] | None:
-    """The scheduler, which is started again a little later; the machines end with it, or are ended."""
+    """The scheduler, which is started again a little later; the machines end with it, or are
+    ended.
+    """
     scheduler = run.cluster.scheduler
     if run.some_machine() is None or scheduler is None:
         return None
@@ -170,7 +180,9 @@ def restart_scheduler(run: Running) -> dict[int, int] | None:
     scheduler.wait()
     time.sleep(run.rng.uniform(0.0, 3.0))
     end = time.monotonic() + 20.0
-    while any(machine.poll() is None for machine in run.cluster.machines) and time.monotonic() < end:
+    while (
+        any(machine.poll() is None for machine in run.cluster.machines) and time.monotonic() < end
+    ):
         time.sleep(0.1)
     for machine in run.cluster.machines:
         machine.kill()
@@ -212,8 +224,11 @@ FAULTS: dict[str, Callable[[Running], dict[int, int] | None]] = {
 # classes
 
 
-def one_class(cluster: Cluster, plan: Sequence[int], seed: int, out: Path, right: dict[str, bytes]) -> list[Row]:
-    """Grade the class to its end, with the faults of these numbers one after the other for as long as it lasts.
+def one_class(
+    cluster: Cluster, plan: Sequence[int], seed: int, out: Path, right: dict[str, bytes]
+) -> list[Row]:
+    """Grade the class to its end, with the faults of these numbers one after the other for as long
+    as it lasts.
 
     Gives a row for each that was done.
     """
@@ -250,7 +265,9 @@ def compare(row: Row, results: dict[str, bytes], right: dict[str, bytes], good: 
 
 
 def finish(run: Running, rows: list[Row], right: dict[str, bytes], good: set[str]) -> None:
-    """Grade until the command ends by itself, and look at everything: the last fault answers for what is wrong."""
+    """Grade until the command ends by itself, and look at everything: the last fault answers for
+    what is wrong.
+    """
     row = rows[-1] if rows else Row("none")
     for _ in range(3):
         row.wrong += not run.waited(len(right) + 1)
@@ -265,7 +282,10 @@ def finish(run: Running, rows: list[Row], right: dict[str, bytes], good: set[str
     replaced = list((run.out / "history").rglob("*.json"))
     row.wrong += len(wrong) + len(left) + len(replaced) + (status != 0) + ("Traceback" in run.said)
     if row.wrong:
-        print(f"{row.fault}: wrong {wrong}, left {left}, replaced {replaced}, status {status}", file=sys.stderr)
+        print(
+            f"{row.fault}: wrong {wrong}, left {left}, replaced {replaced}, status {status}",
+            file=sys.stderr,
+        )
         print(run.said, file=sys.stderr)
 
 
@@ -305,9 +325,13 @@ def main() -> None:
         try:
             while len(rows) < options.faults:
                 started, out = time.monotonic(), course.root / "out"
-                more = one_class(cluster, range(len(rows), options.faults), options.seed, out, right)
+                more = one_class(
+                    cluster, range(len(rows), options.faults), options.seed, out, right
+                )
                 if not more:
-                    raise SystemExit("the class was over before anything could go wrong, or stood still")
+                    raise SystemExit(
+                        "the class was over before anything could go wrong, or stood still"
+                    )
                 rows += more
                 classes += 1
                 print(f"{len(rows)} faults, {time.monotonic() - started:.0f} s", file=sys.stderr)

@@ -1,14 +1,16 @@
-"""Faults, done for real: processes killed at seeded moments, a full disk, a gradebook in use, two runs at once.
+"""Faults, done for real: processes killed at seeded moments, a full disk, a gradebook in use, two
+runs at once.
 
     python tests/long/faults.py [--kills N] [--stops N] [--seed S] [--only-kills]
 
-A class of six (right answers, mistakes with carried points, a crash, a hang) is graded undisturbed. Then it is graded
-again and again; at random moments the command, its host, a grader or a worker gets SIGKILL, and the command is run
-until it ends by itself with status 0. Then some of its processes, or all, are stopped (SIGSTOP) at random moments for
-longer than a call may sleep, and woken, as Ctrl-Z, a paused container or a suspended laptop do it. Every result must
-equal the undisturbed one byte for byte, every process must have ended, and nothing may be left in the temporary folder.
-The other faults are done once each. The last line on standard output is a table for docs/security.md; the exit status
-is 1 where anything was wrong.
+A class of six (right answers, mistakes with carried points, a crash, a hang) is graded undisturbed.
+Then it is graded again and again; at random moments the command, its host, a grader or a worker
+gets SIGKILL, and the command is run until it ends by itself with status 0. Then some of its
+processes, or all, are stopped (SIGSTOP) at random moments for longer than a call may sleep, and
+woken, as Ctrl-Z, a paused container or a suspended laptop do it. Every result must equal the
+undisturbed one byte for byte, every process must have ended, and nothing may be left in the
+temporary folder. The other faults are done once each. The last line on standard output is a table
+for docs/security.md; the exit status is 1 where anything was wrong.
 """
 
 from __future__ import annotations
@@ -43,15 +45,18 @@ STOPPED: dict[str, tuple[str, ...]] = {
     "all of them": VICTIMS,
 }
 STOPPED_SECONDS = 13.0
-"""Longer than a call of the class may take of a processor (5 s) and be asleep (10 s), and than a worker that is stopped
-is waited for."""
+"""Longer than a call of the class may take of a processor (5 s) and be asleep (10 s), and than a
+worker that is stopped is waited for.
+"""
 
 
 # processes
 
 
 def victims(root: int) -> dict[str, list[int]]:
-    """The processes of a running command by kind. A host is a program of its own, and so are its forks."""
+    """The processes of a running command by kind. A host is a program of its own, and so are its
+    forks.
+    """
     found: dict[str, list[int]] = {kind: [] for kind in VICTIMS}
     found["command"] = [root]
     depth = namespaces_of(root)
@@ -124,7 +129,9 @@ class Killer:
         return False
 
     def _orphans(self, before: dict[int, int]) -> None:
-        """Nothing lives on after the command: the seconds are for a machine that has other things to do."""
+        """Nothing lives on after the command: the seconds are for a machine that has other things
+        to do.
+        """
         end = time.monotonic() + 5.0
         while (left := alive(before)) and time.monotonic() < end:
             time.sleep(0.02)
@@ -133,7 +140,9 @@ class Killer:
             print(f"{len(left)} processes live on after the command", file=sys.stderr)
 
 
-def kill_at_random(course: ScratchCourse, right: dict[str, bytes], kills: int, seed: int) -> list[Row]:
+def kill_at_random(
+    course: ScratchCourse, right: dict[str, bytes], kills: int, seed: int
+) -> list[Row]:
     rng = random.Random(seed)
     rows = {kind: Row(f"SIGKILL to the {kind}") for kind in VICTIMS}
     killer = Killer(course, rng, rows)
@@ -145,9 +154,17 @@ def kill_at_random(course: ScratchCourse, right: dict[str, bytes], kills: int, s
         killed = killer.disturb(out, plan)
         results = course.results(out)
         wrong = sum(results.get(name) != content for name, content in right.items())
-        left = [path for folder in (out, course.temporary) for path in folder.rglob("*") if is_left_behind(path)]
+        left = [
+            path
+            for folder in (out, course.temporary)
+            for path in folder.rglob("*")
+            if is_left_behind(path)
+        ]
         if wrong or left:
-            print(f"{plan}: {wrong} results are wrong or missing; left behind: {left}", file=sys.stderr)
+            print(
+                f"{plan}: {wrong} results are wrong or missing; left behind: {left}",
+                file=sys.stderr,
+            )
         for kind, count in killed.items():
             rows[kind].done += count
             rows[kind].compared += len(right)
@@ -158,7 +175,9 @@ def kill_at_random(course: ScratchCourse, right: dict[str, bytes], kills: int, s
     return list(rows.values())
 
 
-def stop_at_random(course: ScratchCourse, right: dict[str, bytes], stops: int, seed: int) -> list[Row]:
+def stop_at_random(
+    course: ScratchCourse, right: dict[str, bytes], stops: int, seed: int
+) -> list[Row]:
     rng = random.Random(seed)
     rows = {whom: Row(f"SIGSTOP to {whom} for {STOPPED_SECONDS:g} s") for whom in STOPPED}
     for number in range(stops):
@@ -173,9 +192,13 @@ def stop_at_random(course: ScratchCourse, right: dict[str, bytes], stops: int, s
                 os.kill(pid, signal.SIGCONT)
         process.communicate(timeout=PATIENCE)
         results = course.results(out)
-        wrong = sum(results.get(name) != content for name, content in right.items()) + (process.returncode != 0)
+        wrong = sum(results.get(name) != content for name, content in right.items()) + (
+            process.returncode != 0
+        )
         row = rows[whom]
-        rows[whom] = Row(row.fault, row.done + bool(processes), row.compared + len(right), row.wrong + wrong)
+        rows[whom] = Row(
+            row.fault, row.done + bool(processes), row.compared + len(right), row.wrong + wrong
+        )
         print(f"{number + 1} stops", file=sys.stderr)
         shutil.rmtree(out, ignore_errors=True)
     return list(rows.values())
@@ -201,7 +224,9 @@ def compare(row: Row, course: ScratchCourse, out: Path, right: dict[str, bytes])
     process.communicate()
     results = course.results(out)
     wrong = sum(results.get(name) != content for name, content in right.items())
-    return dataclasses.replace(row, compared=len(right), wrong=row.wrong + wrong + (process.returncode != 0))
+    return dataclasses.replace(
+        row, compared=len(right), wrong=row.wrong + wrong + (process.returncode != 0)
+    )
 
 
 @contextlib.contextmanager
@@ -230,7 +255,9 @@ def two_at_once(course: ScratchCourse, right: dict[str, bytes]) -> Row:
     out = course.root / "both"
     both = [course.grade(out), course.grade(out)]
     said = [process.communicate()[1] for process in both]
-    told = sorted(process.returncode for process in both) == [0, 2] and any("another run (process" in s for s in said)
+    told = sorted(process.returncode for process in both) == [0, 2] and any(
+        "another run (process" in s for s in said
+    )
     return compare(dataclasses.replace(row, done=1, wrong=not told), course, out, right)
 
 
@@ -255,7 +282,11 @@ def gradebook_in_use(course: ScratchCourse, right: dict[str, bytes]) -> Row:
         holder.execute("BEGIN EXCLUSIVE")
         process = course.command(*export)
         _, said = process.communicate()
-        wrong += not (process.returncode == 2 and "in use by another program" in said and "Traceback" not in said)
+        wrong += not (
+            process.returncode == 2
+            and "in use by another program" in said
+            and "Traceback" not in said
+        )
         holder.execute("ROLLBACK")
     wrong += course.command(*export).wait()
     return compare(dataclasses.replace(row, done=1, wrong=int(wrong)), course, out, right)
@@ -274,7 +305,9 @@ def main() -> None:
         rows = kill_at_random(course, right, options.kills, options.seed)
         if not options.only_kills:
             rows += stop_at_random(course, right, options.stops, options.seed)
-            rows += [fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)]
+            rows += [
+                fault(course, right) for fault in (two_at_once, results_removed, gradebook_in_use)
+            ]
             rows += [full_disk(course, right)] if os.geteuid() == 0 else []
     print(table(rows))
     raise SystemExit(any(row.wrong for row in rows))

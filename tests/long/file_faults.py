@@ -1,13 +1,15 @@
-"""Every command that writes files, cut off at each of its writes: killed, on a full disk, on one that can only be read.
+"""Every command that writes files, cut off at each of its writes: killed, on a full disk, on one
+that can only be read.
 
     python tests/long/file_faults.py [--points N] [--seed S] [--only COMMAND]
 
-A small course is made once. Each command is run on a copy of it in a process of its own, in which every call that
-changes a file is a point: opening to write, a write, a flush, a rename, a removal, a new folder, a statement of SQL.
-For each point and fault the command is cut off there. Then the next command begins, as any command of the kit does,
-and every file of the course must be as before, or as after, all of them alike; the command run again must end as if
-nothing had happened, and leave nothing behind. `--points` takes a sample that the seed decides. The last lines on
-standard output are a table for docs/security.md; the exit status is 1 where anything was wrong.
+A small course is made once. Each command is run on a copy of it in a process of its own, in which
+every call that changes a file is a point: opening to write, a write, a flush, a rename, a removal,
+a new folder, a statement of SQL. For each point and fault the command is cut off there. Then the
+next command begins, as any command of the kit does, and every file of the course must be as before,
+or as after, all of them alike; the command run again must end as if nothing had happened, and leave
+nothing behind. `--points` takes a sample that the seed decides. The last lines on standard output
+are a table for docs/security.md; the exit status is 1 where anything was wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ State = dict[str, bytes]
 
 @dataclass
 class Row:
-    """One command: how many points it has, how many times it was cut off, what it was found to be, what was wrong."""
+    """One command: how many points it has, how many times it was cut off, what it was found to be,
+    what was wrong.
+    """
 
     command: str
     points: int = 0
@@ -70,7 +74,11 @@ class Points:
             os.kill(os.getpid(), signal.SIGKILL)
         elif self._fault == "full disk" and number >= self._at >= 0 and what in _MAKES - {"sql"}:
             raise OSError(28, "No space left on device")
-        elif self._fault == "read-only disk" and number >= self._at >= 0 and what not in ("sql", "write", "fsync"):
+        elif (
+            self._fault == "read-only disk"
+            and number >= self._at >= 0
+            and what not in ("sql", "write", "fsync")
+        ):
             raise OSError(30, "Read-only file system")
 
     def install(self) -> None:
@@ -158,9 +166,19 @@ def run(command: Command, root: Path, fault: str = "", at: int = -1) -> Ended:
 
 
 def state_of(root: Path) -> State:
-    """Every file of the course but what the kit keeps for itself; of a gradebook what stands in it."""
-    files = (path for path in sorted(root.rglob("*")) if path.is_file() and ".autograder" not in path.parts)
-    return {path.relative_to(root).as_posix(): _content(path) for path in files if not path.name.endswith("-journal")}
+    """Every file of the course but what the kit keeps for itself; of a gradebook what stands in
+    it.
+    """
+    files = (
+        path
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".autograder" not in path.parts
+    )
+    return {
+        path.relative_to(root).as_posix(): _content(path)
+        for path in files
+        if not path.name.endswith("-journal")
+    }
 
 
 def _content(path: Path) -> bytes:
@@ -170,7 +188,8 @@ def _content(path: Path) -> bytes:
         rows = book.execute(
             "SELECT student.id, cell.name, grade.auto_score, grade.needs_manual_grade FROM grade "
             "JOIN submitted_notebook ON grade.notebook_id = submitted_notebook.id "
-            "JOIN submitted_assignment ON submitted_notebook.assignment_id = submitted_assignment.id "
+            "JOIN submitted_assignment ON submitted_notebook.assignment_id = "
+            "submitted_assignment.id "
             "JOIN student ON submitted_assignment.student_id = student.id "
             "JOIN base_cell AS cell ON grade.cell_id = cell.id ORDER BY 1, 2"
         ).fetchall()
@@ -178,10 +197,16 @@ def _content(path: Path) -> bytes:
 
 
 def _only_parts(state: State) -> State:
-    return {name: content for name, content in state.items() if name.endswith(".part") or "/.collecting-" in name}
+    return {
+        name: content
+        for name, content in state.items()
+        if name.endswith(".part") or "/.collecting-" in name
+    }
 
 
-def check(command: Command, base: Path, old: State, new: State, fault: str, at: int, row: Row) -> None:
+def check(
+    command: Command, base: Path, old: State, new: State, fault: str, at: int, row: Row
+) -> None:
     """Cut the command off at one point of a fresh copy, and look at everything that follows."""
     from autograder.basics.together import finish_unfinished
 
@@ -204,11 +229,19 @@ def check(command: Command, base: Path, old: State, new: State, fault: str, at: 
     elif whole == new:
         row.new += 1
     else:
-        differing = [name for name in {*whole, *new} if whole.get(name) not in (old.get(name), new.get(name))]
+        differing = [
+            name for name in {*whole, *new} if whole.get(name) not in (old.get(name), new.get(name))
+        ]
         wrong.append(f"neither old nor new; of neither: {differing[:3]}; {lines}")
-    if fault != "killed" and whole == new != old and ended.status == 2 and "goes on" not in ended.said:
+    if (
+        fault != "killed"
+        and whole == new != old
+        and ended.status == 2
+        and "goes on" not in ended.said
+    ):
         wrong.append(f"it is done, and it said {ended.said!r}")
-    if whole != new:  # `new` refuses to do again what is done, and `collect` says that nothing is new
+    # `new` refuses to do again what is done, and `collect` says that nothing is new
+    if whole != new:
         again = run(command, root)
         if again.status != 0:
             wrong.append(f"again: status {again.status}, {again.said[-300:]}")
@@ -226,9 +259,15 @@ def check(command: Command, base: Path, old: State, new: State, fault: str, at: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--points", type=int, default=0, help="so many for each command and fault (0: all)")
+    parser.add_argument(
+        "--points", type=int, default=0, help="so many for each command and fault (0: all)"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="commands whose names hold one of these, with commas between them")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="commands whose names hold one of these, with commas between them",
+    )
     options = parser.parse_args()
     rng, rows = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="file-faults-") as folder:
@@ -241,12 +280,21 @@ def main() -> None:
             shutil.copytree(course, base)
             command.prepare(base)
             rows.append(faults_of(command, base, options.points, rng))
-            print(f"{command.name}: {rows[-1].done} done, {len(rows[-1].wrong)} wrong", file=sys.stderr)
+            print(
+                f"{command.name}: {rows[-1].done} done, {len(rows[-1].wrong)} wrong",
+                file=sys.stderr,
+            )
     for problem in (problem for row in rows for problem in row.wrong):
         print(problem, file=sys.stderr)
-    print("| command | points | cut off | as before | as after | wrong |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| command | points | cut off | as before | as after | wrong |\n| --- | --- | --- | --- "
+        "| --- | --- |"
+    )
     for row in rows:
-        print(f"| {row.command} | {row.points} | {row.done} | {row.old} | {row.new} | {len(row.wrong)} |")
+        print(
+            f"| {row.command} | {row.points} | {row.done} | {row.old} | {row.new} | "
+            f"{len(row.wrong)} |"
+        )
     raise SystemExit(any(row.wrong for row in rows))
 
 
@@ -260,7 +308,10 @@ def faults_of(command: Command, base: Path, sample: int, rng: random.Random) -> 
     new = state_of(undisturbed)
     row = dataclasses.replace(row, points=ended.points)
     if ended.status != 0 or new == old:
-        row.wrong.append(f"{command.name}, undisturbed: status {ended.status}, changes {new != old}: {ended.said}")
+        row.wrong.append(
+            f"{command.name}, undisturbed: status {ended.status}, changes {new != old}: "
+            f"{ended.said}"
+        )
         return row
     for fault in FAULTS:
         numbers = range(ended.points)

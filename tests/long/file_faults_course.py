@@ -1,4 +1,6 @@
-"""The course of file_faults.py, and each command that writes, with a state before it that it changes."""
+"""The course of file_faults.py, and each command that writes, with a state before it that it
+changes.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def _take_over(root: Path) -> int:
 
 
 def make_course(root: Path) -> Path:
-    """A course with one assignment, three submissions and their results; loads whatever a command may load later."""
+    """A course with one assignment, three submissions and their results; loads whatever a command
+    may load later.
+    """
     import nbgrader.api  # noqa: F401
     import torch
 
@@ -86,7 +90,9 @@ def make_course(root: Path) -> Path:
     torch.set_num_threads(1)
     new_course(root)
     settings = root / "course.toml"
-    settings.write_text(settings.read_text().replace("assignment_points = 100.0", "assignment_points = 0"))
+    settings.write_text(
+        settings.read_text().replace("assignment_points = 100.0", "assignment_points = 0")
+    )
     new_assignment(load_course(root), TOPIC)
     build_command(load_course(root), [], check=False)
     hand_in(root, *STUDENTS)
@@ -114,11 +120,15 @@ def grade(root: Path, results: Path, share: float, students: tuple[str, ...] = S
         notebook = (root / "submitted" / student / TOPIC / f"{TOPIC}.ipynb").read_bytes()
         questions = tuple(
             QuestionResult(
-                name, share * most, most, 0.0, None,
+                name,
+                share * most,
+                most,
+                0.0,
+                None,
                 (TestOutcome("test_it", "passed" if share == 1 else "failed", share * most, most),),
             )
             for name, most in points_of_questions(assignment).items()
-        )  # fmt: skip
+        )
         full = sum(question.max_score for question in questions)
         sha256 = hashlib.sha256(notebook).hexdigest()
         result = Result(TOPIC, student, sha256, suite, "strict", share * full, full, questions, ())
@@ -205,14 +215,22 @@ COMMANDS = (
     Command("build", other_source, ("build",)),
     Command("release, a folder", older_release, ("release", TOPIC, "--to", "out")),
     Command("release, a zip", older_release, ("release", TOPIC, "--to", "out.zip")),
-    Command("bundle, a folder", older_release, ("bundle", TOPIC, "--for", "github", "--to", "classroom")),
-    Command("bundle, a zip", older_release, ("bundle", TOPIC, "--for", "gradescope", "--to", "grader.zip")),
+    Command(
+        "bundle, a folder", older_release, ("bundle", TOPIC, "--for", "github", "--to", "classroom")
+    ),
+    Command(
+        "bundle, a zip",
+        older_release,
+        ("bundle", TOPIC, "--for", "gradescope", "--to", "grader.zip"),
+    ),
     Command("collect", collected_before, ("collect", TOPIC, "download.zip", "--from", "folder")),
     Command("demo", nothing, ("demo", TOPIC, "--to", "demo")),
     Command("regrade --apply", regraded, ("take over",)),
     Command("report", reported_before, ("report", TOPIC)),
     Command(
-        "export, a file", reported_before, ("export", TOPIC, "--format", "csv", "--to", "marks.csv", "--provisional")
+        "export, a file",
+        reported_before,
+        ("export", TOPIC, "--format", "csv", "--to", "marks.csv", "--provisional"),
     ),
     Command("export, a gradebook", filled_before, ("export", TOPIC, "--format", "gradebook")),
     Command("export, a new gradebook", nothing, ("export", TOPIC, "--format", "gradebook")),

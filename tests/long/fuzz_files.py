@@ -1,11 +1,13 @@
-"""Files that are right JSON and wrong in type, torn, or no JSON at all, in front of every command that reads them.
+"""Files that are right JSON and wrong in type, torn, or no JSON at all, in front of every command
+that reads them.
 
     python tests/long/fuzz_files.py [--sample N] [--seed S]
 
-In each file that the kit has written each field is replaced by values of other types, numbers that are none, nesting
-without end; it is left out, and said twice; and the whole file is damaged. Every command that reads the file must end
-with status 0, 1 or 2 and without a traceback, and name the file; a result that was changed must give nobody a mark.
-`--sample` takes so many of the cases for each file, which the seed decides. The last lines are a table.
+In each file that the kit has written each field is replaced by values of other types, numbers that
+are none, nesting without end; it is left out, and said twice; and the whole file is damaged. Every
+command that reads the file must end with status 0, 1 or 2 and without a traceback, and name the
+file; a result that was changed must give nobody a mark. `--sample` takes so many of the cases for
+each file, which the seed decides. The last lines are a table.
 """
 
 from __future__ import annotations
@@ -28,10 +30,20 @@ from typing import Any
 from file_faults_course import STUDENTS, TOPIC, called, download, grade, make_course
 
 LITERALS = {
-    "null": "null", "a list": "[]", "an object": "{}", "a text": '"x"', "true": "true", "a number": "5",
-    "below zero": "-1", "NaN": "NaN", "infinity": "1e999", "huge": "1" + "0" * 30, "a million digits": "9" * 1_000_000,
-    "deep": "[" * 100_000 + "]" * 100_000, "half a surrogate": '"\\ud800"',
-}  # fmt: skip
+    "null": "null",
+    "a list": "[]",
+    "an object": "{}",
+    "a text": '"x"',
+    "true": "true",
+    "a number": "5",
+    "below zero": "-1",
+    "NaN": "NaN",
+    "infinity": "1e999",
+    "huge": "1" + "0" * 30,
+    "a million digits": "9" * 1_000_000,
+    "deep": "[" * 100_000 + "]" * 100_000,
+    "half a surrogate": '"\\ud800"',
+}
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "torn": lambda data: data[: len(data) // 2],
@@ -52,7 +64,8 @@ class Kind:
     Attributes:
         path: an example of it in the course.
         readers: the command lines that read it.
-        named: whether every damage has to be named; times, and what is only remembered, may be done without.
+        named: whether every damage has to be named; times, and what is only remembered, may be done
+            without.
         marks: whether the file holds a student's points.
     """
 
@@ -64,18 +77,29 @@ class Kind:
 
 
 REPORT, TOTALS, GRADE = ("report", TOPIC), ("totals", "--provisional"), ("grade", TOPIC)
-CSV, BOOK = ("export", TOPIC, "--format", "csv", "--provisional"), ("export", TOPIC, "--format", "gradebook")
+CSV, BOOK = (
+    ("export", TOPIC, "--format", "csv", "--provisional"),
+    ("export", TOPIC, "--format", "gradebook"),
+)
 MOODLE = ("export", TOPIC, "--format", "moodle", "--provisional")
 REGRADE = ("regrade", TOPIC, "--apply")
 COLLECT = ("collect", TOPIC, "download.zip", "--from", "folder")
 KINDS = (
-    Kind(f"results/{TOPIC}/ada.json", (CSV, REPORT, TOTALS, BOOK, GRADE, REGRADE), named=True, marks=True),
+    Kind(
+        f"results/{TOPIC}/ada.json",
+        (CSV, REPORT, TOTALS, BOOK, GRADE, REGRADE),
+        named=True,
+        marks=True,
+    ),
     Kind(f"results/{TOPIC}.timing.json", (CSV, REPORT, TOTALS, GRADE, REGRADE)),
     Kind(f"results/regrade/{TOPIC}/ada.json", (REGRADE,)),
     Kind(f"results/regrade/{TOPIC}.timing.json", (REGRADE,)),
     Kind(f"submitted/.collected/{TOPIC}.json", (CSV, REPORT, MOODLE, COLLECT), named=True),
     Kind(f".autograder/built/{TOPIC}.json", (("build",),)),
-    Kind(f"assignments/{TOPIC}/{TOPIC}.ipynb", (CSV, REPORT, BOOK, GRADE, ("demo", TOPIC, "--to", "demo"))),
+    Kind(
+        f"assignments/{TOPIC}/{TOPIC}.ipynb",
+        (CSV, REPORT, BOOK, GRADE, ("demo", TOPIC, "--to", "demo")),
+    ),
     Kind(f"solutions/{TOPIC}/{TOPIC}.ipynb", (BOOK, ("demo", TOPIC, "--to", "demo"))),
     Kind("course.toml", (CSV, REPORT, GRADE, ("build",)), is_json=False),
     Kind("students.csv", (CSV, REPORT, TOTALS), is_json=False),
@@ -133,8 +157,16 @@ def cases(data: bytes, kind: Kind) -> Iterator[tuple[str, bytes, bool]]:
     for at in places(json.loads(text)):
         where = ".".join(map(str, at))
         for name, literal in LITERALS.items():
-            yield f"{where}: {name}", replaced(text, at, literal).encode(), not _is_wrong(text, at, literal)
-        yield f"{where}: missing", replaced(text, at, None).encode(), at[-1] in OPTIONAL or at[0] == "cells"
+            yield (
+                f"{where}: {name}",
+                replaced(text, at, literal).encode(),
+                not _is_wrong(text, at, literal),
+            )
+        yield (
+            f"{where}: missing",
+            replaced(text, at, None).encode(),
+            at[-1] in OPTIONAL or at[0] == "cells",
+        )
         if isinstance(at[-1], str):
             own = json.dumps(at[-1])
             twice = text.replace(f"{own}:", f"{own}: null, {own}:", 1)
@@ -142,7 +174,9 @@ def cases(data: bytes, kind: Kind) -> Iterator[tuple[str, bytes, bool]]:
 
 
 def _is_wrong(text: str, at: tuple[str | int, ...], literal: str) -> bool:
-    """Whether a result with that value in the place of its own is none: another type, or points that do not add up."""
+    """Whether a result with that value in the place of its own is none: another type, or points
+    that do not add up.
+    """
     value = json.loads(text)
     for step in at:
         value = value[step]
@@ -194,10 +228,13 @@ def try_kind(kind: Kind, course: Path, root: Path, sample: int, rng: random.Rand
                 problems.append(f"status {status}: {err[-900:]}")
             if kind.marks and not believed and reader == CSV and mark_of(out, "ada"):
                 problems.append(f"it is believed: {mark_of(out, 'ada')}")
-            reads = reader not in (GRADE, REGRADE) or not kind.marks  # what is broken they grade again
+            # what is broken they grade again
+            reads = reader not in (GRADE, REGRADE) or not kind.marks
             if kind.named and not believed and reads and Path(kind.path).name not in out + err:
                 problems.append(f"it is not named: {err!r}")
-            row.wrong += [f"{kind.path}, {name}, {' '.join(reader)}: {problem}" for problem in problems]
+            row.wrong += [
+                f"{kind.path}, {name}, {' '.join(reader)}: {problem}" for problem in problems
+            ]
     return row
 
 
@@ -222,7 +259,8 @@ def prepare(folder: Path) -> Path:
         )
     # nothing is graded: what a command reads before that is the question
     nothing: Any = lambda request, todo, watcher: (  # noqa: E731
-        (Graded(submission.student, problem="nothing is graded here", untried=True), b"") for submission in todo
+        (Graded(submission.student, problem="nothing is graded here", untried=True), b"")
+        for submission in todo
     )
     grading._batch = nothing
     return course
@@ -230,7 +268,9 @@ def prepare(folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sample", type=int, default=0, help="so many cases of each kind of file (0: all)")
+    parser.add_argument(
+        "--sample", type=int, default=0, help="so many cases of each kind of file (0: all)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="files whose path holds this")
     options = parser.parse_args()
@@ -238,7 +278,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-files-") as folder:
         course = prepare(Path(folder))
         kinds = [kind for kind in KINDS if options.only in kind.path]
-        rows = [try_kind(kind, course, Path(folder) / "damaged", options.sample, rng) for kind in kinds]
+        rows = [
+            try_kind(kind, course, Path(folder) / "damaged", options.sample, rng) for kind in kinds
+        ]
     for problem in (problem for row in rows for problem in row.wrong):
         print(problem, file=sys.stderr)
     print("| file | cases | commands | wrong |\n| --- | --- | --- | --- |")

@@ -1,11 +1,11 @@
-"""Throws broken and hostile answers at the trusted side's reader: `python tests/long/fuzz_wire.py --inputs 1000000`.
+"""Throws broken and hostile answers at the trusted side's reader:
+`python tests/long/fuzz_wire.py --inputs 1000000`.
 
-Each input is what a worker might write on its socket. It goes the whole way of an answer: frame, header, tensors,
-values, a test's comparison, the words for the student. A StudentFault or an AssertionError is the right end of a bad
-answer; any other exception, a slow input or memory that grows is a finding. Ends with status 1 where there is one.
+Each input is what a worker might write on its socket. It goes the whole way of an answer: frame,
+header, tensors, values, a test's comparison, the words for the student. A StudentFault or an
+AssertionError is the right end of a bad answer; any other exception, a slow input or memory that
+grows is a finding. Ends with status 1 where there is one.
 """
-
-# ruff: noqa: E501 - tables of seeds and tokens
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class Bytes:
 
 
 class Answering:
-    """Stands for a worker whose every answer is the same bytes; turns wire errors into faults like the real one."""
+    """Stands for a worker whose every answer is the same bytes; turns wire errors into faults like
+    the real one.
+    """
 
     alive = True
 
@@ -96,19 +98,53 @@ def take(data: bytes) -> str:
 def seeds() -> list[bytes]:
     """Right answers of every kind, as bytes."""
     values: list[Any] = [
-        None, True, 3, -(2**62), 2**80, 1.5, float("nan"), "text", 1 + 2j, torch.float32, (1, [2, {"a": (None,)}]), {1, 2},
-        {"a": 1, 2: "b"}, SimpleNamespace(width=3, name="x"), torch.ones(2, 3), torch.ones(2, 3, requires_grad=True),
-        [torch.zeros(0, 4), torch.tensor(True), torch.ones(3, dtype=torch.bfloat16)], np.arange(6.0).reshape(2, 3), np.float32(2),
-        HandleReference(3, "Cache"), [[[[[[[]]]]]]], list(range(50)),
-    ]  # fmt: skip
+        None,
+        True,
+        3,
+        -(2**62),
+        2**80,
+        1.5,
+        float("nan"),
+        "text",
+        1 + 2j,
+        torch.float32,
+        (1, [2, {"a": (None,)}]),
+        {1, 2},
+        {"a": 1, 2: "b"},
+        SimpleNamespace(width=3, name="x"),
+        torch.ones(2, 3),
+        torch.ones(2, 3, requires_grad=True),
+        [torch.zeros(0, 4), torch.tensor(True), torch.ones(3, dtype=torch.bfloat16)],
+        np.arange(6.0).reshape(2, 3),
+        np.float32(2),
+        HandleReference(3, "Cache"),
+        [[[[[[[]]]]]]],
+        list(range(50)),
+    ]
     made = []
     for value in values:
         encoder = Encoder(lambda _: None)
-        made.append(frame({"id": 1, "ok": True, "value": encoder.encode(value), "changed": ["x"]}, encoder.tensors))
-    error = {"type": "ValueError", "message": "no \x1b[31m", "frames": ["cell f, line 1"], "kinds": ["ValueError"]}
+        made.append(
+            frame(
+                {"id": 1, "ok": True, "value": encoder.encode(value), "changed": ["x"]},
+                encoder.tensors,
+            )
+        )
+    error = {
+        "type": "ValueError",
+        "message": "no \x1b[31m",
+        "frames": ["cell f, line 1"],
+        "kinds": ["ValueError"],
+    }
     made.append(frame({"id": 1, "ok": False, "error": error}))
-    made += [frame({"id": 1, "ok": True, "value": None, "cost": [1, 2, 3, 4, 5]}), frame({"id": 1, "missing": True})]
-    made += [frame({"id": 1, "forbidden": "torch.softmax"}), frame({"id": 1, "ok": True, "method": True, "launch": {}})]
+    made += [
+        frame({"id": 1, "ok": True, "value": None, "cost": [1, 2, 3, 4, 5]}),
+        frame({"id": 1, "missing": True}),
+    ]
+    made += [
+        frame({"id": 1, "forbidden": "torch.softmax"}),
+        frame({"id": 1, "ok": True, "method": True, "launch": {}}),
+    ]
     return made
 
 
@@ -118,15 +154,45 @@ def frame(header: dict[str, Any], tensors: dict[str, Block] | None = None) -> by
 
 
 _TOKENS = [
-    b"null", b"true", b"-1", b"1e999", b"NaN", b"9" * 30, b"9" * 5000, b'""', b'"\\ud800"', b'"\\u202e\\u001b[2J"', b"[]", b"{}",
-    b'{"t":"0"}', b'{"t":"0","g":true}', b'{"t":"0","s":[1,1]}', b'{"n":"0"}', b'{"i":"' + b"7" * 3000 + b'"}', b'{"f":"0x1p9999"}',
-    b'{"c":["nan","inf"]}', b'{"y":"float32"}', b'{"h":-5}', b'{"e":[{"l":[]}]}', b'{"d":[[1,2],[1,3]]}', b'{"o":[["a b",1]]}',
-    b"[" * 60 + b"]" * 60, b"[" * 2000, b'{"l":' * 30, b"4611686018427387904", b'"BOOL"', b'"F8_E4M3"', b'"I64"', b'"shape"',
-]  # fmt: skip
+    b"null",
+    b"true",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"9" * 30,
+    b"9" * 5000,
+    b'""',
+    b'"\\ud800"',
+    b'"\\u202e\\u001b[2J"',
+    b"[]",
+    b"{}",
+    b'{"t":"0"}',
+    b'{"t":"0","g":true}',
+    b'{"t":"0","s":[1,1]}',
+    b'{"n":"0"}',
+    b'{"i":"' + b"7" * 3000 + b'"}',
+    b'{"f":"0x1p9999"}',
+    b'{"c":["nan","inf"]}',
+    b'{"y":"float32"}',
+    b'{"h":-5}',
+    b'{"e":[{"l":[]}]}',
+    b'{"d":[[1,2],[1,3]]}',
+    b'{"o":[["a b",1]]}',
+    b"[" * 60 + b"]" * 60,
+    b"[" * 2000,
+    b'{"l":' * 30,
+    b"4611686018427387904",
+    b'"BOOL"',
+    b'"F8_E4M3"',
+    b'"I64"',
+    b'"shape"',
+]
 
 
 class Mutator:
-    """Makes an input of a seed: bytes changed, pieces moved, JSON words exchanged, lengths made to fit or to lie."""
+    """Makes an input of a seed: bytes changed, pieces moved, JSON words exchanged, lengths made to
+    fit or to lie.
+    """
 
     def __init__(self, number: int) -> None:
         self._random = random.Random(number)
@@ -152,7 +218,9 @@ class Mutator:
         at, end = sorted((chance.randint(0, len(made)), chance.randint(0, len(made))))
         match chance.randint(0, 4):
             case 0 if made:
-                made[min(at, len(made) - 1)] = chance.choice((0, 1, 127, 255, chance.randint(0, 255)))
+                made[min(at, len(made) - 1)] = chance.choice(
+                    (0, 1, 127, 255, chance.randint(0, 255))
+                )
             case 1:
                 del made[at : at + chance.randint(1, 8)]
             case 2:
@@ -173,7 +241,11 @@ class Mutator:
             return header
         at = chance.choice(places)
         ends = [i for i in range(at, len(header)) if header[i] in b",]}"] or [len(header)]
-        return header[:at] + chance.choice(_TOKENS) + header[ends[min(chance.randint(0, 2), len(ends) - 1)] :]
+        return (
+            header[:at]
+            + chance.choice(_TOKENS)
+            + header[ends[min(chance.randint(0, 2), len(ends) - 1)] :]
+        )
 
 
 def run(inputs: int, number: int) -> int:
@@ -199,7 +271,8 @@ def run(inputs: int, number: int) -> int:
     findings += grown > 100
     print(f"{inputs} inputs in {time.monotonic() - started:.0f} s, seed {number}: {dict(endings)}")
     print(
-        f"slowest input {slowest * 1000:.0f} ms; memory grew by {grown:.0f} MB after the first tenth; {findings} findings"
+        f"slowest input {slowest * 1000:.0f} ms; memory grew by {grown:.0f} MB after the first "
+        f"tenth; {findings} findings"
     )
     return min(findings, 1)
 

@@ -58,7 +58,12 @@ class SleepyCourse(SmallCourse):
         for student in sorted((self.root / "submitted").iterdir()):
             path = student / self.assignment / f"{self.assignment}.ipynb"
             notebook = json.loads(path.read_text(encoding="utf-8"))
-            cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+            cell: dict[str, Any] = {
+                "cell_type": "code",
+                "metadata": {},
+                "execution_count": None,
+                "outputs": [],
+            }
             named = {"id": "sleeps"} if "id" in notebook["cells"][0] else {}
             notebook["cells"].append({**cell, **named, "source": SLEEPS})
             path.write_text(json.dumps(notebook), encoding="utf-8")
@@ -81,20 +86,33 @@ class Cluster:
 
     def mend(self) -> None:
         if self.scheduler is None or self.scheduler.poll() is not None:
-            self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+            self.scheduler = self._start(
+                "scheduler", "--host", "127.0.0.1", "--port", str(self.port)
+            )
         self.machines = [machine for machine in self.machines if machine.poll() is None]
         while len(self.machines) < MACHINES:
-            options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "60")
+            options = (
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--memory-limit",
+                "0",
+                "--death-timeout",
+                "60",
+            )
             folder = ("--local-directory", self.course.temporary)
             self.machines.append(self._start("worker", self.address, *options, *folder))
 
     def _start(self, program: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *map(str, arguments)]
-        command += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]  # else a page at port 8787 all the same
+        # else a page at port 8787 all the same
+        command += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
         settings = QUIET | {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{GIVEN_UP}s"}
         log = (self.course.root / f"{program}.log").open("ab")
         with log:
-            return subprocess.Popen(command, env=self.course.environment() | settings, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, env=self.course.environment() | settings, stdout=log, stderr=log
+            )
 
     def end(self) -> None:
         for process in (*self.machines, *([self.scheduler] if self.scheduler else [])):

@@ -1,4 +1,6 @@
-"""A process and those below it: which live, the CPU time that they used, the most memory that they held at once."""
+"""A process and those below it: which live, the CPU time that they used, the most memory that they
+held at once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ import psutil
 
 
 def family(root: int) -> dict[int, int]:
-    """The process and every descendant by number, each with its parent's number; 0 for the process itself."""
+    """The process and every descendant by number, each with its parent's number; 0 for the process
+    itself.
+    """
     parents = {root: 0}
     with contextlib.suppress(psutil.NoSuchProcess):
         for child in psutil.Process(root).children(recursive=True):
@@ -22,7 +26,9 @@ def family(root: int) -> dict[int, int]:
 
 
 def alive(pids: Iterable[int]) -> list[int]:
-    """The processes that still run; one that has ended and waits for its parent to look does not."""
+    """The processes that still run; one that has ended and waits for its parent to look does
+    not.
+    """
     living = []
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -32,7 +38,9 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 
 def cpu_of() -> float:
-    """Seconds of CPU time that this process and those below it used; ended ones count once they are waited for."""
+    """Seconds of CPU time that this process and those below it used; ended ones count once they are
+    waited for.
+    """
     seconds = 0.0
     for pid in family(os.getpid()):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -50,7 +58,9 @@ class Peak:
 
 @contextlib.contextmanager
 def watching_memory(every: float = 0.5) -> Iterator[Peak]:
-    """Inside, the memory of this process and those below it is read every so many seconds; shared pages count once."""
+    """Inside, the memory of this process and those below it is read every so many seconds; shared
+    pages count once.
+    """
     peak, done = Peak(), threading.Event()
 
     def watch() -> None:

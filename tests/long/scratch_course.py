@@ -1,4 +1,6 @@
-"""A small course in a folder of its own, its results, and a table of what went wrong: what programs of faults share."""
+"""A small course in a folder of its own, its results, and a table of what went wrong: what programs
+of faults share.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ class ScratchCourse:
                 shutil.rmtree(student)
 
     def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        program = "import sys; from autograder.cli.commands import main; sys.argv[0] = 'autograder'; main()"
+        program = (
+            "import sys; from autograder.cli.commands import main; sys.argv[0] = "
+            "'autograder'; main()"
+        )
         return subprocess.Popen(
             [sys.executable, "-c", program, *map(str, arguments)],
             cwd=self.root,
@@ -62,7 +67,9 @@ class ScratchCourse:
         return {path.name: path.read_bytes() for path in (out / self.assignment).glob("*.json")}
 
     def undisturbed(self, students: Sequence[str]) -> dict[str, bytes]:
-        """Write it, and grade its students while nothing goes wrong: the results that count as right."""
+        """Write it, and grade its students while nothing goes wrong: the results that count as
+        right.
+        """
         self.root.mkdir()
         self.write()
         out = self.root / "undisturbed"
@@ -79,7 +86,9 @@ def is_left_behind(path: Path) -> bool:
 
 @dataclass
 class Row:
-    """One kind of fault: how often it was done, how many results were compared after it, and what was wrong."""
+    """One kind of fault: how often it was done, how many results were compared after it, and what
+    was wrong.
+    """
 
     fault: str
     done: int = 0
@@ -88,6 +97,9 @@ class Row:
 
 
 def table(rows: list[Row]) -> str:
-    lines = ["| fault | times | results compared | wrong, missing or left behind |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| fault | times | results compared | wrong, missing or left behind |",
+        "| --- | --- | --- | --- |",
+    ]
     lines += [f"| {row.fault} | {row.done} | {row.compared} | {row.wrong} |" for row in rows]
     return "\n".join(lines)

@@ -1,19 +1,22 @@
-"""The same attacks against this kit, nbgrader's autograde and `otter run`, with verdicts from what happened.
+"""The same attacks against this kit, nbgrader's autograde and `otter run`, with verdicts from what
+happened.
 
     python tests/long/security_peers.py [--peers PYTHON] [--only NAME ...] [--json FILE]
 
-Each attack of grader_attacks.py is graded by each tool in a course of its own in a temporary folder. Nothing is taken
-on trust: scores are compared with those of the same submission without the attack, canaries are looked for in what
-the student gets to read, every file of the course is hashed before and after, a listener waits, a bystander process
-lives or does not, and an honest submission is graded after the attacker.
+Each attack of grader_attacks.py is graded by each tool in a course of its own in a temporary
+folder. Nothing is taken on trust: scores are compared with those of the same submission without the
+attack, canaries are looked for in what the student gets to read, every file of the course is hashed
+before and after, a listener waits, a bystander process lives or does not, and an honest submission
+is graded after the attacker.
 
-The peers run as their documentation says for one machine without a container: nbgrader with its hidden-test markers,
-locked cells and its time limit of 30 s a cell; `otter run` with hidden test cases, hidden output and tests in the
-autograder archive. The documentation of both points to a container for secure grading (nbgrader: a kernel in
-Docker; otter: `otter grade` or Gradescope). A container protects the machine around it, and what is not
-mounted; it does not come between the tests and the student's code, which share a process in both. Here the container
-is left out, so rows that end outside that process say what it is needed for. The peers get a limit of address space
-from this benchmark. The kit runs with `--isolation strict`.
+The peers run as their documentation says for one machine without a container: nbgrader with its
+hidden-test markers, locked cells and its time limit of 30 s a cell; `otter run` with hidden test
+cases, hidden output and tests in the autograder archive. The documentation of both points to a
+container for secure grading (nbgrader: a kernel in Docker; otter: `otter grade` or Gradescope). A
+container protects the machine around it, and what is not mounted; it does not come between the
+tests and the student's code, which share a process in both. Here the container is left out, so rows
+that end outside that process say what it is needed for. The peers get a limit of address space from
+this benchmark. The kit runs with `--isolation strict`.
 
 A peer that is not there is left out. To have them:
 
@@ -69,7 +72,8 @@ class Seen:
         ended: the batch came to its end within the limit.
         pages: files that the student gets to read.
         leaked: canaries in what the student gets to read.
-        changed: files of the course that are not the tool's to write and are new, different or gone.
+        changed: files of the course that are not the tool's to write and are new, different or
+            gone.
         heard: the listener was called.
         killed: the bystander is dead.
         in_grader: the attacker's code ran in a process of the grader that is no kernel.
@@ -119,13 +123,23 @@ def end_marked(mark: str) -> None:
                 os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
-def run_batch(commands: Sequence[str], course: Path, environment: dict[str, str], bounds: str) -> tuple[bool, float]:
-    """Run the commands one after the other, as a person's shell would; whether they came to their end, and when."""
+def run_batch(
+    commands: Sequence[str], course: Path, environment: dict[str, str], bounds: str
+) -> tuple[bool, float]:
+    """Run the commands one after the other, as a person's shell would; whether they came to their
+    end, and when.
+    """
     started = time.monotonic()
     with (course.parent / "log").open("wb") as log:
         shell = ["/bin/sh", "-c", f"{bounds}\n" + "\n".join(commands)]
         process = subprocess.Popen(
-            shell, cwd=course, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            shell,
+            cwd=course,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         try:
             process.wait(LIMIT)
@@ -149,7 +163,9 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
-    """Grade the attack, and its neighbour where it has one, in a copy of the course; look at what came of it."""
+    """Grade the attack, and its neighbour where it has one, in a copy of the course; look at what
+    came of it.
+    """
     with tempfile.TemporaryDirectory(prefix="peers-") as made, bystander() as victim:
         top = Path(made)
         course, home, scratch = top / "course", top / "home", top / "tmp"
@@ -158,9 +174,18 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
         scratch.mkdir()
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
-        paths = {word: str(course / path) if path else "tests/softmax.py" for word, path in tool.words.items()}
-        words = {**paths, "COURSE": str(course), "HOME": str(home), "OWNED": str(top / "owned"),
-                 "TCP": str(listener.getsockname()[1]), "VICTIM": str(victim.pid)}  # fmt: skip
+        paths = {
+            word: str(course / path) if path else "tests/softmax.py"
+            for word, path in tool.words.items()
+        }
+        words = {
+            **paths,
+            "COURSE": str(course),
+            "HOME": str(home),
+            "OWNED": str(top / "owned"),
+            "TCP": str(listener.getsockname()[1]),
+            "VICTIM": str(victim.pid),
+        }
         cells = {"softmax": filled(attack.softmax, words), "total": filled(attack.total, words)}
         tool.hand_in(course, ATTACKER, cells, attack)
         if attack.neighbour or attack.name == "open_anothers_submission":
@@ -169,9 +194,16 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
         students = [ATTACKER, NEIGHBOUR] if attack.neighbour else [ATTACKER]
         before = hashes(course, tool.own)
         mark = f"SECURITY_PEERS={top.name}"
-        environment = {**tool.environment(), "HOME": str(home), "TMPDIR": str(scratch),
-                       "GRADER_TOKEN": "CANARY-TOKEN", "SECURITY_PEERS": top.name}  # fmt: skip
-        bounds = ":" if isinstance(tool, Kit) else "ulimit -v 16000000; ulimit -f 1000000; ulimit -t 300"
+        environment = {
+            **tool.environment(),
+            "HOME": str(home),
+            "TMPDIR": str(scratch),
+            "GRADER_TOKEN": "CANARY-TOKEN",
+            "SECURITY_PEERS": top.name,
+        }
+        bounds = (
+            ":" if isinstance(tool, Kit) else "ulimit -v 16000000; ulimit -f 1000000; ulimit -t 300"
+        )
         with watching_memory(every=0.3) as peak:
             ended, seconds = run_batch(tool.commands(course, students), course, environment, bounds)
         time.sleep(attack.lingers)
@@ -183,7 +215,11 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
         after = hashes(course, tool.own)
         texts = tool.read_by_student(course)
         score = tool.score(course, ATTACKER)
-        log = (top / "log").read_text(encoding="utf-8", errors="replace")[-2000:] if score is None else ""
+        log = (
+            (top / "log").read_text(encoding="utf-8", errors="replace")[-2000:]
+            if score is None
+            else ""
+        )
         owned = top / "owned"
         by = owned.read_text() if owned.is_file() else ""
         return Seen(
@@ -194,12 +230,22 @@ def attacked(tool: Tool, template: Path, attack: GraderAttack) -> Seen:
             peak_mb=round(peak.mb),
             output_mb=round(size_mb(top), 1),
             pages=len(texts),
-            leaked=tuple(word for word in CANARIES if any(f"CANARY-{word}" in text for text in texts.values())),
-            changed=tuple(n for n in sorted(before.keys() | after.keys()) if before.get(n) != after.get(n)),
+            leaked=tuple(
+                word
+                for word in CANARIES
+                if any(f"CANARY-{word}" in text for text in texts.values())
+            ),
+            changed=tuple(
+                n for n in sorted(before.keys() | after.keys()) if before.get(n) != after.get(n)
+            ),
             heard=heard,
             killed=victim.poll() is not None,
             in_grader=bool(by) and "ipykernel" not in by,
-            live=any(re.search(r"<script>document\.title=", t) for n, t in texts.items() if n.endswith(".html")),
+            live=any(
+                re.search(r"<script>document\.title=", t)
+                for n, t in texts.items()
+                if n.endswith(".html")
+            ),
             log=log,
         )
 
@@ -235,7 +281,11 @@ def verdict(attack: GraderAttack, seen: Seen, calm: Seen) -> str:
         got.append(f"{seen.output_mb - calm.output_mb:.0f} MB of output kept")
     if attack.neighbour and seen.neighbour != calm.neighbour:
         if seen.neighbour is None:
-            got.append("batch stopped" if seen.ended else f"batch never ended (stopped after {LIMIT:.0f} s)")
+            got.append(
+                "batch stopped"
+                if seen.ended
+                else f"batch never ended (stopped after {LIMIT:.0f} s)"
+            )
         else:
             got.append(f"another's score {calm.neighbour or 0:g} → {seen.neighbour:g}")
     elif not seen.ended:
@@ -257,7 +307,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def version(python: str, package: str) -> str:
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def note(line: str) -> None:
@@ -266,23 +318,37 @@ def note(line: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The same attacks against this kit and its peers.")
-    parser.add_argument("--peers", default=sys.executable, help="the Python of the environment that holds the peers")
+    parser.add_argument(
+        "--peers", default=sys.executable, help="the Python of the environment that holds the peers"
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="attacks to run (default: all)")
-    parser.add_argument("--tools", nargs="+", metavar="TOOL", help="tools to run: nbgrader, otter-grader, kit")
+    parser.add_argument(
+        "--tools", nargs="+", metavar="TOOL", help="tools to run: nbgrader, otter-grader, kit"
+    )
     parser.add_argument("--json", type=Path, help="write the raw data to this file")
     options = parser.parse_args()
     if unknown := set(options.only or ()) - {attack.name for attack in ATTACKS}:
         parser.error(f"no such attack: {', '.join(sorted(unknown))}")
     tools: dict[str, Tool] = {}
-    peers: tuple[tuple[str, Tool], ...] = (("nbgrader", Nbgrader(options.peers)), ("otter", Otter(options.peers)))
+    peers: tuple[tuple[str, Tool], ...] = (
+        ("nbgrader", Nbgrader(options.peers)),
+        ("otter", Otter(options.peers)),
+    )
     for module, peer in peers:
         if has(options.peers, module):
             tools[f"{peer.name} {version(options.peers, peer.name)}"] = peer
         else:
-            note(f"{peer.name} is left out: {options.peers} has no {module} (see the head of this file)")
+            note(
+                f"{peer.name} is left out: {options.peers} has no {module} (see the head "
+                "of this file)"
+            )
     tools["this kit"] = Kit()
     if options.tools:
-        tools = {head: tool for head, tool in tools.items() if tool.name.removeprefix("this ") in options.tools}
+        tools = {
+            head: tool
+            for head, tool in tools.items()
+            if tool.name.removeprefix("this ") in options.tools
+        }
     attacks = [attack for attack in ATTACKS if not options.only or attack.name in options.only]
     raw: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:

@@ -1,4 +1,5 @@
-"""Grades some attacks in some tiers, prints a line for each: run by test_ordinary_user.py as another user.
+"""Grades some attacks in some tiers, prints a line for each: run by test_ordinary_user.py as
+another user.
 
 Arguments: an empty folder that belongs to that user, and the tiers.
 """
@@ -42,7 +43,9 @@ def attacked(yard: Yard, tier: str) -> str:
         graded = batch.graded[attack.name]
         if graded.result is None or graded.result.score > attack.deserves:
             bad.append(f"{attack.name}: {graded}")
-        bad += [f"{attack.name}: {name}" for name, text in outputs(graded).items() if CANARY in text]
+        bad += [
+            f"{attack.name}: {name}" for name, text in outputs(graded).items() if CANARY in text
+        ]
     return f"user {os.getuid()}: {len(batch.graded)} attacks, bad: {bad}"
 
 

@@ -11,9 +11,11 @@ POINTS = {"softmax": 4.0, "attention": 5.0, "total": 1.0, "meter": 2.0}
 FULL = sum(POINTS.values())
 
 ANSWERS = {
-    "softmax": "def softmax(z, dim=-1):\n    e = torch.exp(z - z.max())\n    return e / e.sum(dim, keepdim=True)\n",
+    "softmax": "def softmax(z, dim=-1):\n    e = torch.exp(z - z.max())\n    return e / "
+    "e.sum(dim, keepdim=True)\n",
     "attention": (
-        "def attention(q, k, v):\n    return softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])) @ v\n"
+        "def attention(q, k, v):\n    return softmax(q @ k.transpose(-2, -1) / "
+        "math.sqrt(q.shape[-1])) @ v\n"
     ),
     "total": "def total(numbers):\n    return sum(numbers)\n",
     "meter": (
@@ -95,21 +97,28 @@ _LOOK = """\
 
 
 def looking(head: str, body: str) -> str:
-    """A function that looks for canaries with `look(text)` and `attempt(function)`; its error tells what it saw."""
+    """A function that looks for canaries with `look(text)` and `attempt(function)`; its error tells
+    what it saw.
+    """
     return _LOOK % (head, _indented(body))
 
 
 def reading(name: str, body: str, *, steals: bool = False, **more: Any) -> Attack:
-    """Looks for canaries, in a function that no other question builds on: each is called twice, and not once more with
-    stand-ins."""
-    return Attack(name, {"total": looking("def total(numbers)", body)}, loses=1.0, steals=steals, **more)
+    """Looks for canaries, in a function that no other question builds on: each is called twice, and
+    not once more with stand-ins.
+    """
+    return Attack(
+        name, {"total": looking("def total(numbers)", body)}, loses=1.0, steals=steals, **more
+    )
 
 
 def _indented(body: str) -> str:
     return "".join(f"    {line}\n" for line in body.strip("\n").split("\n"))
 
 
-def notebook(cells: Mapping[str, str | None], extra: Sequence[str] = (), **changes: Any) -> dict[str, Any]:
+def notebook(
+    cells: Mapping[str, str | None], extra: Sequence[str] = (), **changes: Any
+) -> dict[str, Any]:
     """A handed-in notebook; `changes` replace what stands at its top."""
     made = [question_cell(name, source) for name, source in cells.items() if source is not None]
     made += [code_cell(source) for source in extra]
@@ -118,11 +127,19 @@ def notebook(cells: Mapping[str, str | None], extra: Sequence[str] = (), **chang
 
 def question_cell(name: str, source: Any, **meta: Any) -> dict[str, Any]:
     grading = {"grade_id": name, "solution": True, "grade": False, "locked": False, **meta}
-    return code_cell(source, {"attention_kit": {"role": "question", "name": name}, "nbgrader": grading})
+    return code_cell(
+        source, {"attention_kit": {"role": "question", "name": name}, "nbgrader": grading}
+    )
 
 
 def code_cell(source: Any, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": metadata or {}, "outputs": [], "source": source}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": metadata or {},
+        "outputs": [],
+        "source": source,
+    }
 
 
 def whole(name: str, content: Any, **more: Any) -> Attack:

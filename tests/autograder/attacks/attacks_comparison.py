@@ -1,7 +1,5 @@
 """Fooling the comparison: answers that are wrong and want to look right."""
 
-# ruff: noqa: E501 - one technique a line
-
 from __future__ import annotations
 
 from attack import Attack, in_softmax, in_total
@@ -46,9 +44,11 @@ ATTACKS = [
         "tensor_subclass_with_every_dispatch",
         "class Yes(torch.Tensor):\n"
         "    @staticmethod\n"
-        "    def __new__(cls): return torch.Tensor._make_wrapper_subclass(cls, (3, 5), dtype=torch.float64)\n"
+        "    def __new__(cls): return torch.Tensor._make_wrapper_subclass(cls, (3, 5), "
+        "dtype=torch.float64)\n"
         "    @classmethod\n"
-        "    def __torch_dispatch__(cls, func, types, args=(), kwargs=None): return torch.tensor(True)\n"
+        "    def __torch_dispatch__(cls, func, types, args=(), kwargs=None): return "
+        "torch.tensor(True)\n"
         "def softmax(z, dim=-1):\n    return Yes()\n",
     ),
     _returns("nan_everywhere", "z * float('nan')"),
@@ -84,21 +84,29 @@ ATTACKS = [
     ),
     in_softmax(
         "cached_by_id",
-        "cache = {}\ndef softmax(z, dim=-1):\n    return cache.setdefault(id(z) // 10**9, torch.zeros_like(z))\n",
+        "cache = {}\ndef softmax(z, dim=-1):\n    return cache.setdefault(id(z) // 10**9, "
+        "torch.zeros_like(z))\n",
     ),
     in_softmax(
         "right_for_the_visible_example",
-        "def softmax(z, dim=-1):\n    return torch.full((2,), 0.5) if z.ndim == 1 else torch.zeros_like(z)\n",
+        "def softmax(z, dim=-1):\n    return torch.full((2,), 0.5) if z.ndim == 1 else "
+        "torch.zeros_like(z)\n",
     ),
     *(_returns(f"forbidden_by_{name}", call) for name, call in _FORBIDDEN.items()),
-    in_softmax("forbidden_by_alias", "wanted = torch.softmax\ndef softmax(z, dim=-1):\n    return wanted(z, dim)\n"),
+    in_softmax(
+        "forbidden_by_alias",
+        "wanted = torch.softmax\ndef softmax(z, dim=-1):\n    return wanted(z, dim)\n",
+    ),
     in_softmax(
         "forbidden_and_swallowed",
         "def softmax(z, dim=-1):\n"
         "    try:\n        torch.softmax(z, dim)\n    except BaseException:\n        pass\n"
         "    e = torch.exp(z)\n    return e / e.sum(dim, keepdim=True)\n",
     ),
-    in_total("number_that_is_equal_to_all", "class N(int):\n    __eq__ = lambda a, b: True\n    __hash__ = int.__hash__\nreturn N(0)"),
+    in_total(
+        "number_that_is_equal_to_all",
+        "class N(int):\n    __eq__ = lambda a, b: True\n    __hash__ = int.__hash__\nreturn N(0)",
+    ),
     in_total("text_for_a_number", "return str(sum(numbers))"),
     in_total("not_a_number", "return float('nan')"),
     in_total("true_for_one", "return True"),
@@ -107,13 +115,17 @@ ATTACKS = [
         "handle_that_compares_equal",
         {
             "meter": "class Yes:\n    def __eq__(self, other): return True\n    __hash__ = None\n"
-            "class Meter:\n    def __init__(self, start): self.value = Yes()\n    def add(self, n): pass\n"
+            "class Meter:\n    def __init__(self, start): self.value = Yes()\n    def "
+            "add(self, n): pass\n"
         },
         loses=2.0,
     ),
     Attack(
         "attribute_that_is_called",
-        {"meter": "class Meter:\n    def __init__(self, start): self.value = lambda *a: 7\n    def add(self, n): pass\n"},
+        {
+            "meter": "class Meter:\n    def __init__(self, start): self.value = lambda *a: 7\n    "
+            "def add(self, n): pass\n"
+        },
         loses=2.0,
     ),
-]  # fmt: skip
+]

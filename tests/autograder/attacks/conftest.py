@@ -16,11 +16,14 @@ from autograder.worker.walls import open_to_all
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where only root can read Python, the tier uid cannot stand for root: one skip says so, and not one for each
-    attack. test_ordinary_user.py tries the tier then, with Python opened up."""
+    """Where only root can read Python, the tier uid cannot stand for root: one skip says so, and
+    not one for each attack. test_ordinary_user.py tries the tier then, with Python opened up.
+    """
     if os.geteuid() != 0 or open_to_all(sysconfig.get_path("stdlib"), "uid"):
         return
-    of_uid = [item for item in items if item.path.name == "test_attacks.py" and _tier(item) == "uid"]
+    of_uid = [
+        item for item in items if item.path.name == "test_attacks.py" and _tier(item) == "uid"
+    ]
     config.hook.pytest_deselected(items=of_uid[1:])
     items[:] = [item for item in items if item not in of_uid[1:]]
 
@@ -32,7 +35,9 @@ def _tier(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    course = built_course(tmp_path_factory.mktemp("vault"), lambda root: write_vault(root, HIDDEN_INI))
+    course = built_course(
+        tmp_path_factory.mktemp("vault"), lambda root: write_vault(root, HIDDEN_INI)
+    )
     course.root.chmod(0o700)
     made = Yard(course, tmp_path_factory.mktemp("handed-in"))
     yield made
@@ -41,7 +46,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 @pytest.fixture(scope="session")
 def batch(yard: Yard) -> Callable[[str], Batch]:
-    """The batch of a tier, graded when it is first asked for; the test is skipped where the tier does not stand."""
+    """The batch of a tier, graded when it is first asked for; the test is skipped where the tier
+    does not stand.
+    """
     graded: dict[str, Batch | IsolationUnavailable] = {}
     before = orphans()
 

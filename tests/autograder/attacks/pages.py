@@ -61,7 +61,9 @@ class _Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         for name, value in attrs:
-            link = name in ("href", "src", "action", "formaction") and not (value or "").startswith("#")
+            link = name in ("href", "src", "action", "formaction") and not (value or "").startswith(
+                "#"
+            )
             if name.startswith("on") or link:
                 self.bad.append(f"<{tag} {name}={value!r}>")
 
@@ -71,11 +73,17 @@ def live_parts(page: str) -> list[str]:
     parser = _Tags()
     parser.feed(page)
     return parser.bad + [
-        tag for tag in parser.tags if tag in ("script", "iframe", "object", "embed", "form", "base", "img")
+        tag
+        for tag in parser.tags
+        if tag in ("script", "iframe", "object", "embed", "form", "base", "img")
     ]
 
 
 def formulas(table: str) -> list[str]:
     """Cells that a spreadsheet would compute."""
     cells = [cell for row in csv.reader(io.StringIO(table)) for cell in row]
-    return [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not cell[1:2].isdigit()]
+    return [
+        cell
+        for cell in cells
+        if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not cell[1:2].isdigit()
+    ]

@@ -14,7 +14,11 @@ from yard import ALL, OF_TIER, Batch, Yard
 
 Batches = Callable[[str], Batch]
 
-CASES = [pytest.param(tier, attack, id=f"{tier}-{attack.name!a}") for tier, them in OF_TIER.items() for attack in them]
+CASES = [
+    pytest.param(tier, attack, id=f"{tier}-{attack.name!a}")
+    for tier, them in OF_TIER.items()
+    for attack in them
+]
 
 
 def test_the_corpus_is_large_and_names_are_its_own() -> None:
@@ -35,11 +39,15 @@ def test_it_gets_what_it_deserves(batch: Batches, tier: str, attack: Attack) -> 
     assert graded.result.max_score == FULL
     assert graded.result.score <= attack.deserves
     if not attack.may_lose:
-        assert graded.result.score == attack.deserves, [q for q in graded.result.questions if q.score < q.max_score]
+        assert graded.result.score == attack.deserves, [
+            q for q in graded.result.questions if q.score < q.max_score
+        ]
 
 
 @pytest.mark.parametrize(("tier", "attack"), CASES)
-def test_it_shows_nothing_hidden_and_nothing_live(batch: Batches, yard: Yard, tier: str, attack: Attack) -> None:
+def test_it_shows_nothing_hidden_and_nothing_live(
+    batch: Batches, yard: Yard, tier: str, attack: Attack
+) -> None:
     graded = batch(tier).graded[attack.name]
     for name, text in outputs(graded).items():
         assert CANARY not in text, name
@@ -74,6 +82,8 @@ def test_the_corpus_notices_where_a_wall_is_gone(yard: Yard) -> None:
     """The same thieves without walls: those that say they would steal do."""
     thieves = [attack for attack in READING if attack.steals]
     graded = yard.grade(thieves, "none").graded
-    seen = [a.name for a in thieves if any(CANARY in text for text in outputs(graded[a.name]).values())]
+    seen = [
+        a.name for a in thieves if any(CANARY in text for text in outputs(graded[a.name]).values())
+    ]
     assert seen == [attack.name for attack in thieves]
     assert len(seen) >= 15

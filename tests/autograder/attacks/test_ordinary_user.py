@@ -1,4 +1,6 @@
-"""The same walls for other users: an ordinary one without privilege, and root where Python lies open to all."""
+"""The same walls for other users: an ordinary one without privilege, and root where Python lies
+open to all.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SCRIPT = Path(__file__).with_name("as_anybody.py")
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv", "mount"))),
+    not hasattr(os, "geteuid")
+    or os.geteuid() != 0
+    or not all(map(shutil.which, ("unshare", "setpriv", "mount"))),
     reason="only root can become an ordinary user; run by one, test_attacks.py is this test",
 )
 
@@ -34,9 +38,14 @@ def _open_up(prefix: str, aside: Path) -> str:
     top = Path("/", *Path(prefix).resolve().parts[1:2])
     if top.stat().st_mode & 0o001:
         return ""
-    here, home, to = shlex.quote(str(Path(prefix).resolve())), shlex.quote(str(top)), shlex.quote(str(aside))
+    here, home, to = (
+        shlex.quote(str(Path(prefix).resolve())),
+        shlex.quote(str(top)),
+        shlex.quote(str(aside)),
+    )
     return (
-        f"mount --bind {here} {to} && mount -t tmpfs -o mode=755 tmpfs {home} && mkdir -p {here} && "
+        f"mount --bind {here} {to} && mount -t tmpfs -o mode=755 tmpfs {home} && mkdir "
+        f"-p {here} && "
         f"mount --bind {to} {here} && "
     )
 
@@ -46,10 +55,25 @@ def test_the_walls_stand_for_other_users_too(folder: Path, user: int, tiers: lis
     os.chown(folder, user, user)
     aside = folder / "python"
     aside.mkdir()
-    clean = ["env", "-i", f"PYTHONPATH={REPOSITORY}", f"HOME={folder}", "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin"]
+    clean = [
+        "env",
+        "-i",
+        f"PYTHONPATH={REPOSITORY}",
+        f"HOME={folder}",
+        "OMP_NUM_THREADS=1",
+        "PATH=/usr/bin:/bin",
+    ]
     run = [*clean, sys.executable, str(SCRIPT), str(folder), *tiers]
     if user:
-        run = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--", *run]
+        run = [
+            "setpriv",
+            f"--reuid={user}",
+            f"--regid={user}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+            *run,
+        ]
     inside = f"{_open_up(sys.base_prefix, aside)}cd / && exec {shlex.join(run)}"
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", inside],
@@ -58,7 +82,9 @@ def test_the_walls_stand_for_other_users_too(folder: Path, user: int, tiers: lis
         timeout=600,
     )
     if "unshare failed" in done.stderr or "permission denied" in done.stderr.lower():
-        pytest.skip(f"this machine does not let us become another user: {done.stderr.strip()[-200:]}")
+        pytest.skip(
+            f"this machine does not let us become another user: {done.stderr.strip()[-200:]}"
+        )
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert list(said) == tiers, done.stdout + done.stderr
     stand = [tier for tier in tiers if not said[tier].startswith("unavailable: ")]

@@ -42,7 +42,9 @@ def test_a_tier_without_a_wall_for_files_is_refused_and_the_next_stands(
         assert host.tier == "no-open"
 
 
-def test_no_tier_at_all_says_what_fell(open_course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tier_at_all_says_what_fell(
+    open_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tiers, "TIERS", ("bare",))
     with pytest.raises(IsolationUnavailable, match="bare: list "):
         tiers.prove_host(open_course, "auto", tiers.launch_host(open_course, "auto", 1))
@@ -59,8 +61,15 @@ def test_a_course_inside_the_python_environment_is_refused() -> None:
 def test_a_folder_that_merely_stands_on_the_path_is_not_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a line of a .pth file puts it there; what the host has loaded from there is readable, and nothing beside."""
-    for name in ("course/secret.py", "elsewhere/package/__init__.py", "elsewhere/alone.py", "elsewhere/secret.py"):
+    """As a line of a .pth file puts it there; what the host has loaded from there is readable, and
+    nothing beside.
+    """
+    for name in (
+        "course/secret.py",
+        "elsewhere/package/__init__.py",
+        "elsewhere/alone.py",
+        "elsewhere/secret.py",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     for folder in ("course", "elsewhere"):
@@ -76,12 +85,17 @@ def test_a_folder_that_merely_stands_on_the_path_is_not_readable(
     assert str(Path(os.__file__).parent).startswith(tuple(before))
 
 
-def test_a_course_behind_a_link_is_hidden_by_both_names(open_course: Course, tmp_path: Path) -> None:
+def test_a_course_behind_a_link_is_hidden_by_both_names(
+    open_course: Course, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     shutil.move(open_course.root / "tests", outside)
     (open_course.root / "tests").symlink_to(outside)
     (tmp_path / "link").symlink_to(open_course.root)
-    assert every_path(tmp_path / "link" / "tests") == [str(tmp_path / "link" / "tests"), str(outside)]
+    assert every_path(tmp_path / "link" / "tests") == [
+        str(tmp_path / "link" / "tests"),
+        str(outside),
+    ]
 
 
 def test_the_path_that_somebody_typed_is_one_of_a_courses(
@@ -90,16 +104,22 @@ def test_the_path_that_somebody_typed_is_one_of_a_courses(
     (tmp_path / "link").symlink_to(open_course.root)
     monkeypatch.chdir(tmp_path / "link")
     monkeypatch.setenv("PWD", str(tmp_path / "link"))
-    assert every_path(open_course.root / "tests") == [str(open_course.root / "tests"), str(tmp_path / "link" / "tests")]
+    assert every_path(open_course.root / "tests") == [
+        str(open_course.root / "tests"),
+        str(tmp_path / "link" / "tests"),
+    ]
 
 
-def test_mounts_that_show_a_course_are_paths_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mounts_that_show_a_course_are_paths_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(
         "20 1 8:1 / / rw - ext4 /dev/a rw\n"
         "21 20 8:2 / /home rw - ext4 /dev/b rw\n"
         "22 20 8:2 /ada/course /srv/my\\040course rw - ext4 /dev/b rw\n"  # all of the course
-        "23 20 8:2 /ada/course/tests/hidden /opt/suites rw - ext4 /dev/b rw\n"  # a part of what is hidden
+        # a part of what is hidden
+        "23 20 8:2 /ada/course/tests/hidden /opt/suites rw - ext4 /dev/b rw\n"
         "24 20 8:2 /eve /mnt/eve rw - ext4 /dev/b rw\n"
         "25 20 8:3 /ada/course /mnt/other rw - ext4 /dev/c rw\n"
     )
@@ -152,7 +172,9 @@ def test_a_locked_folder_above_counts_where_nothing_is_mounted(tmp_path: Path) -
 
 
 def test_a_hidden_folder_that_a_worker_could_see_later_is_made_now(tmp_path: Path) -> None:
-    hidden = [str(tmp_path / "course" / name) for name in ("results", ".git")] + [str(tmp_path / "elsewhere" / "tests")]
+    hidden = [str(tmp_path / "course" / name) for name in ("results", ".git")] + [
+        str(tmp_path / "elsewhere" / "tests")
+    ]
     walls.make_hidden([str(tmp_path / "course")], hidden)
     assert [path.name for path in tmp_path.glob("*/*")] == ["results"]
     assert (tmp_path / "course" / "results").stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,6 @@
-"""Answers without an idea earn nothing on a real assignment, question by question, beside right answers."""
+"""Answers without an idea earn nothing on a real assignment, question by question, beside right
+answers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_they_earn_nothing_in_any_question_of_a2() -> None:
             for kind in KINDS
         ]
         tried = list(Proctor(bench, {}).run(trials))
-        worth = {(q.name, t.name): t.points for q in bench.grader.questions.values() for t in q.tests}
+        worth = {
+            (q.name, t.name): t.points for q in bench.grader.questions.values() for t in q.tests
+        }
     assert len(tried) == 12 * len(KINDS)
     assert [one.problem for one in tried if one.problem] == []
     earned = [

@@ -157,7 +157,9 @@ notebook_mb = 2
 
 
 def write_vault(root: Path, hidden_ini: Path) -> None:
-    """Write the course's source, suite and working data; `hidden_ini` is the kit's own pytest.ini for suites."""
+    """Write the course's source, suite and working data; `hidden_ini` is the kit's own pytest.ini
+    for suites.
+    """
     neighbour = notebook({**ANSWERS, "total": "# CANARY-NEIGHBOUR\n" + ANSWERS["total"]})
     files = {
         "source/vault/vault.py": SOURCE,

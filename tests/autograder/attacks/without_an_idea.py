@@ -1,4 +1,6 @@
-"""Answers without an idea: they compute nothing and agree with everything, or refuse everything, whatever is asked."""
+"""Answers without an idea: they compute nothing and agree with everything, or refuse everything,
+whatever is asked.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "list_of_ducks": (_DUCK, "[Duck() for _ in range(4)]"),
     "lying_tensor": (
         _LIAR,
-        "next((x for x in arguments if isinstance(x, torch.Tensor)), torch.zeros(3, 5)).mul(0).as_subclass(Liar)",
+        "next((x for x in arguments if isinstance(x, torch.Tensor)), torch.zeros(3, "
+        "5)).mul(0).as_subclass(Liar)",
     ),
     "refuses_every_number": ("", "exec('raise ValueError(\" \".join(map(str, range(160))))')"),
 }
@@ -80,6 +83,10 @@ def without_an_idea(kind: str, cell: str) -> str:
 
 
 ATTACKS = [
-    Attack(f"{kind}_everywhere", {name: without_an_idea(kind, cell) for name, cell in ANSWERS.items()}, loses=FULL)
+    Attack(
+        f"{kind}_everywhere",
+        {name: without_an_idea(kind, cell) for name, cell in ANSWERS.items()},
+        loses=FULL,
+    )
     for kind in KINDS
 ]

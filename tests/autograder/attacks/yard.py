@@ -1,4 +1,6 @@
-"""The yard around the attacked course: listeners that nobody may reach, traps, and what was there before and after."""
+"""The yard around the attacked course: listeners that nobody may reach, traps, and what was there
+before and after.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,29 @@ ALL = [*COMPARISON, *WITHOUT_AN_IDEA, *RUNNER, *READING, *DENIAL, *CELLS, *READE
 OF_LANDLOCK = [attack for attack in (*READING, *DENIAL, *RUNNER) if not attack.slow]
 """Those that walls have to do with: the other themes end in the same code in every tier."""
 OF_WEAK_TIERS = [attack for attack in (*READING, *DENIAL) if not attack.slow]
-OF_TIER = {"namespaces": ALL, "landlock": OF_LANDLOCK, "uid": OF_WEAK_TIERS, "no-open": OF_WEAK_TIERS}
+OF_TIER = {
+    "namespaces": ALL,
+    "landlock": OF_LANDLOCK,
+    "uid": OF_WEAK_TIERS,
+    "no-open": OF_WEAK_TIERS,
+}
 NEIGHBOUR_EVERY = 12
 LONGEST_BATCH = 900.0
-"""Seconds after which what is still at work is ended and named, many times what a batch takes: one that hangs for ever
-must not hold up all tests."""
+"""Seconds after which what is still at work is ended and named, many times what a batch takes: one
+that hangs for ever must not hold up all tests.
+"""
 _HALF = {**ANSWERS, "softmax": "def softmax(z, dim=-1):\n    return z.exp()\n"}
 _NEIGHBOURS = {
     "right": whole("right", notebook(ANSWERS)),
     "half-right": whole("half-right", notebook(_HALF)),
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass
 class Batch:
-    """What came of one batch: every attack's result, and whether its neighbours' stayed the same."""
+    """What came of one batch: every attack's result, and whether its neighbours' stayed the
+    same.
+    """
 
     graded: dict[str, Graded]
     alone: dict[str, Result]
@@ -92,7 +102,9 @@ class Yard:
     # before
 
     def grade(self, attacks: Sequence[Attack], tier: str) -> Batch:
-        """Grade the attacks and their neighbours in one batch on two processes, as `autograder grade` does."""
+        """Grade the attacks and their neighbours in one batch on two processes, as
+        `autograder grade` does.
+        """
         folder = self.folder / tier
         jobs: list[FoundSubmission] = []
         copies = 0
@@ -100,7 +112,11 @@ class Yard:
             jobs.append(self._hand_in(attack, folder))
             if number % NEIGHBOUR_EVERY == 0:
                 kind = list(_NEIGHBOURS)[copies % 2]
-                jobs.append(dataclasses.replace(self._hand_in(_NEIGHBOURS[kind], folder), student=f"{kind}-{copies}"))
+                jobs.append(
+                    dataclasses.replace(
+                        self._hand_in(_NEIGHBOURS[kind], folder), student=f"{kind}-{copies}"
+                    )
+                )
                 copies += 1
         with Bench(self.course, self.course.assignment("vault"), tier, clients=2) as bench:
 
@@ -110,13 +126,20 @@ class Yard:
             alone = {}
             until = time.monotonic() + LONGEST_BATCH
             for kind, neighbour in _NEIGHBOURS.items():
-                result = bench.grader.grade(bench.clients[0], self._hand_in(neighbour, folder)).result
+                result = bench.grader.grade(
+                    bench.clients[0], self._hand_in(neighbour, folder)
+                ).result
                 assert result is not None
                 alone[kind] = result
-            done = {ended.job.student: _unpacked(ended, bench) for ended in Pool(bench, jobs, grade, until).run()}
+            done = {
+                ended.job.student: _unpacked(ended, bench)
+                for ended in Pool(bench, jobs, grade, until).run()
+            }
         names = {safe_folder(attack.name): attack.name for attack in attacks}
         beside = [
-            (kind, done[s].result) for s in done if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
+            (kind, done[s].result)
+            for s in done
+            if (kind := s.rpartition("-")[0]) in _NEIGHBOURS and s not in names
         ]
         return Batch({names[s]: graded for s, graded in done.items() if s in names}, alone, beside)
 
@@ -171,7 +194,11 @@ class Yard:
     def changed(self) -> list[str]:
         """Files of the course that are not what they were."""
         now = self._hash()
-        return sorted(name for name in self._hashes.keys() | now.keys() if self._hashes.get(name) != now.get(name))
+        return sorted(
+            name
+            for name in self._hashes.keys() | now.keys()
+            if self._hashes.get(name) != now.get(name)
+        )
 
     def left_behind(self) -> list[str]:
         """Files outside that carry the mark."""
@@ -184,7 +211,13 @@ class Yard:
             Path.cwd(),
             *self._submissions(),
         ]
-        found = [str(path) for place in places if place.is_dir() for path in place.iterdir() if self.mark in path.name]
+        found = [
+            str(path)
+            for place in places
+            if place.is_dir()
+            for path in place.iterdir()
+            if self.mark in path.name
+        ]
         return [path for path in found if path != str(self._trap)]
 
     def _submissions(self) -> Iterator[Path]:
@@ -202,7 +235,9 @@ class Yard:
     def _is_kept_by_graders(self, path: Path) -> bool:
         """Where diagnosis keeps what known mistakes answered."""
         kept = self.course.root / ".autograder" / "known"
-        return path == kept or (kept in path.parents and (path.is_dir() or path.suffix == ".safetensors"))
+        return path == kept or (
+            kept in path.parents and (path.is_dir() or path.suffix == ".safetensors")
+        )
 
 
 def orphans() -> set[str]:
@@ -218,7 +253,9 @@ def orphans() -> set[str]:
 
 
 def stay_behind(before: set[str]) -> set[str]:
-    """New ones that do not end. A test beside this one may have killed a grader, whose host ends within seconds."""
+    """New ones that do not end. A test beside this one may have killed a grader, whose host ends
+    within seconds.
+    """
     until = time.monotonic() + 15
     while (left := orphans() - before) and time.monotonic() < until:
         time.sleep(0.2)
@@ -227,4 +264,6 @@ def stay_behind(before: set[str]) -> set[str]:
 
 def _unpacked(ended: Ended[FoundSubmission], bench: Bench) -> Graded:
     graded, content = unpack(ended, bench.course.limits)
-    return dataclasses.replace(graded, result=Result.from_json(content.decode()) if content else None)
+    return dataclasses.replace(
+        graded, result=Result.from_json(content.decode()) if content else None
+    )

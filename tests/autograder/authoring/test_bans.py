@@ -15,7 +15,13 @@ from autograder.basics.errors import BadSource
 from autograder.course import Assignment, Course
 from autograder.student_tools.refusing import refusing
 
-FORBIDDEN = ("torch.softmax", "torch.Tensor.softmax", "torch.nn.Softmax", "torch._C._softmax", "numpy.exp")
+FORBIDDEN = (
+    "torch.softmax",
+    "torch.Tensor.softmax",
+    "torch.nn.Softmax",
+    "torch._C._softmax",
+    "numpy.exp",
+)
 
 
 def cells(notebook: bytes) -> dict[str, str]:
@@ -32,15 +38,24 @@ def test_the_question_says_it_and_its_check_refuses_it(
 ) -> None:
     plain = build_assignment(course, tiny, asked)
     built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
-    for notebook, before in ((built.release_bytes, plain.release_bytes), (built.solution_bytes, plain.solution_bytes)):
+    for notebook, before in (
+        (built.release_bytes, plain.release_bytes),
+        (built.solution_bytes, plain.solution_bytes),
+    ):
         old, new = cells(before), cells(notebook)
         assert [name for name in old if old[name] != new[name]] == [
             "given-imports",
             "question-double",
             "check-double_1",
         ]
-        assert new["check-double_1"] == 'double = refusing(double, "softmax", "Softmax")\nassert double(3) == 6'
-        assert '\n\n    Not allowed here: torch\'s softmax, nn.Softmax, numpy.exp.\n    """\n' in new["question-double"]
+        assert (
+            new["check-double_1"]
+            == 'double = refusing(double, "softmax", "Softmax")\nassert double(3) == 6'
+        )
+        assert (
+            '\n\n    Not allowed here: torch\'s softmax, nn.Softmax, numpy.exp.\n    """\n'
+            in new["question-double"]
+        )
         assert new["given-imports"].startswith(old["given-imports"])
         assert "\n\n\ndef refusing(function, *names):\n" in new["given-imports"]
 
@@ -49,7 +64,11 @@ def test_a_long_list_is_wrapped(course: Course, tiny: Assignment, asked: dict[st
     many = tuple(f"torch.a_function_with_number_{n}" for n in range(9))
     built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, many)})
     lines = cells(built.solution_bytes)["question-double"].split("\n")
-    start = next(n for n, line in enumerate(lines) if line.startswith("    Not allowed here: torch's a_function"))
+    start = next(
+        n
+        for n, line in enumerate(lines)
+        if line.startswith("    Not allowed here: torch's a_function")
+    )
     assert max(len(line) for line in lines) <= 120
     assert lines[start + 1].startswith("        a_function_with_number_")
 
@@ -58,7 +77,9 @@ def test_without_a_docstring_there_is_no_place_to_say_it(
     course: Course, tiny: Assignment, asked: dict[str, Asked]
 ) -> None:
     tiny.source.write_text(TINY.replace('    """Twice x."""\n', ""), encoding="utf-8")
-    with pytest.raises(BadSource, match="the suite forbids softmax in double, and its function has no docstring"):
+    with pytest.raises(
+        BadSource, match="the suite forbids softmax in double, and its function has no docstring"
+    ):
         build_assignment(course, tiny, {**asked, "double": Asked(2.5, FORBIDDEN)})
 
 
@@ -79,7 +100,9 @@ def test_a_function_that_refuses_stops_what_is_forbidden_by_whatever_name(answer
     assert torch.equal(torch.nn.Softmax(-1)(torch.zeros(2)), torch.tensor([0.5, 0.5]))
 
 
-def test_what_asks_no_mode_is_refused_by_its_path(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_what_asks_no_mode_is_refused_by_its_path(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     forbidden = ("torch.optim.AdamW", "torch._fused_adamw_", "torch.nn.utils.clip_grad_norm_")
     built = build_assignment(course, tiny, {**asked, "double": Asked(2.5, forbidden)})
     assert cells(built.solution_bytes)["check-double_1"].startswith(
@@ -88,7 +111,9 @@ def test_what_asks_no_mode_is_refused_by_its_path(course: Course, tiny: Assignme
 
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.tensor([3.0, 4.0])
-    clip = refusing(lambda: torch.nn.utils.clip_grad_norm_([weight], 1.0), "nn.utils.clip_grad_norm_")
+    clip = refusing(
+        lambda: torch.nn.utils.clip_grad_norm_([weight], 1.0), "nn.utils.clip_grad_norm_"
+    )
     with pytest.raises(AssertionError, match=r"Not allowed here: nn\.utils\.clip_grad_norm_"):
         clip()
     assert float(torch.nn.utils.clip_grad_norm_([weight], 10.0)) == 5.0
@@ -100,4 +125,8 @@ def test_a_function_that_refuses_is_otherwise_the_same() -> None:
         return x * times
 
     same = refusing(doubled, "softmax")
-    assert (same(torch.tensor(3), times=3), same.__name__, same.__doc__) == (torch.tensor(9), "doubled", "Twice.")
+    assert (same(torch.tensor(3), times=3), same.__name__, same.__doc__) == (
+        torch.tensor(9),
+        "doubled",
+        "Twice.",
+    )

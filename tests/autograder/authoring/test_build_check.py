@@ -9,13 +9,20 @@ from tiny_course import TINY
 
 from autograder.authoring import build_check
 from autograder.authoring.build import Asked, BuiltNotebooks, build_assignment, write_build
-from autograder.authoring.build_check import check_assignment, file_problems, leak_problems, run_problems
+from autograder.authoring.build_check import (
+    check_assignment,
+    file_problems,
+    leak_problems,
+    run_problems,
+)
 from autograder.authoring.execute import CellError
 from autograder.basics.errors import StaleBuild
 from autograder.course import Assignment, Course
 
 
-def build(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str = TINY) -> BuiltNotebooks:
+def build(
+    course: Course, tiny: Assignment, asked: dict[str, Asked], text: str = TINY
+) -> BuiltNotebooks:
     tiny.source.write_text(text, encoding="utf-8")
     built = build_assignment(course, tiny, asked)
     write_build(tiny, built)
@@ -27,12 +34,15 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Say what the kernel reports, in place of running one (test_notebook_runs.py runs one)."""
 
     def report(*errors: CellError) -> None:
-        monkeypatch.setattr(build_check, "execute_notebook", lambda notebook, files, seconds: errors)
+        monkeypatch.setattr(
+            build_check, "execute_notebook", lambda notebook, files, seconds: errors
+        )
 
     return report
 
 
-# cells of the built `tiny`, from 0: text, given, double, two checks of double, half, its grade cell, demo, written
+# cells of the built `tiny`, from 0: text, given, double, two checks of double, half, its grade
+# cell, demo, written
 GIVEN, CHECK, DEMO = 1, 4, 7
 STUB = "double: write your answer here"
 
@@ -70,7 +80,9 @@ def test_all_problems_are_listed_at_once(
     ]
 
 
-def test_stale_and_missing_files_are_named(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_stale_and_missing_files_are_named(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     built = build(course, tiny, asked)
     assert file_problems(tiny, built) == []
     (tiny.release.parent / "figures" / "line.svg").write_text("<svg></svg>")
@@ -105,12 +117,19 @@ def test_a_release_edited_by_hand_is_searched_for_leaks_too(
         CellError(CHECK, "NotImplementedError", STUB, ""),
         CellError(DEMO, "InterpreterError", f"NotImplementedError('{STUB}')", ""),
         CellError(
-            DEMO, "RuntimeError", "the kernel failed", f"NotImplementedError: {STUB}\n\nRuntimeError: the kernel"
+            DEMO,
+            "RuntimeError",
+            "the kernel failed",
+            f"NotImplementedError: {STUB}\n\nRuntimeError: the kernel",
         ),
     ],
 )
 def test_a_cell_may_fail_because_it_calls_a_stub(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None], error: CellError
+    course: Course,
+    tiny: Assignment,
+    asked: dict[str, Asked],
+    run: Callable[..., None],
+    error: CellError,
 ) -> None:
     run(error)
     assert problems_of_the_release(build(course, tiny, asked)) == []
@@ -151,10 +170,17 @@ def test_a_cell_may_miss_what_a_failed_cell_would_have_made(
     ],
 )
 def test_a_cell_may_not_fail_by_itself(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], run: Callable[..., None], error: CellError, problem: str
+    course: Course,
+    tiny: Assignment,
+    asked: dict[str, Asked],
+    run: Callable[..., None],
+    error: CellError,
+    problem: str,
 ) -> None:
     run(error)
-    assert problems_of_the_release(build(course, tiny, asked)) == [f"the release does not run: {problem}"]
+    assert problems_of_the_release(build(course, tiny, asked)) == [
+        f"the release does not run: {problem}"
+    ]
 
 
 def test_the_answer_key_may_not_call_a_stub(

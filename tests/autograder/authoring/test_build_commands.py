@@ -17,10 +17,13 @@ from autograder.basics.errors import BadSource, KitError, UnknownAssignment
 from autograder.course import Assignment, Course
 
 SECOND = (
-    HEADER + '# %% question="double"\ndef double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION\n'
+    HEADER
+    + '# %% question="double"\ndef double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### '
+    "END SOLUTION\n"
 )
 SECOND_SUITE = {
-    "test_double.py": "from autograder.suite import points\n\n\n@points(4)\ndef test_doubles_one(student):\n"
+    "test_double.py": "from autograder.suite import points\n\n\n@points(4)\ndef "
+    "test_doubles_one(student):\n"
     "    assert student.double(1) == 2\n"
 }
 
@@ -36,14 +39,22 @@ def test_points_come_from_the_suite(tiny: Assignment) -> None:
 
 
 def test_building_says_what_changed(course: Course) -> None:
-    assert build_command(course, ["tiny"], check=False) == ["tiny: 4 files changed (2 questions, 10.5 points)"]
-    assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
+    assert build_command(course, ["tiny"], check=False) == [
+        "tiny: 4 files changed (2 questions, 10.5 points)"
+    ]
+    assert build_command(course, ["tiny"], check=False) == [
+        "tiny: up to date (2 questions, 10.5 points)"
+    ]
 
 
-def test_where_nothing_changed_nothing_is_collected_or_built(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_changed_nothing_is_collected_or_built(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build_command(course, ["tiny"], check=False)
     monkeypatch.setattr(build_commands, "build_assignment", None)
-    assert build_command(course, ["tiny"], check=False) == ["tiny: up to date (2 questions, 10.5 points)"]
+    assert build_command(course, ["tiny"], check=False) == [
+        "tiny: up to date (2 questions, 10.5 points)"
+    ]
 
 
 @pytest.mark.parametrize("part", ["source", "release", "solution", "suite"])
@@ -55,17 +66,23 @@ def test_whatever_changed_since_the_last_build_it_is_made_again(
     changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     built = []
 
-    def counted(course: Course, assignment: Assignment, asked: Mapping[str, Asked]) -> BuiltNotebooks:
+    def counted(
+        course: Course, assignment: Assignment, asked: Mapping[str, Asked]
+    ) -> BuiltNotebooks:
         built.append(assignment.name)
         return build_assignment(course, assignment, asked)
 
     monkeypatch.setattr(build_commands, "build_assignment", counted)
     (said,) = build_command(course, ["tiny"], check=False)
     assert built == ["tiny"]
-    assert said.startswith("tiny: 1 file changed" if part in ("release", "solution") else "tiny: up to date")
+    assert said.startswith(
+        "tiny: 1 file changed" if part in ("release", "solution") else "tiny: up to date"
+    )
 
 
-def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(two: Course) -> None:
+def test_all_assignments_are_built_where_none_is_named_each_with_its_own_points(
+    two: Course,
+) -> None:
     assert build_command(two, [], check=False) == [
         "second: 4 files changed (1 question, 4 points)",
         "tiny: 4 files changed (2 questions, 10.5 points)",
@@ -115,7 +132,8 @@ def test_releasing_says_where_it_went(course: Course, tmp_path: Path) -> None:
 def test_the_modules_load_without_jupyter_and_torch() -> None:
     heavy = ("torch", "nbgrader", "nbformat", "jupytext", "nbclient", "pytest")
     code = (
-        f"import sys, autograder.authoring.build_commands; print([name for name in {heavy!r} if name in sys.modules])"
+        f"import sys, autograder.authoring.build_commands; print([name for name in {heavy!r} if "
+        "name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"

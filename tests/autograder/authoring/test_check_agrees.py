@@ -1,4 +1,6 @@
-"""`check.py`, as students get it, and the grader read alike a notebook that was bent in thirty ways."""
+"""`check.py`, as students get it, and the grader read alike a notebook that was bent in thirty
+ways.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,22 @@ IMPORTS, DOUBLE, CHECK_1, CHECK_2, HALF, CHECK_HALF, DEMO, WHY = 1, 2, 3, 4, 5, 
 PROMPT = "Why is half(double(x)) the same as x?"
 BLANK = f"{PROMPT}\n\n*Your answer here.*"
 STUB = (
-    'def half(x):\n    if x == 0:\n        raise NotImplementedError("half: write your answer here")\n'
+    'def half(x):\n    if x == 0:\n        raise NotImplementedError("half: write your '
+    'answer here")\n'
     '    raise NotImplementedError("half: write your answer here")'
 )
 NOWHERE = "nowhere"
 
 
 def code(source: str) -> dict[str, Any]:
-    return {"cell_type": "code", "id": "own", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": "own",
+        "metadata": {},
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def text(source: str) -> dict[str, Any]:
@@ -75,12 +85,16 @@ def blank_with(place: int, own: dict[str, Any]) -> Callable[[Cells], None]:
 
 def merge(cells: Cells) -> None:
     """The cell of `half` goes into that of `double`."""
-    cells[DOUBLE]["source"] = "".join(cells[DOUBLE]["source"]) + "\n\n" + "".join(cells[HALF]["source"])
+    cells[DOUBLE]["source"] = (
+        "".join(cells[DOUBLE]["source"]) + "\n\n" + "".join(cells[HALF]["source"])
+    )
     del cells[HALF]
 
 
 def split(cells: Cells) -> None:
-    """A helper of `half` gets a cell of its own, with a copy of the metadata, as Jupyter splits a cell."""
+    """A helper of `half` gets a cell of its own, with a copy of the metadata, as Jupyter splits a
+    cell.
+    """
     cells[HALF]["source"] = "def half(x):\n    return helper(x)"
     cells.insert(HALF, {**copy.deepcopy(cells[HALF]), "source": "def helper(x):\n    return x / 2"})
 
@@ -91,7 +105,10 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
     "all metadata gone": (forget(), {}),
     "metadata gone and a stub": (both(write(HALF, STUB), forget()), {"half": 6}),
     "a stub": (write(HALF, STUB), {"half": 6}),
-    "half of the stub answered": (write(HALF, STUB.replace("raise Not", "return 0  # Not", 1)), {"half": 6}),
+    "half of the stub answered": (
+        write(HALF, STUB.replace("raise Not", "return 0  # Not", 1)),
+        {"half": 6},
+    ),
     "a name for a function": (write(HALF, "mine = lambda x: x / 2\nhalf = mine"), {}),
     "a name for a function without metadata": (
         both(write(HALF, "mine = lambda x: x / 2\nhalf = mine"), forget(HALF)),
@@ -112,7 +129,10 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
         {},
     ),
     "an answer in a cell of one's own, its cell deleted": (
-        both(lambda cells: cells.pop(HALF), lambda cells: cells.append(code("def half(x):\n    return x / 2"))),
+        both(
+            lambda cells: cells.pop(HALF),
+            lambda cells: cells.append(code("def half(x):\n    return x / 2")),
+        ),
         {},
     ),
     "a magic above the answer": (write(HALF, "%%time\ndef half(x):\n    return x / 2"), {}),
@@ -125,29 +145,46 @@ BENT: dict[str, tuple[Callable[[Cells], object], dict[str, int | str]]] = {
     "the function renamed": (write(HALF, "def halve(x):\n    return x / 2"), {}),
     "cells in another order": (lambda cells: cells.reverse(), {}),
     "locked cells changed": (
-        both(write(IMPORTS, "import math, cmath"), write(CHECK_1, "assert True"), lambda cells: cells.pop(CHECK_2)),
+        both(
+            write(IMPORTS, "import math, cmath"),
+            write(CHECK_1, "assert True"),
+            lambda cells: cells.pop(CHECK_2),
+        ),
         {},
     ),
     "a written answer as released": (write(WHY, BLANK), {"why": 9}),
     "a written answer's cell deleted": (lambda cells: cells.pop(WHY), {"why": NOWHERE}),
     "a written answer below its prompt": (blank_with(WHY + 1, text("It is the mean.")), {}),
-    "a written answer under another heading": (blank_with(HALF, text("It is the mean.")), {"why": 10}),
-    "a written answer in a comment": (blank_with(HALF, code("# It is the mean of the two.")), {"why": 10}),
+    "a written answer under another heading": (
+        blank_with(HALF, text("It is the mean.")),
+        {"why": 10},
+    ),
+    "a written answer in a comment": (
+        blank_with(HALF, code("# It is the mean of the two.")),
+        {"why": 10},
+    ),
     "a written answer's cell made code": (
         lambda cells: cells[WHY].update(cell_type="code", source="# It is the mean of the two."),
         {},
     ),
     "a written answer without its prompt": (write(WHY, "It is the mean."), {}),
-    "a written answer without metadata": (both(write(WHY, f"{PROMPT}\n\nIt is the mean."), forget(WHY)), {}),
+    "a written answer without metadata": (
+        both(write(WHY, f"{PROMPT}\n\nIt is the mean."), forget(WHY)),
+        {},
+    ),
     "a picture as the answer": (
         both(
             write(WHY, BLANK),
-            lambda cells: cells[WHY].update(attachments={"page.png": {"image/png": "iVBORw0KGgo="}}),
+            lambda cells: cells[WHY].update(
+                attachments={"page.png": {"image/png": "iVBORw0KGgo="}}
+            ),
         ),
         {},
     ),
 }
-"""Each bend, and what is not answered after it: the question or written answer → its cell, counted from 1."""
+"""Each bend, and what is not answered after it: the question or written answer → its cell, counted
+from 1.
+"""
 
 ENCODED: dict[str, Callable[[str], bytes]] = {
     "CRLF": lambda notebook: notebook.replace("\n", "\r\n").encode(),
@@ -155,8 +192,12 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
     "BOM": lambda notebook: b"\xef\xbb\xbf" + notebook.encode(),
     "UTF-16": lambda notebook: notebook.encode("utf-16"),
     "Windows-1252": lambda notebook: notebook.replace("Twice x", "Twice × x").encode("cp1252"),
-    "format 3": lambda notebook: json.dumps({"worksheets": [{"cells": json.loads(notebook)["cells"]}]}).encode(),
-    "a merge conflict": lambda notebook: notebook.replace("{", "{\n<<<<<<< a\n>>>>>>> b\n", 1).encode(),
+    "format 3": lambda notebook: json.dumps(
+        {"worksheets": [{"cells": json.loads(notebook)["cells"]}]}
+    ).encode(),
+    "a merge conflict": lambda notebook: notebook.replace(
+        "{", "{\n<<<<<<< a\n>>>>>>> b\n", 1
+    ).encode(),
     "cut off": lambda notebook: notebook[:100].encode(),
 }
 """Ways to save the answered notebook. The last two cannot be read."""
@@ -194,13 +235,19 @@ def bent(course: Course, tiny: Assignment, asked: Mapping[str, Asked], tmp_path:
         (to / name / "tiny.ipynb").write_text(json.dumps(changed))
     for name, encode in ENCODED.items():
         (to / name).mkdir()
-        (to / name / "tiny.ipynb").write_bytes(encode(json.dumps(notebook, indent=1, ensure_ascii=False)))
+        (to / name / "tiny.ipynb").write_bytes(
+            encode(json.dumps(notebook, indent=1, ensure_ascii=False))
+        )
     return to
 
 
 def open_by_check(said: str) -> dict[str, int | str]:
-    """The questions and written answers of which `check.py` says that they are not answered, and in which cell."""
-    lines = re.findall(r"^  - (?:written answer )?(\w+): (.*)", said.partition("Notes")[0], re.MULTILINE)
+    """The questions and written answers of which `check.py` says that they are not answered, and in
+    which cell.
+    """
+    lines = re.findall(
+        r"^  - (?:written answer )?(\w+): (.*)", said.partition("Notes")[0], re.MULTILINE
+    )
     cells = {name: re.search(r"in cell (\d+)", line.partition(";")[0]) for name, line in lines}
     return {name: int(cell[1]) if cell else NOWHERE for name, cell in cells.items()}
 
@@ -216,21 +263,33 @@ def open_by_grader(submission: Submission, release: Release) -> dict[str, int | 
         elif Looked(cells[-1].source).is_unfinished(question.look):
             missing[question.name] = int(cells[-1].place) + 1
     answers = {answer.id: answer for answer in submission.written}
-    places = [place for place, cell in enumerate(submission.handed_in, start=1) if cell.id == "written_why"]
+    places = [
+        place
+        for place, cell in enumerate(submission.handed_in, start=1)
+        if cell.id == "written_why"
+    ]
     answer = answers.get("written_why")
     if answer is None or answer.blank or "left as released" in answer.text:
         missing["why"] = places[0] if places else NOWHERE
     return missing
 
 
-def test_both_say_the_same_of_every_bent_notebook(bent: Path, tiny: Assignment, course: Course) -> None:
+def test_both_say_the_same_of_every_bent_notebook(
+    bent: Path, tiny: Assignment, course: Course
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LOOK, str(bent / "check.py")], cwd=bent, capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOOK, str(bent / "check.py")],
+        cwd=bent,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     said: dict[str, str] = json.loads(done.stdout)
     assert len(said) == len(BENT) + len(ENCODED)
     released = load_release(tiny)
-    expected = {name: missing for name, (_, missing) in BENT.items()} | {name: {} for name in [*ENCODED][:-2]}
+    expected = {name: missing for name, (_, missing) in BENT.items()} | {
+        name: {} for name in [*ENCODED][:-2]
+    }
     by_check, by_grader = {}, {}
     for name in expected:
         found = FoundSubmission("ada", bent / name / "tiny.ipynb", bent)
@@ -240,5 +299,7 @@ def test_both_say_the_same_of_every_bent_notebook(bent: Path, tiny: Assignment, 
     assert by_grader == expected
     for name in [*ENCODED][-2:]:
         with pytest.raises(UnreadableSubmission) as refused:
-            read_submission(FoundSubmission("ada", bent / name / "tiny.ipynb", bent), released, course.limits)
+            read_submission(
+                FoundSubmission("ada", bent / name / "tiny.ipynb", bent), released, course.limits
+            )
         assert said[name].endswith(f"Not ready: {refused.value}\n")

@@ -1,4 +1,6 @@
-"""Names that only a check or a demo defines, where grading would miss them: the build refuses them."""
+"""Names that only a check or a demo defines, where grading would miss them: the build refuses
+them.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,33 @@ def helper(name: str) -> str:
     ],
 )
 @pytest.mark.parametrize("where", [CHECK, DEMO])
-def test_a_text_that_names_a_function_of_a_check_or_demo_is_refused(tiny: Assignment, where: str, words: str) -> None:
-    (problem,) = problems(tiny, (where, f"{helper('twice')}\n{where}"), (TEXT, f"{TEXT}\n#\n# {words}"))
+def test_a_text_that_names_a_function_of_a_check_or_demo_is_refused(
+    tiny: Assignment, where: str, words: str
+) -> None:
+    (problem,) = problems(
+        tiny, (where, f"{helper('twice')}\n{where}"), (TEXT, f"{TEXT}\n#\n# {words}")
+    )
     kind = "check double" if where == CHECK else "demo both"
-    assert f"the {kind} defines twice, which the text cell at source/tiny/tiny.py:8 names; grading runs no" in problem
+    assert (
+        f"the {kind} defines twice, which the text cell at source/tiny/tiny.py:8 names; "
+        "grading runs no" in problem
+    )
 
 
-@pytest.mark.parametrize("words", ["Twice as much.", "twice", "`x` becomes `twice_x`.", "It is `math.twice(x)`."])
+@pytest.mark.parametrize(
+    "words", ["Twice as much.", "twice", "`x` becomes `twice_x`.", "It is `math.twice(x)`."]
+)
 def test_a_word_is_no_name(tiny: Assignment, words: str) -> None:
-    assert problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# {words}")) == []
+    assert (
+        problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# {words}"))
+        == []
+    )
 
 
 def test_an_answer_that_calls_a_function_of_its_check_is_refused(tiny: Assignment) -> None:
-    (problem,) = problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (RETURN, "    return twice(x) + x"))
+    (problem,) = problems(
+        tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (RETURN, "    return twice(x) + x")
+    )
     assert "the check double defines twice, which the question cell at" in problem
     assert " uses; " in problem
 
@@ -68,7 +84,10 @@ def test_a_variable_and_an_import_count_where_code_needs_them(tiny: Assignment) 
 
 
 def test_a_docstring_and_a_comment_may_not_name_it_either(tiny: Assignment) -> None:
-    for old, new in (('"""Twice x."""', '"""Twice x, as `twice` says."""'), (RETURN, f"{RETURN}  # as twice(x)")):
+    for old, new in (
+        ('"""Twice x."""', '"""Twice x, as `twice` says."""'),
+        (RETURN, f"{RETURN}  # as twice(x)"),
+    ):
         (problem,) = problems(tiny, (CHECK, f"{helper('twice')}\n{CHECK}"), (old, new))
         assert "the check double defines twice, which the question cell at" in problem
         assert " names; " in problem
@@ -85,7 +104,9 @@ def test_what_a_given_cell_defines_may_be_named_and_called(tiny: Assignment) -> 
 
 
 def test_variables_of_checks_may_share_the_names_of_arguments(tiny: Assignment) -> None:
-    assert problems(tiny, (CHECK, f"x = 3\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# `x` is a number.")) == []
+    assert (
+        problems(tiny, (CHECK, f"x = 3\n{CHECK}"), (TEXT, f"{TEXT}\n#\n# `x` is a number.")) == []
+    )
 
 
 def test_the_build_refuses_it(course: Course, tiny: Assignment) -> None:
@@ -117,7 +138,10 @@ def test_the_globals_that_a_cell_needs(source: str, used: set[str]) -> None:
         ("def f(x):\n    y = x\nclass A:\n    b = 1\nasync def g(): pass", {"f", "A", "g"}),
         ("f = g\nh: int = 1\ni += 1\n(j, *k), m[0] = 1, 2", {"f", "h", "i", "j", "k"}),
         ("import a.b, c as d\nfrom e import f as g\nfrom h import *", {"a", "d", "g", "*"}),
-        ("squares = [x for x in y]\nfor z in (lambda w: w): pass\nif (v := 1): pass", {"squares", "z", "v"}),
+        (
+            "squares = [x for x in y]\nfor z in (lambda w: w): pass\nif (v := 1): pass",
+            {"squares", "z", "v"},
+        ),
         ("match p:\n    case [q, *r]: pass\n    case A(b=s) as t: pass", {"q", "r", "s", "t"}),
     ],
 )

@@ -18,7 +18,13 @@ Cell = dict[str, Any]
 
 
 def marked(make: Callable[..., Cell], source: str, **settings: object) -> Cell:
-    defaults = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
+    defaults = {
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+        "schema_version": 3,
+    }
     return make(source, metadata={"nbgrader": {**defaults, **settings}})
 
 
@@ -43,29 +49,50 @@ def test_nbgrader_kinds_become_ours(tiny: Assignment) -> None:
         new_markdown_cell("# Title"),
         marked(new_code_cell, "import math", locked=True, grade_id="imports"),
         question(),
-        marked(new_code_cell, "assert f(1) == 1", grade=True, locked=True, points=2, grade_id="test_f"),
+        marked(
+            new_code_cell, "assert f(1) == 1", grade=True, locked=True, points=2, grade_id="test_f"
+        ),
         marked(new_markdown_cell, "Read on.", locked=True, grade_id="note"),
         marked(
-            new_markdown_cell, "Why?\n### BEGIN SOLUTION\nSo.\n### END SOLUTION",
-            grade=True, solution=True, points=5, grade_id="why",
+            new_markdown_cell,
+            "Why?\n### BEGIN SOLUTION\nSo.\n### END SOLUTION",
+            grade=True,
+            solution=True,
+            points=5,
+            grade_id="why",
         ),
-    )  # fmt: skip
+    )
     assert kinds(notebook) == [
-        ("text", ""), ("given", "imports"), ("question", "f"), ("check", "f"), ("text", ""), ("written", "why"),
-    ]  # fmt: skip
+        ("text", ""),
+        ("given", "imports"),
+        ("question", "f"),
+        ("check", "f"),
+        ("text", ""),
+        ("written", "why"),
+    ]
     assert notebook.cells[-1].points == 5.0
     assert notebook.cells[2].place == "source/tiny/tiny.ipynb, cell 3"
 
 
-@pytest.mark.parametrize("grade_id", ["test_f", "check_f", "check_f_2", "test_f1", "correct_answer"])
-def test_a_test_cell_belongs_to_the_question_it_names_or_the_one_above(tiny: Assignment, grade_id: str) -> None:
+@pytest.mark.parametrize(
+    "grade_id", ["test_f", "check_f", "check_f_2", "test_f1", "correct_answer"]
+)
+def test_a_test_cell_belongs_to_the_question_it_names_or_the_one_above(
+    tiny: Assignment, grade_id: str
+) -> None:
     test = marked(new_code_cell, "f(1)", grade=True, locked=True, points=1, grade_id=grade_id)
-    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == ("check", "f")
+    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == (
+        "check",
+        "f",
+    )
 
 
 def test_the_name_counts_more_than_the_place(tiny: Assignment) -> None:
     test = marked(new_code_cell, "g(1)", grade=True, locked=True, points=1, grade_id="test_g")
-    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == ("check", "g")
+    assert kinds(read(tiny, question("g", ANSWER.replace("f(", "g(")), question(), test))[-1] == (
+        "check",
+        "g",
+    )
 
 
 def test_the_names_that_build_gives_are_read_back(tiny: Assignment) -> None:
@@ -75,16 +102,32 @@ def test_the_names_that_build_gives_are_read_back(tiny: Assignment) -> None:
         question(),
         marked(new_code_cell, "f(1)", locked=True, grade_id="check_f_1"),
         marked(new_code_cell, "f(2)", locked=True, grade=True, points=1, grade_id="check_f"),
-        marked(new_markdown_cell, "Model answer.", grade=True, solution=True, points=5, grade_id="written_why"),
+        marked(
+            new_markdown_cell,
+            "Model answer.",
+            grade=True,
+            solution=True,
+            points=5,
+            grade_id="written_why",
+        ),
     )
     assert kinds(notebook) == [
-        ("given", "library"), ("question", "f"), ("check", "f"), ("check", "f"), ("written", "why"),
-    ]  # fmt: skip
+        ("given", "library"),
+        ("question", "f"),
+        ("check", "f"),
+        ("check", "f"),
+        ("written", "why"),
+    ]
 
 
 def test_an_answer_in_words_without_markers_is_all_answer(tiny: Assignment) -> None:
-    written = marked(new_markdown_cell, "Because.", grade=True, solution=True, points=5, grade_id="why")
-    assert read(tiny, question(), written).cells[1].source == "### BEGIN SOLUTION\nBecause.\n### END SOLUTION"
+    written = marked(
+        new_markdown_cell, "Because.", grade=True, solution=True, points=5, grade_id="why"
+    )
+    assert (
+        read(tiny, question(), written).cells[1].source
+        == "### BEGIN SOLUTION\nBecause.\n### END SOLUTION"
+    )
 
 
 def test_nbgraders_looser_markers_are_understood(tiny: Assignment) -> None:
@@ -113,7 +156,8 @@ def test_tags_of_the_text_form_count_first(tiny: Assignment) -> None:
     [
         (
             question("cell-1a2b"),
-            "the grade_id 'cell-1a2b' is not a name; give the cell an ID that is a Python identifier, "
+            "the grade_id 'cell-1a2b' is not a name; give the cell an ID that is a Python "
+            "identifier, "
             "for a question its function's name",
         ),
         (
@@ -131,11 +175,14 @@ def test_tags_of_the_text_form_count_first(tiny: Assignment) -> None:
         ),
         (
             question(source="def f(x):\n    return x"),
-            "question 'f' has no solution region; put the answer between ### BEGIN SOLUTION and ### END SOLUTION",
+            "question 'f' has no solution region; put the answer between ### BEGIN SOLUTION and "
+            "### END SOLUTION",
         ),
     ],
 )
-def test_what_has_no_kind_here_is_refused_by_cell(tiny: Assignment, cell: Cell, message: str) -> None:
+def test_what_has_no_kind_here_is_refused_by_cell(
+    tiny: Assignment, cell: Cell, message: str
+) -> None:
     with pytest.raises(BadSource) as caught:
         read(tiny, cell, question("last"))
     assert str(caught.value) == f"source/tiny/tiny.ipynb, cell 1: {message}"
@@ -143,13 +190,18 @@ def test_what_has_no_kind_here_is_refused_by_cell(tiny: Assignment, cell: Cell, 
 
 def test_hidden_tests_in_a_notebook_are_refused(tiny: Assignment) -> None:
     test = marked(
-        new_code_cell, "f(1)\n### BEGIN HIDDEN TESTS\nf(2)\n### END HIDDEN TESTS",
-        grade=True, locked=True, points=1, grade_id="test_f",
-    )  # fmt: skip
+        new_code_cell,
+        "f(1)\n### BEGIN HIDDEN TESTS\nf(2)\n### END HIDDEN TESTS",
+        grade=True,
+        locked=True,
+        points=1,
+        grade_id="test_f",
+    )
     with pytest.raises(BadSource) as caught:
         read(tiny, question(), test)
     assert str(caught.value) == (
-        "source/tiny/tiny.ipynb, cell 2, line 2: '### BEGIN HIDDEN TESTS': graded tests belong in tests/hidden/, "
+        "source/tiny/tiny.ipynb, cell 2, line 2: '### BEGIN HIDDEN TESTS': graded tests belong "
+        "in tests/hidden/, "
         "where no notebook can leak them"
     )
 

@@ -26,7 +26,10 @@ def found(course: Course, tiny: Assignment, asked: dict[str, Asked], text: str =
 
 
 def found_after(
-    course: Course, tiny: Assignment, asked: dict[str, Asked], change: Callable[[dict[str, Any]], None]
+    course: Course,
+    tiny: Assignment,
+    asked: dict[str, Asked],
+    change: Callable[[dict[str, Any]], None],
 ) -> list[str]:
     """The leaks once `change` has been made to the release's JSON."""
     built = build_assignment(course, tiny, asked)
@@ -35,7 +38,9 @@ def found_after(
     return leaks(read_source(tiny), json.dumps(notebook).encode(), built.files, tiny.suite)
 
 
-def test_a_sound_release_gives_nothing_away(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_sound_release_gives_nothing_away(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     assert found(course, tiny, asked) == []
 
 
@@ -44,7 +49,11 @@ def test_a_sound_release_gives_nothing_away(course: Course, tiny: Assignment, as
     [
         ("shown = half", f"x = 1\n{ANSWER}\nshown = half", "cell 8 (both)"),
         ("# # Doubling", f"# Just write `{ANSWER}`.", "cell 1"),
-        ('    """Twice x."""', f'    """Twice x: doubled_by_addition=x+x."""\n    # {ANSWER}', "cell 3 (double)"),
+        (
+            '    """Twice x."""',
+            f'    """Twice x: doubled_by_addition=x+x."""\n    # {ANSWER}',
+            "cell 3 (double)",
+        ),
         ("assert double(3) == 6", f'assert double(3) == 6, "try {ANSWER}"', "cell 4 (double)"),
     ],
 )
@@ -56,56 +65,79 @@ def test_a_line_of_an_answer_in_any_cell(
     ]
 
 
-def test_a_line_of_an_answer_in_an_output(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_line_of_an_answer_in_an_output(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     def show(notebook: dict[str, Any]) -> None:
-        notebook["cells"][7]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": [f"{ANSWER}\n"]}]
+        notebook["cells"][7]["outputs"] = [
+            {"output_type": "stream", "name": "stdout", "text": [f"{ANSWER}\n"]}
+        ]
 
     assert found_after(course, tiny, asked, show) == [
-        f"the metadata or outputs of cell 8 (both) gives away a line of the answer to double: {ANSWER}"
+        "the metadata or outputs of cell 8 (both) gives away a line of the answer to "
+        f"double: {ANSWER}"
     ]
 
 
-def test_a_line_of_an_answer_in_metadata(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    assert found_after(course, tiny, asked, lambda notebook: notebook["metadata"].update(note=f"key: {ANSWER}")) == [
-        f"the notebook's metadata gives away a line of the answer to double: {ANSWER}"
-    ]
+def test_a_line_of_an_answer_in_metadata(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    assert found_after(
+        course, tiny, asked, lambda notebook: notebook["metadata"].update(note=f"key: {ANSWER}")
+    ) == [f"the notebook's metadata gives away a line of the answer to double: {ANSWER}"]
 
 
-def test_a_line_of_an_answer_in_a_picture(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_line_of_an_answer_in_a_picture(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     (tiny.source.parent / "figures" / "line.svg").write_text(f"<svg><text>{ANSWER}</text></svg>")
-    assert found(course, tiny, asked) == [f"figures/line.svg gives away a line of the answer to double: {ANSWER}"]
+    assert found(course, tiny, asked) == [
+        f"figures/line.svg gives away a line of the answer to double: {ANSWER}"
+    ]
 
 
 def test_a_model_answer_in_words(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    assert found(course, tiny, asked, TINY.replace("# # Doubling", f"# # Doubling\n#\n# {WRITTEN}")) == [
-        f"cell 1 gives away a line of the answer to why: {WRITTEN}"
-    ]
+    assert found(
+        course, tiny, asked, TINY.replace("# # Doubling", f"# # Doubling\n#\n# {WRITTEN}")
+    ) == [f"cell 1 gives away a line of the answer to why: {WRITTEN}"]
 
 
 def test_given_code_may_share_some_lines_with_an_answer_that_extends_it(
     course: Course, tiny: Assignment, asked: dict[str, Asked]
 ) -> None:
     longer = TINY.replace(ANSWER, f"{ANSWER}\n    tripled_by_addition = doubled_by_addition + x")
-    earlier = longer.replace("import math\n", f"import math\n\ndef earlier(x):\n    {ANSWER}\n    return None\n")
+    earlier = longer.replace(
+        "import math\n", f"import math\n\ndef earlier(x):\n    {ANSWER}\n    return None\n"
+    )
     assert found(course, tiny, asked, earlier) == []
 
 
-def test_given_code_may_not_be_the_answer(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    given = TINY.replace("import math\n", f"import math\n\ndef library(x):\n    {ANSWER}\n    return None\n")
+def test_given_code_may_not_be_the_answer(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    given = TINY.replace(
+        "import math\n", f"import math\n\ndef library(x):\n    {ANSWER}\n    return None\n"
+    )
     assert found(course, tiny, asked, given) == [
         f"cell 2 (imports) gives away a line of the answer to double: {ANSWER}"
     ]
 
 
-def test_everyday_lines_are_not_telling(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    everyday = 'batch, length, width = x.shape\n    raise ValueError(f"sizes do not match: {x}")\n    '
+def test_everyday_lines_are_not_telling(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    everyday = (
+        'batch, length, width = x.shape\n    raise ValueError(f"sizes do not match: {x}")\n    '
+    )
     text = TINY.replace(ANSWER, everyday + ANSWER).replace(
         "shown = half", f"def shape(x):\n    {everyday}\nshown = half"
     )
     assert found(course, tiny, asked, text) == []
 
 
-def test_the_name_of_a_hidden_test(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_the_name_of_a_hidden_test(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     text = TINY.replace("# # Doubling", "# # Doubling, see test_doubles_nothing")
     assert found(course, tiny, asked, text) == ["cell 1 names the hidden test test_doubles_nothing"]
 
@@ -113,10 +145,16 @@ def test_the_name_of_a_hidden_test(course: Course, tiny: Assignment, asked: dict
 def test_a_line_of_a_hidden_test(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
     line = 'assert abs(student.half(7) - 3.5) < 1e-9, "seven halves are three and a half"'
     text = TINY.replace("shown = half", f"# {line}\nshown = half")
-    assert found(course, tiny, asked, text) == [f"cell 8 (both) holds a line of the hidden test_half.py: {line}"]
+    assert found(course, tiny, asked, text) == [
+        f"cell 8 (both) holds a line of the hidden test_half.py: {line}"
+    ]
 
 
-def test_a_file_of_the_hidden_suite(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_file_of_the_hidden_suite(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     (tiny.source.parent / "data").mkdir()
     (tiny.source.parent / "data" / "test_half.py").write_text("x = 1\n")
-    assert found(course, tiny, asked) == ["test_half.py of the hidden suite goes out with the release"]
+    assert found(course, tiny, asked) == [
+        "test_half.py of the hidden suite goes out with the release"
+    ]

@@ -44,7 +44,11 @@ def test_a_name_that_needs_escapes(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_what_a_new_course_gets_is_what_this_one_has(template: str, ours: str) -> None:
-    text = (ROOT / ours).read_text(encoding="utf-8").replace('name = "Attention Kit"\n', 'name = "COURSE"\n')
+    text = (
+        (ROOT / ours)
+        .read_text(encoding="utf-8")
+        .replace('name = "Attention Kit"\n', 'name = "COURSE"\n')
+    )
     assert (TEMPLATES / "course" / template).read_text(encoding="utf-8") == text
 
 
@@ -83,7 +87,9 @@ def test_what_suites_are_collected_with_is_written_where_it_is_missing(empty: Co
 def test_points_that_do_not_make_100_are_refused(empty: Course) -> None:
     new_assignment(empty, "quartz")  # 10 points are for the written answer
     quartz = empty.assignment("quartz")
-    with pytest.raises(BadSuite, match="80 points of tests and 10 of written answers make 90, not 100"):
+    with pytest.raises(
+        BadSuite, match="80 points of tests and 10 of written answers make 90, not 100"
+    ):
         build_assignment(empty, quartz, {"centered": Asked(80.0)})
     tenths = sum([0.1] * 900)  # 89.99999999999986
     assert build_assignment(empty, quartz, {"centered": Asked(tenths)}).points == 100
@@ -94,6 +100,12 @@ def test_a_course_may_count_otherwise(empty: Course) -> None:
     settings = empty.root / "course.toml"
     old = settings.read_text(encoding="utf-8")
     for wanted, tests in (("0", 3.5), ("20", 10.0)):
-        settings.write_text(old.replace("assignment_points = 100.0", f"assignment_points = {wanted}"), encoding="utf-8")
+        settings.write_text(
+            old.replace("assignment_points = 100.0", f"assignment_points = {wanted}"),
+            encoding="utf-8",
+        )
         course = load_course(empty.root)
-        assert build_assignment(course, course.assignment("quartz"), {"centered": Asked(tests)}).points == tests + 10
+        assert (
+            build_assignment(course, course.assignment("quartz"), {"centered": Asked(tests)}).points
+            == tests + 10
+        )

@@ -43,13 +43,17 @@ def marks(content: bytes, cell_id: str) -> dict[str, Any]:
 
 def test_the_release_has_a_stub_where_the_answer_was(built: BuiltNotebooks) -> None:
     assert text(built.release_bytes, "question-double") == (
-        'def double(x):\n    """Twice x."""\n    raise NotImplementedError("double: write your answer here")'
+        'def double(x):\n    """Twice x."""\n    raise NotImplementedError("double: write your '
+        'answer here")'
     )
 
 
 def test_every_region_gets_a_stub_at_its_indentation(built: BuiltNotebooks) -> None:
     stub = 'raise NotImplementedError("half: write your answer here")'
-    assert text(built.release_bytes, "question-half") == f"def half(x):\n    if x == 0:\n        {stub}\n    {stub}"
+    assert (
+        text(built.release_bytes, "question-half")
+        == f"def half(x):\n    if x == 0:\n        {stub}\n    {stub}"
+    )
 
 
 def test_the_answer_key_is_complete_and_without_markers(built: BuiltNotebooks) -> None:
@@ -63,7 +67,8 @@ def test_a_written_answer_is_left_to_the_student(built: BuiltNotebooks) -> None:
     question = "Why is half(double(x)) the same as x?\n\n"
     assert text(built.release_bytes, "written-why") == question + "*Your answer here.*"
     assert text(built.solution_bytes, "written-why") == (
-        question + "Halving undoes doubling, since one multiplies by two and the other divides by it."
+        question
+        + "Halving undoes doubling, since one multiplies by two and the other divides by it."
     )
 
 
@@ -72,19 +77,42 @@ def test_the_cells_of_both_notebooks_have_the_same_ids(built: BuiltNotebooks) ->
     assert ids == [c["id"] for c in cells(built.solution_bytes)]
     assert ids[0].startswith("text-")
     assert ids[1:] == [
-        "given-imports", "question-double", "check-double_1", "check-double", "question-half", "check-half",
-        "demo-both", "written-why",
-    ]  # fmt: skip
+        "given-imports",
+        "question-double",
+        "check-double_1",
+        "check-double",
+        "question-half",
+        "check-half",
+        "demo-both",
+        "written-why",
+    ]
 
 
 def test_every_cell_says_what_it_is(built: BuiltNotebooks) -> None:
-    assert [tuple(c["metadata"]["attention_kit"][k] for k in ("role", "name")) for c in cells(built.release_bytes)] == [
-        ("text", ""), ("given", "imports"), ("question", "double"), ("check", "double"), ("check", "double"),
-        ("question", "half"), ("check", "half"), ("demo", "both"), ("written", "why"),
-    ]  # fmt: skip
+    assert [
+        tuple(c["metadata"]["attention_kit"][k] for k in ("role", "name"))
+        for c in cells(built.release_bytes)
+    ] == [
+        ("text", ""),
+        ("given", "imports"),
+        ("question", "double"),
+        ("check", "double"),
+        ("check", "double"),
+        ("question", "half"),
+        ("check", "half"),
+        ("demo", "both"),
+        ("written", "why"),
+    ]
 
 
-READ_ONLY = {"grade": False, "solution": False, "locked": True, "task": False, "schema_version": 3, "cell_type": "code"}
+READ_ONLY = {
+    "grade": False,
+    "solution": False,
+    "locked": True,
+    "task": False,
+    "schema_version": 3,
+    "cell_type": "code",
+}
 
 
 @pytest.mark.parametrize(
@@ -97,11 +125,18 @@ READ_ONLY = {"grade": False, "solution": False, "locked": True, "task": False, "
         ("check-half", {**READ_ONLY, "grade_id": "check_half", "grade": True, "points": 3}),
         (
             "written-why",
-            {**READ_ONLY, "grade_id": "written_why", "grade": True, "solution": True, "locked": False, "points": 5,
-             "cell_type": "markdown"},
+            {
+                **READ_ONLY,
+                "grade_id": "written_why",
+                "grade": True,
+                "solution": True,
+                "locked": False,
+                "points": 5,
+                "cell_type": "markdown",
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_nbgrader_settings(built: BuiltNotebooks, cell_id: str, settings: dict[str, Any]) -> None:
     assert marks(built.release_bytes, cell_id) == settings
     assert marks(built.solution_bytes, cell_id) == settings
@@ -161,7 +196,11 @@ def test_the_notebook_is_plain_and_ends_with_a_newline(built: BuiltNotebooks) ->
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    assert all(c["outputs"] == [] and c["execution_count"] is None for c in notebook["cells"] if "outputs" in c)
+    assert all(
+        c["outputs"] == [] and c["execution_count"] is None
+        for c in notebook["cells"]
+        if "outputs" in c
+    )
     assert built.release_bytes.endswith(b"}\n")
     assert list(notebook) == sorted(notebook)
 
@@ -180,33 +219,55 @@ def test_figures_and_data_go_out_and_hidden_files_do_not(
     course: Course, tiny: Assignment, asked: dict[str, Asked]
 ) -> None:
     folder = tiny.source.parent
-    for name in ("data/deep/b.csv", "data/a.csv", "data/.secret", "figures/__pycache__/x.pyc", "notes/plan.md"):
+    for name in (
+        "data/deep/b.csv",
+        "data/a.csv",
+        "data/.secret",
+        "figures/__pycache__/x.pyc",
+        "notes/plan.md",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     assert build_assignment(course, tiny, asked).files == (
-        ("figures/line.svg", b"<svg/>"), ("data/a.csv", b"data/a.csv"), ("data/deep/b.csv", b"data/deep/b.csv"),
-    )  # fmt: skip
+        ("figures/line.svg", b"<svg/>"),
+        ("data/a.csv", b"data/a.csv"),
+        ("data/deep/b.csv", b"data/deep/b.csv"),
+    )
 
 
-def test_a_link_among_the_figures_is_refused(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_link_among_the_figures_is_refused(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     (tiny.source.parent / "figures" / "key.svg").symlink_to(tiny.suite / "test_half.py")
-    with pytest.raises(BadSource, match=r"^source/tiny/figures/key\.svg: a link; put the file itself here"):
+    with pytest.raises(
+        BadSource, match=r"^source/tiny/figures/key\.svg: a link; put the file itself here"
+    ):
         build_assignment(course, tiny, asked)
 
 
-def test_a_missing_picture_is_refused(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_a_missing_picture_is_refused(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     (tiny.source.parent / "figures" / "line.svg").unlink()
-    with pytest.raises(BadSource, match=r"^source/tiny/tiny\.py:8: the text refers to figures/line\.svg, which is not"):
+    with pytest.raises(
+        BadSource,
+        match=r"^source/tiny/tiny\.py:8: the text refers to figures/line\.svg, which is not",
+    ):
         build_assignment(course, tiny, asked)
 
 
 def test_a_question_without_tests_is_refused(course: Course, tiny: Assignment) -> None:
     with pytest.raises(BadSuite) as caught:
         build_assignment(course, tiny, {"double": Asked(1.0)})
-    assert str(caught.value) == "tests/hidden/tiny: no tests for half; a question has a file test_<question>.py"
+    assert (
+        str(caught.value)
+        == "tests/hidden/tiny: no tests for half; a question has a file test_<question>.py"
+    )
 
 
-def test_tests_without_a_question_are_refused(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_tests_without_a_question_are_refused(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     with pytest.raises(BadSuite) as caught:
         build_assignment(course, tiny, {**asked, "third": Asked(1.0)})
     assert str(caught.value) == (
@@ -214,21 +275,31 @@ def test_tests_without_a_question_are_refused(course: Course, tiny: Assignment, 
     )
 
 
-def test_two_cells_of_one_grade_id_are_refused(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_two_cells_of_one_grade_id_are_refused(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     more = (
-        '\n# %% question="check_half"\ndef check_half():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n'
+        '\n# %% question="check_half"\ndef check_half():\n    ### BEGIN SOLUTION\n    return 1\n '
+        "   ### END SOLUTION\n"
     )
     tiny.source.write_text(TINY + more)
-    with pytest.raises(BadSource, match=r"its grade_id would be 'check_half', like that of source/tiny/tiny\.py:\d+; "):
+    with pytest.raises(
+        BadSource,
+        match=r"its grade_id would be 'check_half', like that of source/tiny/tiny\.py:\d+; ",
+    ):
         build_assignment(course, tiny, {**asked, "check_half": Asked(1.0)})
 
 
-def test_both_notebooks_and_their_files_are_written(tiny: Assignment, built: BuiltNotebooks) -> None:
+def test_both_notebooks_and_their_files_are_written(
+    tiny: Assignment, built: BuiltNotebooks
+) -> None:
     written = write_build(tiny, built)
     assert [path.relative_to(tiny.root).as_posix() for path in written] == [
-        "assignments/tiny/figures/line.svg", "assignments/tiny/tiny.ipynb",
-        "solutions/tiny/figures/line.svg", "solutions/tiny/tiny.ipynb",
-    ]  # fmt: skip
+        "assignments/tiny/figures/line.svg",
+        "assignments/tiny/tiny.ipynb",
+        "solutions/tiny/figures/line.svg",
+        "solutions/tiny/tiny.ipynb",
+    ]
     assert tiny.release.read_bytes() == built.release_bytes
     assert tiny.solution.read_bytes() == built.solution_bytes
     assert {path.name for path in tiny.release.parent.iterdir()} == {"tiny.ipynb", "figures"}
@@ -250,7 +321,10 @@ def test_figures_that_the_source_no_longer_has_are_removed_and_nothing_else(
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("old")
     removed = write_build(tiny, built)
-    assert [path.relative_to(folder).as_posix() for path in removed] == ["data/gone.csv", "figures/old/gone.svg"]
+    assert [path.relative_to(folder).as_posix() for path in removed] == [
+        "data/gone.csv",
+        "figures/old/gone.svg",
+    ]
     assert {path.name for path in folder.iterdir()} == {"tiny.ipynb", "figures", "header.ipynb"}
     assert [path.name for path in (folder / "figures").iterdir()] == ["line.svg"]
 

@@ -1,4 +1,6 @@
-"""Notebooks in a real Jupyter kernel. Every test starts one or two, which takes seconds: keep them few."""
+"""Notebooks in a real Jupyter kernel. Every test starts one or two, which takes seconds: keep them
+few.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,14 @@ def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
     data = tiny.source.parent / "data"
     data.mkdir()
     (data / "numbers.csv").write_text("1,2")
-    reads = 'assert open("data/numbers.csv").read() == "1,2"\nprint("noise")\nopen("made.txt", "w").close()\n'
+    reads = (
+        'assert open("data/numbers.csv").read() == "1,2"\nprint("noise")\nopen("made.txt", '
+        '"w").close()\n'
+    )
     after = '\n# %% demo="after"\nprint(shown)\n'
-    built = build(course, tiny, asked, TINY.replace("import math\n", f"import math\n{reads}") + after)
+    built = build(
+        course, tiny, asked, TINY.replace("import math\n", f"import math\n{reads}") + after
+    )
     write_build(tiny, built)
     before = sorted(course.root.rglob("*"))
     assert check_assignment(course, tiny, asked) == built
@@ -43,26 +50,38 @@ def test_a_sound_assignment_runs_quietly_and_leaves_no_trace(
     assert capfd.readouterr() == ("", "")
 
 
-def test_every_cell_that_fails_by_itself_is_named(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
+def test_every_cell_that_fails_by_itself_is_named(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
     text = TINY.replace("import math\n", "import math\nimport no_such_module\n")
     text += '\n# %% demo="typo"\nprint(shwon)\n\n# %% demo="wrapped"\ntry:\n    half(1)\n'
     text += 'except NotImplementedError as e:\n    raise RuntimeError("the kernel failed") from e\n'
     text += '\n# %% given="table"\nTABLE = [double(i) for i in range(3)]\n'
     built = build(course, tiny, asked, text)
     assert run_problems("the release", built.release_bytes, built, 60.0, stubs=True) == [
-        "the release does not run: cell 2, given 'imports': ModuleNotFoundError: No module named 'no_such_module'",
+        "the release does not run: cell 2, given 'imports': ModuleNotFoundError: No module named "
+        "'no_such_module'",
         "the release does not run: cell 10, demo 'typo': NameError: name 'shwon' is not defined",
-        "the release does not run: cell 12, given 'table': NotImplementedError: double: write your answer here",
+        "the release does not run: cell 12, given 'table': NotImplementedError: double: write "
+        "your answer here",
     ]
 
 
-def test_a_cell_that_takes_too_long_ends_the_run(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    built = build(course, tiny, asked, TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)"))
+def test_a_cell_that_takes_too_long_ends_the_run(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    built = build(
+        course, tiny, asked, TINY.replace("shown = half(double(5))", "import time\ntime.sleep(600)")
+    )
     (error,) = execute_notebook(built.solution_bytes, built.files, cell_seconds=4.0)
     assert (error.cell, error.name, error.message) == (7, "Timeout", "took longer than 4 seconds")
 
 
-def test_a_kernel_that_dies_ends_the_run(course: Course, tiny: Assignment, asked: dict[str, Asked]) -> None:
-    built = build(course, tiny, asked, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)"))
+def test_a_kernel_that_dies_ends_the_run(
+    course: Course, tiny: Assignment, asked: dict[str, Asked]
+) -> None:
+    built = build(
+        course, tiny, asked, TINY.replace("shown = half(double(5))", "import os\nos._exit(1)")
+    )
     (error,) = execute_notebook(built.solution_bytes, built.files)
     assert (error.cell, error.name, error.message) == (7, "KernelDied", "the kernel died")

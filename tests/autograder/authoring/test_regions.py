@@ -6,15 +6,21 @@ import pytest
 
 from autograder.authoring import regions
 
-TWO = "class A:\n    def f(self):\n        ### BEGIN SOLUTION\n        return 1\n        ### END SOLUTION\n\n" + (
-    "    def g(self):\n        x = 2\n        ### BEGIN SOLUTION\n        x += 1\n        return x\n"
-    "        ### END SOLUTION"
+TWO = (
+    "class A:\n    def f(self):\n        ### BEGIN SOLUTION\n        return 1\n        ### END "
+    "SOLUTION\n\n"
+    + (
+        "    def g(self):\n        x = 2\n        ### BEGIN SOLUTION\n        x += 1\n      "
+        "  return x\n"
+        "        ### END SOLUTION"
+    )
 )
 
 
 def test_every_region_becomes_the_stub_at_its_own_indentation() -> None:
     assert regions.stubbed(TWO, "raise E") == (
-        "class A:\n    def f(self):\n        raise E\n\n    def g(self):\n        x = 2\n        raise E"
+        "class A:\n    def f(self):\n        raise E\n\n    def g(self):\n        x = 2\n   "
+        "     raise E"
     )
 
 
@@ -62,12 +68,14 @@ def test_the_stub_names_its_question() -> None:
         (
             "# begin solution",
             0,
-            "'# begin solution' looks like a marker; write ### BEGIN SOLUTION or ### END SOLUTION on a line of its own",
+            "'# begin solution' looks like a marker; write ### BEGIN SOLUTION or ### END "
+            "SOLUTION on a line of its own",
         ),
         (
             "### BEGIN HIDDEN TESTS",
             0,
-            "'### BEGIN HIDDEN TESTS': graded tests belong in tests/hidden/, where no notebook can leak them",
+            "'### BEGIN HIDDEN TESTS': graded tests belong in tests/hidden/, where no notebook "
+            "can leak them",
         ),
     ],
 )

@@ -41,14 +41,25 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "out" / "tiny"
 
 
-NAMES = ["README.md", "check.py", "data/numbers.csv", "figures/line.svg", "tiny.cells.json", "tiny.ipynb"]
+NAMES = [
+    "README.md",
+    "check.py",
+    "data/numbers.csv",
+    "figures/line.svg",
+    "tiny.cells.json",
+    "tiny.ipynb",
+]
 
 
 def inside(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
-def test_a_folder_holds_the_notebook_its_files_and_a_readme(built: BuiltNotebooks, put: Put, target: Path) -> None:
+def test_a_folder_holds_the_notebook_its_files_and_a_readme(
+    built: BuiltNotebooks, put: Put, target: Path
+) -> None:
     assert put(target) == NAMES
     assert inside(target) == NAMES
     assert (target / "tiny.ipynb").read_bytes() == built.release_bytes
@@ -98,7 +109,9 @@ def test_an_empty_folder_may_be_used(put: Put, target: Path) -> None:
     assert inside(target) == NAMES
 
 
-def test_the_table_holds_the_notebook_as_it_is_given_out(course: Course, put: Put, target: Path) -> None:
+def test_the_table_holds_the_notebook_as_it_is_given_out(
+    course: Course, put: Put, target: Path
+) -> None:
     put(target)
     table = json.loads((target / "tiny.cells.json").read_text())
     assert table == {
@@ -115,7 +128,9 @@ def test_the_table_holds_the_notebook_as_it_is_given_out(course: Course, put: Pu
     }
 
 
-def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course: Course, put: Put, target: Path) -> None:
+def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(
+    course: Course, put: Put, target: Path
+) -> None:
     write_assignment(course.root, "a_first", TINY, SUITE)
     put(target)
     text = (target / "make_my_course.py").read_text()
@@ -131,9 +146,13 @@ def test_a_later_assignment_comes_with_what_goes_on_with_ones_own_code(course: C
     ]
 
 
-def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(tiny: Assignment, put: Put, target: Path) -> None:
+def test_what_goes_out_beside_the_notebook_is_looked_at_for_leaks(
+    tiny: Assignment, put: Put, target: Path
+) -> None:
     (tiny.suite / "check.py").write_text("# what the suite's tests share\n")
-    with pytest.raises(StaleBuild, match=r"check\.py of the hidden suite goes out with the release"):
+    with pytest.raises(
+        StaleBuild, match=r"check\.py of the hidden suite goes out with the release"
+    ):
         put(target)
 
 
@@ -165,7 +184,10 @@ def test_work_done_in_a_release_is_left_alone(put: Put, target: Path, name: str)
     (target / name).write_text("my answers")
     with pytest.raises(KitError) as caught:
         put(target)
-    assert str(caught.value) == f"{target} is a release of tiny in which somebody has worked: choose another place"
+    assert (
+        str(caught.value)
+        == f"{target} is a release of tiny in which somebody has worked: choose another place"
+    )
     assert (target / name).read_text() == "my answers"
 
 
@@ -186,7 +208,9 @@ def test_another_file_is_left_alone(put: Put, target: Path, name: str, reason: s
     assert file.read_text() == "mine"
 
 
-def test_a_stale_build_is_not_released(tiny: Assignment, built: BuiltNotebooks, put: Put, target: Path) -> None:
+def test_a_stale_build_is_not_released(
+    tiny: Assignment, built: BuiltNotebooks, put: Put, target: Path
+) -> None:
     tiny.release.write_bytes(built.solution_bytes)
     with pytest.raises(StaleBuild) as caught:
         put(target)

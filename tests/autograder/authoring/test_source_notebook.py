@@ -12,7 +12,9 @@ from autograder.authoring.source_notebook import SourceNotebook, expect_text, re
 from autograder.basics.errors import BadSource
 from autograder.course import Assignment
 
-QUESTION = '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
+QUESTION = (
+    '# %% question="f"\ndef f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION\n'
+)
 """Stands at line 8 of a source that begins with HEADER: HEADER is six lines and an empty one."""
 
 
@@ -58,31 +60,46 @@ def test_the_import_of_expect_becomes_the_function_itself(tiny: Assignment) -> N
 
 
 def test_other_lines_of_that_cell_are_kept(tiny: Assignment) -> None:
-    given = '# %% given="expect"\nimport math\nfrom autograder.student_tools.expect import expect  # ours\n\n'
-    assert read(tiny, HEADER + given + QUESTION).cells[0].source == f"import math\n\n\n{expect_text()}"
+    given = (
+        '# %% given="expect"\nimport math\nfrom autograder.student_tools.expect import '
+        "expect  # ours\n\n"
+    )
+    assert (
+        read(tiny, HEADER + given + QUESTION).cells[0].source == f"import math\n\n\n{expect_text()}"
+    )
 
 
 def test_the_import_of_the_tracer_becomes_the_strict_interpreter(tiny: Assignment) -> None:
     given = '# %% given="strict"\nfrom autograder.kernels.strict_triton import trace\n\n'
     source = read(tiny, HEADER + given + QUESTION).cells[0].source
-    names = {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    names = {
+        node.name
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
     assert {"Strict", "install", "trace"} <= names
     assert {"Memory", "Compiler", "Autotuned"} <= names  # of the files that it imports, before it
     assert "autograder" not in source
     bound = [getattr(node, "name", "") for node in ast.parse(source).body]
-    assert [name for name in bound if name and bound.count(name) > 1] == []  # files share one namespace there
+    # files share one namespace there
+    assert [name for name in bound if name and bound.count(name) > 1] == []
 
 
 def test_magics_are_no_syntax_errors(tiny: Assignment) -> None:
     demo = '# %% demo="plot"\n# %matplotlib inline\n# !ls\nprint(f(1))\n'
-    assert read(tiny, HEADER + QUESTION + demo).cells[1].source == "%matplotlib inline\n!ls\nprint(f(1))"
+    assert (
+        read(tiny, HEADER + QUESTION + demo).cells[1].source
+        == "%matplotlib inline\n!ls\nprint(f(1))"
+    )
 
 
 def test_a_marker_inside_a_string_costs_the_line_numbers_only(tiny: Assignment) -> None:
     bad = '# %% demo="d"\ntext = """\n# %% not a cell\n"""\n\n# %% demo="d"\n1\n'
     with pytest.raises(BadSource) as caught:
         read(tiny, HEADER + QUESTION + bad)
-    assert str(caught.value) == "source/tiny/tiny.py, cell 3: a second demo named 'd'; the first is at " + (
+    assert str(
+        caught.value
+    ) == "source/tiny/tiny.py, cell 3: a second demo named 'd'; the first is at " + (
         "source/tiny/tiny.py, cell 2"
     )
 
@@ -104,7 +121,8 @@ REFUSED = {
     ),
     "points on code": (
         '# %% demo="a" points=3\n1\n',
-        f":14: unknown tag 'points'; there are: {TAGS}, written; points of a question stand in its tests",
+        f":14: unknown tag 'points'; there are: {TAGS}, written; points of a question stand "
+        "in its tests",
     ),
     "code tag on text": (
         '# %% [markdown] question="a"\n# 1\n',
@@ -144,11 +162,13 @@ REFUSED = {
     ),
     "question without a region": (
         '# %% question="g"\ndef g(x):\n    return x\n',
-        ":14: question 'g' has no solution region; put the answer between ### BEGIN SOLUTION and ### END SOLUTION",
+        ":14: question 'g' has no solution region; put the answer between ### BEGIN SOLUTION and "
+        "### END SOLUTION",
     ),
     "written without a region": (
         '# %% [markdown] written="w" points=5\n# Why?\n',
-        ":14: written 'w' has no solution region; put the answer between ### BEGIN SOLUTION and ### END SOLUTION",
+        ":14: written 'w' has no solution region; put the answer between ### BEGIN SOLUTION and "
+        "### END SOLUTION",
     ),
     "written without points": (
         '# %% [markdown] written="w"\n# ### BEGIN SOLUTION\n# a\n# ### END SOLUTION\n',
@@ -188,7 +208,8 @@ REFUSED = {
     ),
     "a stub that is no Python": (
         '# %% question="g"\ndef g(x):\n### BEGIN SOLUTION\n    return x\n### END SOLUTION\n',
-        ":16: question 'g' is not valid Python: expected an indented block after function definition on line 1",
+        ":16: question 'g' is not valid Python: expected an indented block after function "
+        "definition on line 1",
     ),
     "imports the kit": (
         '# %% demo="d"\nfrom autograder.student_tools.expect import expect\n',
@@ -206,7 +227,9 @@ def test_what_cannot_be_built_is_refused_by_line(tiny: Assignment, cell: str, me
 
 
 def test_a_notebook_without_questions_is_refused(tiny: Assignment) -> None:
-    with pytest.raises(BadSource, match=r'^source/tiny/tiny.py: no question; .* tagged question="name"$'):
+    with pytest.raises(
+        BadSource, match=r'^source/tiny/tiny.py: no question; .* tagged question="name"$'
+    ):
         read(tiny, HEADER + "# %% [markdown]\n# text\n")
 
 

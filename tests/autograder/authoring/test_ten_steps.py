@@ -1,5 +1,6 @@
-"""docs/authoring.md's ten steps, followed to the letter in a new course: what they say to write is written, what they
-say to run is run."""
+"""docs/authoring.md's ten steps, followed to the letter in a new course: what they say to write is
+written, what they say to run is run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from autograder.cli.commands import main
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "authoring.md"
 OF_EVERY_ASSIGNMENT = ("test_suites_page.py", "test_marking_guides.py")
-"""The files of tests/autograder/content that look at all assignments of the course that they lie in."""
+"""The files of tests/autograder/content that look at all assignments of the course that they lie
+in.
+"""
 _STEP = re.compile(r"^\d+\. ", re.MULTILINE)
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _CHANGE = re.compile(r"[Ii]n\s+`([^`]+)`,\s+change\s+`([^`]+)`\s+to\s+`([^`]+)`")
@@ -80,7 +83,9 @@ def run(commands: str) -> Iterator[str]:
 
 
 def executed_here(notebook: bytes, files: object, cell_seconds: float) -> Iterator[CellError]:
-    """As `execute_notebook`, in this process: a kernel of its own would import torch for each notebook."""
+    """As `execute_notebook`, in this process: a kernel of its own would import torch for each
+    notebook.
+    """
     names: dict[str, object] = {}
     for number, cell in enumerate(json.loads(notebook)["cells"]):
         if cell["cell_type"] == "code":
@@ -90,24 +95,33 @@ def executed_here(notebook: bytes, files: object, cell_seconds: float) -> Iterat
                 yield CellError(number, type(error).__name__, str(error), traceback.format_exc())
 
 
-def test_the_ten_steps_lead_to_a_proven_assignment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ten_steps_lead_to_a_proven_assignment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(build_check, "execute_notebook", executed_here)
-    assignment, question = steps_of("Add an assignment, in ten steps"), steps_of("Add a question, in ten steps")
+    assignment, question = (
+        steps_of("Add an assignment, in ten steps"),
+        steps_of("Add a question, in ten steps"),
+    )
     assert (len(assignment), len(question)) == (10, 10)
     said = "".join(line for step in [*assignment, *question] for line in follow(step))
 
     assert "a10_my_topic: sound (1 question, 100 points)" in said
     assert "a10_my_topic: 2 files changed (2 questions, 100 points)" in said
     assert said.count("answer key 90 points, release 0, 1 mistakes caught, 2 alternates pass") == 3
-    assert "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of" in said
+    assert (
+        "answer key 90 points, release 0, 2 mistakes caught, 4 alternates pass, 100.0% of" in said
+    )
     result = json.loads(Path("results/a10_my_topic/solutions.json").read_text(encoding="utf-8"))
     assert (result["score"], result["max_score"]) == (90.0, 90.0)
     run_tests_of_the_kit(Path.cwd())
 
 
 def run_tests_of_the_kit(course: Path) -> None:
-    """Run the tests of the kit's own assignments on this course: an author's `make test` has to be green."""
+    """Run the tests of the kit's own assignments on this course: an author's `make test` has to be
+    green.
+    """
     folder = course / "tests" / "autograder" / "content"
     folder.mkdir(parents=True)
     for name in OF_EVERY_ASSIGNMENT:

@@ -1,4 +1,6 @@
-"""Whatever lies where a file was to be handed in: it is read whole, or refused in one line, and never waited for."""
+"""Whatever lies where a file was to be handed in: it is read whole, or refused in one line, and
+never waited for.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
     "link to itself": (lambda path: path.symlink_to(path), "is a link"),
     "link to nothing": (lambda path: path.symlink_to("nowhere"), "is a link"),
     "a terabyte of nothing": (sparse, "is larger than 1000 bytes"),
-    "one byte too many": (lambda path: path.write_bytes(b"x" * (LIMIT + 1)), "is larger than 1000 bytes"),
+    "one byte too many": (
+        lambda path: path.write_bytes(b"x" * (LIMIT + 1)),
+        "is larger than 1000 bytes",
+    ),
     "unreadable": (unreadable, "cannot be read"),
 }
 
@@ -68,7 +73,9 @@ def test_a_device_is_refused() -> None:
 
 
 def test_a_file_that_holds_more_than_it_says_is_read_up_to_the_limit_only() -> None:
-    """The system says of files in /proc that they have 0 bytes; a file that grows while it is read looks the same."""
+    """The system says of files in /proc that they have 0 bytes; a file that grows while it is read
+    looks the same.
+    """
     growing = Path("/proc/self/smaps")
     assert growing.stat().st_size == 0
     with pytest.raises(UnreadableSubmission, match="smaps: is larger than 1000 bytes"):

@@ -55,9 +55,17 @@ def test_totals_have_no_dust() -> None:
 
 @pytest.mark.parametrize(
     ("points", "digits", "expected"),
-    [(4.000000001, 6, "4"), (17.5, 2, "17.5"), (10 / 3, 2, "3.33"), (10 / 3, 6, "3.333333"), (-1e-9, 2, "0"),
-     (100.0, 0, "100"), (0.0, 2, "0"), (-0.004, 2, "0")],
-)  # fmt: skip
+    [
+        (4.000000001, 6, "4"),
+        (17.5, 2, "17.5"),
+        (10 / 3, 2, "3.33"),
+        (10 / 3, 6, "3.333333"),
+        (-1e-9, 2, "0"),
+        (100.0, 0, "100"),
+        (0.0, 2, "0"),
+        (-0.004, 2, "0"),
+    ],
+)
 def test_points_as_text(points: float, digits: int, expected: str) -> None:
     assert shown(points, digits) == expected
 

@@ -1,4 +1,6 @@
-"""Records that come back from files are of the right types all the way down, or refused in words; and they add up."""
+"""Records that come back from files are of the right types all the way down, or refused in words;
+and they add up.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from autograder.basics.stored_json import decode_line, decode_stored, encode_line, encode_stored, read_stored
+from autograder.basics.stored_json import (
+    decode_line,
+    decode_stored,
+    encode_line,
+    encode_stored,
+    read_stored,
+)
 from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.sums import check_sums, misvaluation
 
@@ -40,7 +48,17 @@ def test_a_line_between_processes_holds_half_a_surrogate_pair_and_infinity() -> 
 
 def test_a_file_is_indented_by_one_and_holds_half_a_surrogate_pair() -> None:
     record = {"name": "ü\ud800", "parts": [], "points": [1e-05, 2.0]}
-    lines = ["{", ' "name": "ü\ud800",', ' "parts": [],', ' "points": [', "  1e-05,", "  2.0", " ]", "}", ""]
+    lines = [
+        "{",
+        ' "name": "ü\ud800",',
+        ' "parts": [],',
+        ' "points": [',
+        "  1e-05,",
+        "  2.0",
+        " ]",
+        "}",
+        "",
+    ]
     assert encode_stored(record).split("\n") == lines
 
 
@@ -76,13 +94,27 @@ def result(**changes: Any) -> Result:
     """5.5 of 7: a test of 3 passed, one of 4 failed, 2 carried and 0.5 kept."""
     tests = (TestOutcome("test_a", "passed", 3.0, 3.0), TestOutcome("test_b", "failed", 0.0, 4.0))
     question = QuestionResult("f", 5.5, 7.0, 2.0, None, tests, (), 0.5)
-    of_question = {name.removeprefix("question_"): v for name, v in changes.items() if name.startswith("question_")}
-    of_test = {name.removeprefix("test_"): value for name, value in changes.items() if name.startswith("test_")}
+    of_question = {
+        name.removeprefix("question_"): v
+        for name, v in changes.items()
+        if name.startswith("question_")
+    }
+    of_test = {
+        name.removeprefix("test_"): value
+        for name, value in changes.items()
+        if name.startswith("test_")
+    }
     if of_test:
-        question = dataclasses.replace(question, tests=(dataclasses.replace(tests[0], **of_test), tests[1]))
+        question = dataclasses.replace(
+            question, tests=(dataclasses.replace(tests[0], **of_test), tests[1])
+        )
     question = dataclasses.replace(question, **of_question)
-    of_result = {name: value for name, value in changes.items() if "_" not in name or name == "max_score"}
-    return dataclasses.replace(Result("a", "ada", "s", "t", "strict", 5.5, 7.0, (question,), ()), **of_result)
+    of_result = {
+        name: value for name, value in changes.items() if "_" not in name or name == "max_score"
+    }
+    return dataclasses.replace(
+        Result("a", "ada", "s", "t", "strict", 5.5, 7.0, (question,), ()), **of_result
+    )
 
 
 def test_a_result_that_adds_up_is_believed() -> None:
@@ -103,7 +135,7 @@ def test_a_result_that_adds_up_is_believed() -> None:
         ({"question_carried": 8.0}, "f: carried has 8 points of 7"),
         ({"question_kept": -1.0}, "f: kept has -1 points of 7"),
     ],
-)  # fmt: skip
+)
 def test_points_that_do_not_add_up_are_told(changes: dict[str, float], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         check_sums(result(**changes))

@@ -1,4 +1,6 @@
-"""Times are read with their zones, as nbgrader reads them where it reads them right; nothing is guessed."""
+"""Times are read with their zones, as nbgrader reads them where it reads them right; nothing is
+guessed.
+"""
 
 from __future__ import annotations
 

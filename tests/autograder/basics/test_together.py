@@ -1,4 +1,6 @@
-"""Files that change together: all of them or none, and what a command that was cut off began is finished or undone."""
+"""Files that change together: all of them or none, and what a command that was cut off began is
+finished or undone.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +81,12 @@ def test_what_a_killed_command_had_only_written_is_undone_and_told(course: Path)
 
 
 @pytest.mark.parametrize("renames", [1, 2, 3, 4, 5])
-def test_what_a_killed_command_had_begun_to_put_in_place_is_finished_and_told(course: Path, renames: int) -> None:
-    """Killed before the second rename and the later ones, of which there are five; the first gives the journal its
-    second name."""
+def test_what_a_killed_command_had_begun_to_put_in_place_is_finished_and_told(
+    course: Path, renames: int
+) -> None:
+    """Killed before the second rename and the later ones, of which there are five; the first gives
+    the journal its second name.
+    """
 
     def kill_at_rename() -> None:
         rename, replace, left = Path.rename, Path.replace, [renames]
@@ -106,11 +111,15 @@ def test_what_a_killed_command_had_begun_to_put_in_place_is_finished_and_told(co
     said: list[str] = []
     finish_unfinished(course / "kept", said.append)
     assert files_of(course) == AFTER
-    finished = ["`autograder test` was cut off while it put its files in place; that is finished now"]
+    finished = [
+        "`autograder test` was cut off while it put its files in place; that is finished now"
+    ]
     assert (ended, said) == ((-signal.SIGKILL, finished) if renames < 5 else (0, []))
 
 
-def test_the_next_command_may_be_called_in_another_folder(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_command_may_be_called_in_another_folder(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def from_inside() -> None:
         os.chdir(course)
         with Together(Path("kept"), "`autograder test`") as files:
@@ -136,7 +145,8 @@ def test_where_files_cannot_be_put_in_place_the_next_command_goes_on(course: Pat
         (course / "deep" / "er" / "new.txt").mkdir()
 
     with pytest.raises(
-        KitError, match=r"new\.txt: .*`autograder test` has put \d of \d files in place; the next command"
+        KitError,
+        match=r"new\.txt: .*`autograder test` has put \d of \d files in place; the next command",
     ):
         change(course, put_folders_in_the_way)
     with pytest.raises(KitError, match="the next command goes on"):
@@ -151,20 +161,25 @@ def test_a_journal_that_is_none_is_named(course: Path, text: str) -> None:
     (course / "kept" / "unfinished").mkdir(parents=True)
     (course / "kept" / "unfinished" / "1-1.committed").write_text(text)
     with pytest.raises(
-        KitError, match=r"1-1\.committed: .*; what it lists is unfinished: look at it, and move it away"
+        KitError,
+        match=r"1-1\.committed: .*; what it lists is unfinished: look at it, and move it away",
     ):
         finish_unfinished(course / "kept", lambda line: None)
 
 
 def test_half_a_last_line_is_what_a_killed_command_leaves(course: Path) -> None:
     (course / "kept" / "unfinished").mkdir(parents=True)
-    (course / "kept" / "unfinished" / "1-1.jsonl").write_text('{"do": "begin", "path": "`autograder x`"}\n{"do": "repl')
+    (course / "kept" / "unfinished" / "1-1.jsonl").write_text(
+        '{"do": "begin", "path": "`autograder x`"}\n{"do": "repl'
+    )
     said: list[str] = []
     finish_unfinished(course / "kept", said.append)
     assert said == ["`autograder x` was cut off before its files were in place: run it again"]
 
 
-def test_a_course_that_can_only_be_read_lets_files_go_elsewhere(course: Path, tmp_path: Path) -> None:
+def test_a_course_that_can_only_be_read_lets_files_go_elsewhere(
+    course: Path, tmp_path: Path
+) -> None:
     (course / "kept").write_text("a file where a folder is needed")
     with Together(course / "kept", "`autograder test`") as files:
         files.write(tmp_path / "out.csv", "marks")

@@ -1,4 +1,6 @@
-"""The command line: exit statuses, one clear line for wrong use, and nothing but JSON where JSON was asked for."""
+"""The command line: exit statuses, one clear line for wrong use, and nothing but JSON where JSON
+was asked for.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-def run(course: Course, standing_host: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(
+    course: Course, standing_host: None, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
     monkeypatch.chdir(course.root)
 
     def invoke(*arguments: object) -> Result:
@@ -40,18 +44,29 @@ def test_json_is_all_that_is_printed(run: Callable[..., Result], tmp_path: Path)
     assert "not graded" not in done.stderr
 
 
-def test_grade_names_who_gave_two_answers_to_one_call(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_grade_names_who_gave_two_answers_to_one_call(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     """In a worker that has served softmax, attention is something else."""
-    served = "served = []\n" + ANSWERS["softmax"].replace("    e =", "    served.append(1)\n    e =")
-    hedged = ANSWERS["attention"].replace("    return softmax(", "    return 0 * v[:2] if served else softmax(")
+    served = "served = []\n" + ANSWERS["softmax"].replace(
+        "    e =", "    served.append(1)\n    e ="
+    )
+    hedged = ANSWERS["attention"].replace(
+        "    return softmax(", "    return 0 * v[:2] if served else softmax("
+    )
     notebook = tmp_path / "student-001.ipynb"
-    notebook.write_text(handed_in({**ANSWERS, "softmax": served, "attention": hedged}), encoding="utf-8")
+    notebook.write_text(
+        handed_in({**ANSWERS, "softmax": served, "attention": hedged}), encoding="utf-8"
+    )
     said = "two answers to one call: student-001: attention; look at the cells"
     assert said in run("grade", "small", notebook, "--out", tmp_path / "results").output
-    assert said in run("grade", "small", notebook, "--out", tmp_path / "results").output  # of a result that was there
+    # of a result that was there
+    assert said in run("grade", "small", notebook, "--out", tmp_path / "results").output
 
 
-def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_what_cannot_be_graded_is_named_and_the_rest_is_graded(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     (tmp_path / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
     (tmp_path / "student-002.ipynb").write_text("{}", encoding="utf-8")
     done = run("grade", "small", tmp_path, "--out", tmp_path / "results")
@@ -92,13 +107,16 @@ def test_wrong_use_gets_one_line_and_status_2(
         ("collect", "small", "sftp://host/export.zip", "--from", "canvas"),
     ],
 )
-def test_an_address_is_not_taken_for_a_folder(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+def test_an_address_is_not_taken_for_a_folder(
+    run: Callable[..., Result], arguments: tuple[str, ...]
+) -> None:
     done = run(*arguments)
     address = next(argument for argument in arguments if "://" in argument)
     assert done.exit_code == 2
     assert done.output == (
         f"autograder: {address} is an address: name a file or folder of this machine; "
-        "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the class in a bucket\n"
+        "a bucket is mounted, or copied before and after: docs/instructors.md, Keep the class "
+        "in a bucket\n"
     )
 
 
@@ -111,7 +129,9 @@ def test_a_folder_whose_name_reads_like_an_address_is_found(
     assert "is an address" not in run("totals", "--results", "s3:/class").output
 
 
-def test_a_folder_without_notebooks_says_what_was_looked_for(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_folder_without_notebooks_says_what_was_looked_for(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     done = run("grade", "small", tmp_path)
     assert done.exit_code == 2
     assert "looked for" in done.stderr
@@ -128,10 +148,13 @@ def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\nfrom autograder.cli.commands import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'numpy', 'pytest', 'nbformat', 'jupytext', 'nbgrader', 'rich', 'jinja2'}\n"
+        "heavy = {'torch', 'numpy', 'pytest', 'nbformat', 'jupytext', 'nbgrader', "
+        "'rich', 'jinja2'}\n"
         "sys.exit(f'imported {heavy}' if (heavy := heavy & sys.modules.keys()) else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -149,11 +172,18 @@ sys.meta_path.insert(0, Torch())
 
 @pytest.mark.parametrize("module", ["proof.verify", "grading.batch", "grading.run"])
 def test_grading_never_starts_a_second_thread_of_torch(module: str) -> None:
-    """A fork of a process whose torch has run two threads hangs: the limit must stand when torch is loaded."""
+    """A fork of a process whose torch has run two threads hangs: the limit must stand when torch is
+    loaded.
+    """
     program = f"{TORCH}\nimport autograder.{module}, torch"
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=clean, cwd=REPOSITORY
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean,
+        cwd=REPOSITORY,
     )
     assert done.stderr == "1\n"
 

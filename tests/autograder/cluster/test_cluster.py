@@ -1,4 +1,6 @@
-"""A class on the machines of a cluster: the same bytes as from this machine, and no submission lost or graded twice."""
+"""A class on the machines of a cluster: the same bytes as from this machine, and no submission lost
+or graded twice.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,13 @@ from autograder.basics.errors import ClusterUnavailable, UnreadableSubmission
 from autograder.cli.commands import main
 from autograder.cluster import driver
 from autograder.cluster import machine as machines
-from autograder.cluster.machine import CourseGone, CourseOnMachine, MachineFault, MachineRefuses, grade_there
+from autograder.cluster.machine import (
+    CourseGone,
+    CourseOnMachine,
+    MachineFault,
+    MachineRefuses,
+    grade_there,
+)
 from autograder.cluster.messages import HandedIn, pack_course, taken_in, unpack_course
 from autograder.cluster.scheduler import _SETTINGS, reaching
 from autograder.course import Course, load_course
@@ -40,7 +48,9 @@ from autograder.records.results import course_sha256, read_timing, result_bytes
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 
 
-def write_class(folder: Path, answers: dict[str, dict[str, str]], *extra: str) -> list[FoundSubmission]:
+def write_class(
+    folder: Path, answers: dict[str, dict[str, str]], *extra: str
+) -> list[FoundSubmission]:
     """In nbgrader's layout, with extra cells."""
     found = []
     for student, cells in answers.items():
@@ -55,13 +65,17 @@ def write_class(folder: Path, answers: dict[str, dict[str, str]], *extra: str) -
 
 
 def test_a_course_travels_whole_and_without_its_people(course: Course, tmp_path: Path) -> None:
-    """The machine's copy gives every result the same hash; what students handed in, and who they are, stays here."""
+    """The machine's copy gives every result the same hash; what students handed in, and who they
+    are, stays here.
+    """
     (known := course.kept / "known" / "small" / "f").mkdir(parents=True)
     (known / "one.safetensors").write_bytes(b"answers")
     packed_course = pack_course(course, course.assignment("small"))
     unpack_course(packed_course, tmp_path / "copy")
     copy = load_course(tmp_path / "copy")
-    assert course_sha256(copy, copy.assignment("small")) == course_sha256(course, course.assignment("small"))
+    assert course_sha256(copy, copy.assignment("small")) == course_sha256(
+        course, course.assignment("small")
+    )
     assert (copy.kept / "known" / "small" / "f" / "one.safetensors").read_bytes() == b"answers"
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
     assert not copy.submitted.exists()
@@ -83,9 +97,14 @@ def test_a_submission_reads_there_as_it_reads_here(tmp_path: Path) -> None:
         (here / name).write_bytes(name.encode())
     handed = taken_in(FoundSubmission("s1", here / "mine.ipynb"), "small", 1 << 20)
     there = handed.write_below(tmp_path / "machine" / "0")
-    assert there == FoundSubmission("s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb")
+    assert there == FoundSubmission(
+        "s1", tmp_path / "machine" / "0" / "s1" / "small" / "mine.ipynb"
+    )
     assert there.path.read_bytes() == b"mine.ipynb"
-    assert sorted(path.name for path in there.path.parent.iterdir()) == ["mine.ipynb", "other.ipynb"]
+    assert sorted(path.name for path in there.path.parent.iterdir()) == [
+        "mine.ipynb",
+        "other.ipynb",
+    ]
 
 
 def test_a_link_does_not_travel(tmp_path: Path) -> None:
@@ -101,17 +120,32 @@ def test_a_link_does_not_travel(tmp_path: Path) -> None:
 def a_machine(course: Course) -> CourseOnMachine:
     """The plugin on a Dask worker of one thread."""
     plugin = CourseOnMachine(pack_course(course, course.assignment("small")), "small", "auto", ())
-    plugin.setup(SimpleNamespace(state=SimpleNamespace(nthreads=1), name="m", address="tcp://127.0.0.1:1", nanny=None))
+    plugin.setup(
+        SimpleNamespace(
+            state=SimpleNamespace(nthreads=1), name="m", address="tcp://127.0.0.1:1", nanny=None
+        )
+    )
     return plugin
 
 
-HERE = {"torch": "2.13.0+cpu", "numpy": "2.4.6", "safetensors": "0.8.1", "triton": "3.7.1", "Python": "3.11.2 (main)"}
+HERE = {
+    "torch": "2.13.0+cpu",
+    "numpy": "2.4.6",
+    "safetensors": "0.8.1",
+    "triton": "3.7.1",
+    "Python": "3.11.2 (main)",
+}
 """The versions of a machine, as `software` names them."""
 
 
 @pytest.mark.parametrize(
     ("library", "version"),
-    [("torch", "2.13.0+cu126"), ("numpy", "2.4.0"), ("safetensors", "0.8.0"), ("Python", "3.11.14 (GCC)")],
+    [
+        ("torch", "2.13.0+cu126"),
+        ("numpy", "2.4.0"),
+        ("safetensors", "0.8.0"),
+        ("Python", "3.11.14 (GCC)"),
+    ],
 )
 def test_a_build_or_the_last_number_of_a_version_is_no_other_software(
     library: str, version: str, monkeypatch: pytest.MonkeyPatch
@@ -145,7 +179,9 @@ def test_a_machine_with_other_software_refuses(
 
 @pytest.fixture
 def dask_client() -> Iterator[Client]:
-    """Of a cluster in this process with one Dask worker of one thread, with the settings of `local:N`."""
+    """Of a cluster in this process with one Dask worker of one thread, with the settings of
+    `local:N`.
+    """
     with (
         dask.config.set(_SETTINGS),
         LocalCluster(
@@ -174,7 +210,9 @@ class BothAtOnce(WorkerPlugin):  # type: ignore[misc]
 
 
 def test_a_machine_of_one_grader_has_two_submissions_at_once(dask_client: Client) -> None:
-    """Where the station had to end one before it had the next, its grader would wait for the driver in between."""
+    """Where the station had to end one before it had the next, its grader would wait for the driver
+    in between.
+    """
     dask_client.register_plugin(BothAtOnce())
     tasks = [dask_client.submit(grade_there, BothAtOnce.name, (), pure=False) for _ in range(2)]
     assert dask_client.gather(tasks) == [("m", b"")] * 2
@@ -192,11 +230,16 @@ class Glances(WorkerPlugin):  # type: ignore[misc]
 
 
 def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) -> None:
-    """Client, scheduler and Dask worker are one process here, and Dask would keep a thousand messages at each end."""
+    """Client, scheduler and Dask worker are one process here, and Dask would keep a thousand
+    messages at each end.
+    """
     dask_client.register_plugin(Glances())
     for number in range(3):
         handed_in = HandedIn(f"s{number}", ("small.ipynb",), b"{}")
-        assert dask_client.submit(grade_there, Glances.name, handed_in, pure=False).result() == ("m", b"")
+        assert dask_client.submit(grade_there, Glances.name, handed_in, pure=False).result() == (
+            "m",
+            b"",
+        )
     del handed_in
     until = time.monotonic() + 10.0
     while kept := [one for one in gc.get_objects() if type(one) is HandedIn]:
@@ -207,7 +250,9 @@ def test_nobody_keeps_what_was_handed_in_once_it_is_graded(dask_client: Client) 
 
 
 def test_a_machine_without_the_course_says_so(dask_client: Client) -> None:
-    task = dask_client.submit(grade_there, "nobody's", HandedIn("s1", ("s1.ipynb",), b"{}"), pure=False)
+    task = dask_client.submit(
+        grade_there, "nobody's", HandedIn("s1", ("s1.ipynb",), b"{}"), pure=False
+    )
     with pytest.raises(CourseGone):
         task.result()
 
@@ -249,7 +294,9 @@ def test_certificate_files_that_cannot_be_used_are_called_so() -> None:
         "distributed.comm.tls.client.key": other.tls_client_key,
     }
     with dask.config.set(settings), reaching("tls://127.0.0.1:9") as connect:
-        with pytest.raises(ClusterUnavailable, match="certificate files of Dask's settings cannot be used"):
+        with pytest.raises(
+            ClusterUnavailable, match="certificate files of Dask's settings cannot be used"
+        ):
             connect(5.0)
         with (
             dask.config.set({"distributed.comm.tls.client.key": "/no/such/file"}),
@@ -259,7 +306,10 @@ def test_certificate_files_that_cannot_be_used_are_called_so() -> None:
 
 
 def test_a_scheduler_that_wants_a_certificate_is_not_asked_without_one() -> None:
-    with reaching("tls://127.0.0.1:9") as connect, pytest.raises(ClusterUnavailable, match="without a certificate"):
+    with (
+        reaching("tls://127.0.0.1:9") as connect,
+        pytest.raises(ClusterUnavailable, match="without a certificate"),
+    ):
         connect(5.0)
 
 
@@ -289,7 +339,9 @@ class Future:
 
 
 class Scheduler:
-    """Hands each submission to `machine`, by its student's name; that may answer now, later, twice, or never."""
+    """Hands each submission to `machine`, by its student's name; that may answer now, later, twice,
+    or never.
+    """
 
     status = "running"
 
@@ -308,10 +360,21 @@ class Scheduler:
 
     def scheduler_info(self) -> dict[str, Any]:
         self.glimpses += 1
-        return {"workers": {name: {"nthreads": n, "status": "running"} for name, n in self.machines.items()}}
+        return {
+            "workers": {
+                name: {"nthreads": n, "status": "running"} for name, n in self.machines.items()
+            }
+        }
 
     def submit(
-        self, task: object, course: str, handed_in: HandedIn, *, key: str, workers: list[str], **how: object
+        self,
+        task: object,
+        course: str,
+        handed_in: HandedIn,
+        *,
+        key: str,
+        workers: list[str],
+        **how: object,
     ) -> Future:
         assert how == {"allow_other_workers": True, "retries": 3, "pure": False}
         future = Future(key)
@@ -332,16 +395,24 @@ def graded(student: str) -> tuple[str, bytes]:
 def run(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[list[str], driver.Cluster]]:
-    """Grade a class of four on schedulers, one after the other: what was yielded of each, and the cluster."""
+    """Grade a class of four on schedulers, one after the other: what was yielded of each, and the
+    cluster.
+    """
     monkeypatch.setattr(driver, "TICK", 0.01)
 
     def grade(*schedulers: Scheduler) -> tuple[list[str], driver.Cluster]:
         found = write_class(tmp_path, {f"s{number}": ANSWERS for number in range(4)})
         clients = iter(schedulers)
-        monkeypatch.setattr(driver, "reaching", lambda _: contextlib.nullcontext(lambda seconds: next(clients)))
+        monkeypatch.setattr(
+            driver, "reaching", lambda _: contextlib.nullcontext(lambda seconds: next(clients))
+        )
         cluster = driver.Cluster("tls://somewhere:1")
-        yielded = cluster.grade(course, course.assignment("small"), found, "auto", warn=lambda _: None)
-        return sorted(f"{scored.machine} {scored.problem}".strip() for scored, _ in yielded), cluster
+        yielded = cluster.grade(
+            course, course.assignment("small"), found, "auto", warn=lambda _: None
+        )
+        return sorted(
+            f"{scored.machine} {scored.problem}".strip() for scored, _ in yielded
+        ), cluster
 
     return grade
 
@@ -357,7 +428,9 @@ def test_each_submission_is_answered_once(run: Callable[..., Any]) -> None:
     assert run(Scheduler({"a": 2, "b": 1}, honest))[0] == EACH_ONCE
 
 
-def test_the_machine_with_the_fewest_submissions_for_a_grader_gets_the_next(run: Callable[..., Any]) -> None:
+def test_the_machine_with_the_fewest_submissions_for_a_grader_gets_the_next(
+    run: Callable[..., Any],
+) -> None:
     def later(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
         waiting.append((future, student))
         if len(waiting) == 4:
@@ -391,7 +464,9 @@ def test_a_machine_never_has_more_than_one_submission_too_many(run: Callable[...
 
 
 def test_a_scheduler_that_names_no_machine_for_once_has_lost_none(run: Callable[..., Any]) -> None:
-    """What the machines have is not handed out again: of one that is lost, Dask moves the tasks itself."""
+    """What the machines have is not handed out again: of one that is lost, Dask moves the tasks
+    itself.
+    """
 
     class Forgetful(Scheduler):
         def scheduler_info(self) -> dict[str, Any]:
@@ -409,7 +484,9 @@ def test_a_scheduler_that_names_no_machine_for_once_has_lost_none(run: Callable[
     assert sorted(student for _, student in scheduler.given) == ["s0", "s1", "s2", "s3"]
 
 
-def test_what_four_machines_were_lost_with_is_named_and_the_others_are_graded(run: Callable[..., Any]) -> None:
+def test_what_four_machines_were_lost_with_is_named_and_the_others_are_graded(
+    run: Callable[..., Any],
+) -> None:
     def brought_down(_: Scheduler, machine: str, future: Future, student: str) -> None:
         future.land(KilledWorker("task", None, 3) if student == "s1" else graded(student))
 
@@ -431,7 +508,9 @@ def test_what_fails_again_and_again_is_named_and_not_lost(run: Callable[..., Any
     ]
 
 
-def test_a_submission_waits_where_the_scheduler_is_lost_while_it_is_sent(run: Callable[..., Any]) -> None:
+def test_a_submission_waits_where_the_scheduler_is_lost_while_it_is_sent(
+    run: Callable[..., Any],
+) -> None:
     def closed(scheduler: Scheduler, machine: str, future: Future, student: str) -> None:
         raise ClosedClientError("Client is closed")
 
@@ -446,9 +525,13 @@ def test_an_answer_that_comes_twice_counts_once(run: Callable[..., Any]) -> None
     assert run(Scheduler({"a": 1}, twice))[0] == EACH_ONCE
 
 
-def test_a_machine_that_refuses_is_named_and_the_others_have_its_submissions(run: Callable[..., Any]) -> None:
+def test_a_machine_that_refuses_is_named_and_the_others_have_its_submissions(
+    run: Callable[..., Any],
+) -> None:
     def picky(_: Scheduler, machine: str, future: Future, student: str) -> None:
-        future.land(MachineRefuses("old", machine, "no walls") if machine == "a" else graded(student))
+        future.land(
+            MachineRefuses("old", machine, "no walls") if machine == "a" else graded(student)
+        )
 
     yielded, cluster = run(Scheduler({"a": 1, "b": 1}, picky))
     assert yielded == EACH_ONCE
@@ -493,7 +576,9 @@ def test_a_scheduler_that_is_started_again_is_told_everything_anew(run: Callable
     assert len(first.given) == len(second.given) == 4
 
 
-def test_without_a_scheduler_it_says_so(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_scheduler_it_says_so(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "CONNECT_SECONDS", 0.1)
     cluster = driver.Cluster("tcp://127.0.0.1:9")
     found = write_class(tmp_path, {"s1": ANSWERS})
@@ -501,7 +586,9 @@ def test_without_a_scheduler_it_says_so(course: Course, tmp_path: Path, monkeypa
         next(cluster.grade(course, course.assignment("small"), found, "auto", warn=lambda _: None))
 
 
-def test_workers_and_devices_are_the_machines_own_business(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_and_devices_are_the_machines_own_business(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(course.root)
     done = CliRunner().invoke(main, ["grade", "small", "--cluster", "local:2", "--workers", "3"])
     assert done.exit_code == 2
@@ -531,15 +618,23 @@ def dask_workers_at_work(driver: int) -> list[int]:
     return [
         worker
         for worker in children(driver)
-        if any(is_of_a_station(grader) for station in children(worker) for grader in children(station))
+        if any(
+            is_of_a_station(grader) for station in children(worker) for grader in children(station)
+        )
     ]
 
 
 def test_a_cluster_gives_the_bytes_of_one_machine_while_a_dask_worker_is_killed(
     course: Course, bench: Bench, tmp_path: Path
 ) -> None:
-    """The short form of tests/long/cluster_faults.py: real workers, one of which dies when it has begun to grade."""
-    answers = {"s1": ANSWERS, "s2": {**ANSWERS, "softmax": WRONG}, "s3": {"counter": ANSWERS["counter"]}}
+    """The short form of tests/long/cluster_faults.py: real workers, one of which dies when it has
+    begun to grade.
+    """
+    answers = {
+        "s1": ANSWERS,
+        "s2": {**ANSWERS, "softmax": WRONG},
+        "s3": {"counter": ANSWERS["counter"]},
+    }
     found = write_class(tmp_path / "class", answers, "import time\n\ntime.sleep(0.5)")
     (tmp_path / "class" / "s4.ipynb").write_text("no notebook")
     out, temporary = tmp_path / "out", tmp_path / "tmp"
@@ -564,7 +659,9 @@ def test_a_cluster_gives_the_bytes_of_one_machine_while_a_dask_worker_is_killed(
         here = bench.grader.grade(bench.clients[0], one).result
         assert here is not None
         assert (out / "small" / f"{one.student}.json").read_bytes() == result_bytes(here)
-    machines = {entry.student: entry.machine.rpartition("/")[2] for entry in read_timing(out, "small")}
+    machines = {
+        entry.student: entry.machine.rpartition("/")[2] for entry in read_timing(out, "small")
+    }
     assert machines.keys() == {"s1", "s2", "s3", "s4"}
     assert {machines[one.student] for one in found} <= {"0", "1"}
     assert machines["s4"] in ("", "0", "1")

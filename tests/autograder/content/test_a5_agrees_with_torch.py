@@ -25,27 +25,47 @@ def seed() -> None:
 
 def block_params() -> dict[str, Tensor]:
     return {
-        "w_q": randn(D, H * D_HEAD), "w_k": randn(D, H * D_HEAD), "w_v": randn(D, H * D_HEAD),
+        "w_q": randn(D, H * D_HEAD),
+        "w_k": randn(D, H * D_HEAD),
+        "w_v": randn(D, H * D_HEAD),
         "w_o": randn(H * D_HEAD, D),
-        "ln1_gamma": randn(D), "ln1_beta": randn(D), "ln2_gamma": randn(D), "ln2_beta": randn(D),
-        "w1": randn(D, D_FF), "b1": randn(D_FF), "w2": randn(D_FF, D), "b2": randn(D),
-    }  # fmt: skip
+        "ln1_gamma": randn(D),
+        "ln1_beta": randn(D),
+        "ln2_gamma": randn(D),
+        "ln2_beta": randn(D),
+        "w1": randn(D, D_FF),
+        "b1": randn(D_FF),
+        "w2": randn(D_FF, D),
+        "b2": randn(D),
+    }
 
 
 def torch_layer(p: dict[str, Tensor], *, norm_first: bool) -> nn.TransformerEncoderLayer:
     """PyTorch's layer with the same weights: its matrices are [out, in], ours [in, out]."""
     layer = nn.TransformerEncoderLayer(
-        D, H, D_FF, dropout=0.0, activation="relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
+        D,
+        H,
+        D_FF,
+        dropout=0.0,
+        activation="relu",
+        batch_first=True,
+        norm_first=norm_first,
+        dtype=torch.float64,
     )
     state = {
         "self_attn.in_proj_weight": torch.cat([p["w_q"].T, p["w_k"].T, p["w_v"].T]),
         "self_attn.in_proj_bias": torch.zeros(3 * D, dtype=torch.float64),
         "self_attn.out_proj.weight": p["w_o"].T,
         "self_attn.out_proj.bias": torch.zeros(D, dtype=torch.float64),
-        "linear1.weight": p["w1"].T, "linear1.bias": p["b1"], "linear2.weight": p["w2"].T, "linear2.bias": p["b2"],
-        "norm1.weight": p["ln1_gamma"], "norm1.bias": p["ln1_beta"],
-        "norm2.weight": p["ln2_gamma"], "norm2.bias": p["ln2_beta"],
-    }  # fmt: skip
+        "linear1.weight": p["w1"].T,
+        "linear1.bias": p["b1"],
+        "linear2.weight": p["w2"].T,
+        "linear2.bias": p["b2"],
+        "norm1.weight": p["ln1_gamma"],
+        "norm1.bias": p["ln1_beta"],
+        "norm2.weight": p["ln2_gamma"],
+        "norm2.bias": p["ln2_beta"],
+    }
     layer.load_state_dict(state)
     return layer.train()
 
@@ -57,10 +77,16 @@ def test_layer_norm(key: SimpleNamespace) -> None:
 
 
 def test_layer_norm_backward(key: SimpleNamespace) -> None:
-    x, gamma, beta = randn(4, 3, D).requires_grad_(), randn(D).requires_grad_(), randn(D).requires_grad_()
+    x, gamma, beta = (
+        randn(4, 3, D).requires_grad_(),
+        randn(D).requires_grad_(),
+        randn(D).requires_grad_(),
+    )
     dy = randn(4, 3, D)
     wanted = torch.autograd.grad(F.layer_norm(x, (D,), gamma, beta), (x, gamma, beta), dy)
-    for mine, theirs in zip(key.layer_norm_backward(dy, x.detach(), gamma.detach()), wanted, strict=True):
+    for mine, theirs in zip(
+        key.layer_norm_backward(dy, x.detach(), gamma.detach()), wanted, strict=True
+    ):
         same(mine, theirs)
 
 
@@ -75,7 +101,9 @@ def test_batch_norm(key: SimpleNamespace, training: bool) -> None:
     layer = nn.BatchNorm1d(D, eps=0.1, momentum=0.3, dtype=torch.float64).train(training)
     state = {"weight": gamma, "bias": beta, "running_mean": mean, "running_var": var}
     layer.load_state_dict({**state, "num_batches_tracked": torch.tensor(0)})
-    y, new_mean, new_var = key.batch_norm(x, gamma, beta, mean, var, training, momentum=0.3, eps=0.1)
+    y, new_mean, new_var = key.batch_norm(
+        x, gamma, beta, mean, var, training, momentum=0.3, eps=0.1
+    )
     same(y, layer(x.flatten(0, 1)).unflatten(0, (B, N)))
     assert layer.running_mean is not None
     assert layer.running_var is not None
@@ -102,4 +130,7 @@ def test_blocks(key: SimpleNamespace, norm_first: bool, causal: bool) -> None:
     block = key.pre_norm_block if norm_first else key.post_norm_block
     allowed = torch.ones(N, N, dtype=torch.bool).tril() if causal else None
     forbidden = None if allowed is None else ~allowed
-    same(block(x, params, H, mask=allowed), torch_layer(params, norm_first=norm_first)(x, src_mask=forbidden))
+    same(
+        block(x, params, H, mask=allowed),
+        torch_layer(params, norm_first=norm_first)(x, src_mask=forbidden),
+    )

@@ -1,4 +1,6 @@
-"""The answer key of a9 agrees with independent code: with PyTorch, and with `transformers` where that is installed."""
+"""The answer key of a9 agrees with independent code: with PyTorch, and with `transformers` where
+that is installed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from answer_keys import answer_key, same
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-SIZES = {"vocab_size": 67, "d_model": 24, "num_layers": 3, "num_heads": 4, "d_ff": 96, "context_length": 32}
+SIZES = {
+    "vocab_size": 67,
+    "d_model": 24,
+    "num_layers": 3,
+    "num_heads": 4,
+    "d_ff": 96,
+    "context_length": 32,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +38,36 @@ def shaken(key: SimpleNamespace, config: SimpleNamespace) -> Any:
 
 
 def torch_layer(p: dict[str, Tensor]) -> nn.Module:
-    """PyTorch's pre-norm layer with the same weights; its matrices are [out, in], ours [in, out]."""
+    """PyTorch's pre-norm layer with the same weights; its matrices are [out, in], ours [in,
+    out].
+    """
     d, f = p["w1"].shape
     layer = nn.TransformerEncoderLayer(
-        d, SIZES["num_heads"], f, dropout=0.0, activation=lambda x: F.gelu(x, approximate="tanh"), batch_first=True,
-        norm_first=True, dtype=torch.float64,
-    )  # fmt: skip
+        d,
+        SIZES["num_heads"],
+        f,
+        dropout=0.0,
+        activation=lambda x: F.gelu(x, approximate="tanh"),
+        batch_first=True,
+        norm_first=True,
+        dtype=torch.float64,
+    )
     layer.load_state_dict(
         {
             "self_attn.in_proj_weight": torch.cat([p["w_q"].T, p["w_k"].T, p["w_v"].T]),
             "self_attn.in_proj_bias": torch.cat([p["b_q"], p["b_k"], p["b_v"]]),
-            "self_attn.out_proj.weight": p["w_o"].T, "self_attn.out_proj.bias": p["b_o"],
-            "linear1.weight": p["w1"].T, "linear1.bias": p["b1"],
-            "linear2.weight": p["w2"].T, "linear2.bias": p["b2"],
-            "norm1.weight": p["ln1_gamma"], "norm1.bias": p["ln1_beta"],
-            "norm2.weight": p["ln2_gamma"], "norm2.bias": p["ln2_beta"],
+            "self_attn.out_proj.weight": p["w_o"].T,
+            "self_attn.out_proj.bias": p["b_o"],
+            "linear1.weight": p["w1"].T,
+            "linear1.bias": p["b1"],
+            "linear2.weight": p["w2"].T,
+            "linear2.bias": p["b2"],
+            "norm1.weight": p["ln1_gamma"],
+            "norm1.bias": p["ln1_beta"],
+            "norm2.weight": p["ln2_gamma"],
+            "norm2.bias": p["ln2_beta"],
         }
-    )  # fmt: skip
+    )
     return layer.train()  # without dropout; the fast path of evaluation is another code
 
 
@@ -90,10 +112,19 @@ def test_logits_are_those_of_gpt2_in_transformers(key: SimpleNamespace) -> None:
     with torch.no_grad():
         expected = model(ids).logits
     file = model.state_dict()
-    bare = {name.removeprefix("transformer."): tensor for name, tensor in file.items() if name != "lm_head.weight"}
+    bare = {
+        name.removeprefix("transformer."): tensor
+        for name, tensor in file.items()
+        if name != "lm_head.weight"
+    }
     for published in (file, bare):
         params = key.from_gpt2(published, config)
-        torch.testing.assert_close(key.language_model(ids, params, config), expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(
+            key.language_model(ids, params, config), expected, rtol=0, atol=1e-4
+        )
         cache = key.KVCache(3)
-        chunks = [key.language_model(chunk, params, config, cache) for chunk in ids.split((20, 1, 11), dim=1)]
+        chunks = [
+            key.language_model(chunk, params, config, cache)
+            for chunk in ids.split((20, 1, 11), dim=1)
+        ]
         torch.testing.assert_close(torch.cat(chunks, dim=1), expected, rtol=0, atol=1e-4)

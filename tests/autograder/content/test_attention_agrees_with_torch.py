@@ -16,23 +16,35 @@ def seed() -> None:
 
 def test_scaled_dot_product_attention() -> None:
     q, k, v = randn(2, 3, 5, 7), randn(2, 3, 6, 7), randn(2, 3, 6, 4)
-    same(answer_key("a2_attention").scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v))
+    same(
+        answer_key("a2_attention").scaled_dot_product_attention(q, k, v),
+        F.scaled_dot_product_attention(q, k, v),
+    )
 
 
 def test_masked_attention() -> None:
     a3 = answer_key("a3_masking")
     q, k, v = randn(2, 5, 7), randn(2, 5, 7), randn(2, 5, 4)
-    same(a3.masked_attention(q, k, v, a3.causal_mask(5)), F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    same(
+        a3.masked_attention(q, k, v, a3.causal_mask(5)),
+        F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    )
     # [B, 1, N]: two real keys in the first sentence, five in the second
     mask = a3.padding_mask(torch.tensor([2, 5]), 5)
-    same(a3.masked_attention(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
+    same(
+        a3.masked_attention(q, k, v, mask), F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    )
 
 
 def test_multi_head_attention() -> None:
     d_model, heads = 6, 3
     w_q, w_k, w_v, w_o = (randn(d_model, d_model) for _ in range(4))
-    theirs = nn.MultiheadAttention(d_model, heads, bias=False, batch_first=True, dtype=torch.float64)
-    theirs.load_state_dict({"in_proj_weight": torch.cat([w_q.T, w_k.T, w_v.T]), "out_proj.weight": w_o.T})
+    theirs = nn.MultiheadAttention(
+        d_model, heads, bias=False, batch_first=True, dtype=torch.float64
+    )
+    theirs.load_state_dict(
+        {"in_proj_weight": torch.cat([w_q.T, w_k.T, w_v.T]), "out_proj.weight": w_o.T}
+    )
     x, other = randn(2, 5, d_model), randn(2, 7, d_model)
     allowed = torch.ones(5, 5, dtype=torch.bool).tril()
     a4 = answer_key("a4_multi_head")

@@ -1,4 +1,6 @@
-"""Every written question of the course has a marking guide whose points are those of the question."""
+"""Every written question of the course has a marking guide whose points are those of the
+question.
+"""
 
 from __future__ import annotations
 

@@ -23,12 +23,17 @@ ROWS, DIAGNOSED = (rows_of(PAGE, table) for table in TABLES)
 def key_cells(assignment: Assignment) -> dict[str, str]:
     cells = json.loads(assignment.solution.read_text(encoding="utf-8"))["cells"]
     kits = [(cell["metadata"].get("attention_kit", {}), cell) for cell in cells]
-    return {kit["name"]: "".join(cell["source"]) for kit, cell in kits if kit.get("role") == "question"}
+    return {
+        kit["name"]: "".join(cell["source"]) for kit, cell in kits if kit.get("role") == "question"
+    }
 
 
 def refresh(assignment: str) -> str:
     """What to do where the page says something else than the suite."""
-    return f"run: autograder verify {assignment} --mutants all --samples all --alone all --report docs/suites.md"
+    return (
+        f"run: autograder verify {assignment} --mutants all --samples all --alone all --report "
+        "docs/suites.md"
+    )
 
 
 def test_both_tables_have_a_row_for_each_assignment() -> None:
@@ -52,8 +57,9 @@ def test_the_counts_of_a_row_are_those_of_the_suite(assignment: Assignment) -> N
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> None:
-    """At least twelve wrong answers, a third of them with a second fault, or none that is known; right ones too. A new
-    suite may have no samples yet."""
+    """At least twelve wrong answers, a third of them with a second fault, or none that is known;
+    right ones too. A new suite may have no samples yet.
+    """
     samples = load_known_answers(assignment.suite / "samples.py", key_cells(assignment))
     if not samples:
         assert DIAGNOSED[assignment.name][1] == NOT_TRIED, refresh(assignment.name)
@@ -67,11 +73,15 @@ def test_samples_are_many_and_the_page_counts_them(assignment: Assignment) -> No
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
 def test_every_mutant_that_is_listed_is_of_a_question(assignment: Assignment) -> None:
-    assert {entry.question for entry in load_equivalent(assignment.suite)} <= key_cells(assignment).keys()
+    assert {entry.question for entry in load_equivalent(assignment.suite)} <= key_cells(
+        assignment
+    ).keys()
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
-def test_every_suite_says_of_its_mistakes_which_may_cost_more_or_less(assignment: Assignment) -> None:
+def test_every_suite_says_of_its_mistakes_which_may_cost_more_or_less(
+    assignment: Assignment,
+) -> None:
     """Without the file `verify` would hold mistakes to nothing; what they cost it measures."""
     said = load_costs(assignment.suite)
     assert said is not None

@@ -16,19 +16,25 @@ NAMES = {folder.path for folder in Folder} | {GRADEBOOK}
 def test_student_code_sees_of_a_course_what_students_get_and_nothing_else() -> None:
     seen = {folder.path for folder in Folder if not folder.hidden}
     assert seen == {"assignments", "exchange"}
-    assert {path.name for path in Course(Path("/course")).hidden} == {folder.path for folder in Folder} - seen
+    assert {path.name for path in Course(Path("/course")).hidden} == {
+        folder.path for folder in Folder
+    } - seen
 
 
 def test_every_folder_of_a_course_is_one_of_those() -> None:
     course = Course(Path("/course"))
-    paths = [getattr(course, name) for name, kind in vars(Course).items() if isinstance(kind, property)]
+    paths = [
+        getattr(course, name) for name, kind in vars(Course).items() if isinstance(kind, property)
+    ]
     tops = {path.relative_to(course.root).parts[0] for path in paths if isinstance(path, Path)}
     assert tops <= NAMES
     assert len(tops) > 6
 
 
 def test_no_other_module_says_where_a_folder_lies() -> None:
-    """`course.root / "results"` and its like: below a course's root stands no name that is written by hand."""
+    """`course.root / "results"` and its like: below a course's root stands no name that is written
+    by hand.
+    """
     found = [
         f"{file.relative_to(ROOT)}, line {node.lineno}"
         for file in sorted(PACKAGE.rglob("*.py"))

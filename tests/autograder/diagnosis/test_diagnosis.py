@@ -1,4 +1,6 @@
-"""Which known mistakes are named, on hand-made answers: three tests about rows, a ValueError and half precision."""
+"""Which known mistakes are named, on hand-made answers: three tests about rows, a ValueError and
+half precision.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from autograder.suite.calls import Call, Cost
 from autograder.suite.collection import SuiteQuestion
 from autograder.suite.known_answers import KnownAnswer, combined
 
-RIGHT, INVERTED, SHIFTED = (torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5]))
+RIGHT, INVERTED, SHIFTED = (
+    torch.tensor(row, dtype=torch.float64) for row in ([1.0, 2.0], [2.0, 1.0], [1.5, 2.5])
+)
 QUESTION = SuiteQuestion("f", (), (), ())
 POINTS = {"rows": 4.0, "refused": 1.0, "half": 2.0, "cost": 2.0}
 Answers = dict[str, Tensor | str | Call]
@@ -51,22 +55,36 @@ KEY: Answers = {"rows": RIGHT, "refused": "ValueError", "half": RIGHT.half(), "c
 
 
 KEY_CELL = "def f(x):\n    return scaled(turned(x))\n"
-CHANGES = {"inverted": (("turned", "kept"),), "unscaled": (("scaled", "left"),), "unturned": (("turned", ""),)}
+CHANGES = {
+    "inverted": (("turned", "kept"),),
+    "unscaled": (("scaled", "left"),),
+    "unturned": (("turned", ""),),
+}
 """What mistakes change of the answer key's cell, where they are written so."""
 
 
 def runs_of(answers: Answers) -> dict[str, TestRun]:
     """All tests on answers that are the key's but for these."""
-    return {test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY}
+    return {
+        test: run(test, answers.get(test, KEY[test]), passed=test not in answers) for test in KEY
+    }
 
 
 def name(student: Answers, mistakes: dict[str, Answers], refusing: str = "") -> Named:
-    def ran(_: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]) -> dict[str, TestRun]:
-        runs = runs_of(mistakes[answer.name]) if answer else {test: run(test, KEY[test], passed=True) for test in KEY}
+    def ran(
+        _: SuiteQuestion, answer: KnownAnswer | None, tests: Sequence[str]
+    ) -> dict[str, TestRun]:
+        runs = (
+            runs_of(mistakes[answer.name])
+            if answer
+            else {test: run(test, KEY[test], passed=True) for test in KEY}
+        )
         return {test: runs[test] for test in tests}
 
     known = [
-        KnownAnswer("f", mistake, f"about {mistake}", "f", keeps=0.5, changes=CHANGES.get(mistake, ()))
+        KnownAnswer(
+            "f", mistake, f"about {mistake}", "f", keeps=0.5, changes=CHANGES.get(mistake, ())
+        )
         for mistake in mistakes
         if " and " not in mistake
     ]
@@ -106,7 +124,10 @@ def test_a_second_fault_does_not_hide_the_first_and_is_named_after_it() -> None:
 
 def test_a_small_fault_of_many_points_lost_is_no_place_to_look_first() -> None:
     elsewhere = torch.tensor([7.0, 7.0], dtype=torch.float64)
-    assert named({"rows": elsewhere, "half": elsewhere.half(), "refused": RIGHT}) == ("", ["no_checks"])
+    assert named({"rows": elsewhere, "half": elsewhere.half(), "refused": RIGHT}) == (
+        "",
+        ["no_checks"],
+    )
 
 
 def test_another_answer_to_one_test_does_not_rule_a_mistake_out() -> None:
@@ -139,9 +160,13 @@ PAIRS: dict[str, Answers] = {
 def test_two_mistakes_in_one_call_are_named_where_neither_explains_it() -> None:
     found = name(PAIRS["inverted and unscaled"], PAIRS)
     assert found.first is not None
-    assert (found.first.mistake, [slip.mistake for slip in found.slips]) == ("inverted", ["unscaled"])
+    assert (found.first.mistake, [slip.mistake for slip in found.slips]) == (
+        "inverted",
+        ["unscaled"],
+    )
     assert found.first.tests == ("rows", "half", "cost")
-    # rows, half and cost are 8 of 9 points, and each of the two keeps half of 9: together they cost 8, and not 4.5
+    # rows, half and cost are 8 of 9 points, and each of the two keeps half of 9: together they cost
+    # 8, and not 4.5
     assert [price.points for price in found.prices] == [4.5, 4.5]
     assert loss(["rows", "half", "cost"], POINTS, found.prices) == 8.0
 
@@ -151,19 +176,30 @@ def test_pairs_do_not_run_where_one_mistake_explains_half() -> None:
     assert name(UNSCALED, without).first is not None  # running a pair would be a KeyError
 
 
-def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_about_cost_is_no_part_of_a_pair_where_the_numbers_are_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(KEY, "cost", costing(10, 1, 1, 1, 1))
-    known: dict[str, Answers] = {"inverted": MISTAKES["inverted"], "unscaled": {"cost": costing(900, 1, 1, 1, 1)}}
+    known: dict[str, Answers] = {
+        "inverted": MISTAKES["inverted"],
+        "unscaled": {"cost": costing(900, 1, 1, 1, 1)},
+    }
     other = torch.tensor([7.0, 7.0], dtype=torch.float64)
-    assert name({"rows": other, "half": other.half(), "cost": other}, known) == Named()  # a pair would be a KeyError
+    # a pair would be a KeyError
+    assert name({"rows": other, "half": other.half(), "cost": other}, known) == Named()
 
 
 def test_two_changes_of_one_place_are_no_pair() -> None:
-    inverted, unscaled, unturned = (KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items())
+    inverted, unscaled, unturned = (
+        KnownAnswer("f", n, "", "", changes=c) for n, c in CHANGES.items()
+    )
     assert combined([inverted, unturned], KEY_CELL) is None
     made = combined([inverted, unscaled], KEY_CELL)
     assert made is not None
-    assert (made.name, made.cell) == ("inverted and unscaled", "def f(x):\n    return left(kept(x))\n")
+    assert (made.name, made.cell) == (
+        "inverted and unscaled",
+        "def f(x):\n    return left(kept(x))\n",
+    )
     assert combined([inverted, KnownAnswer("f", "own", "", "")], KEY_CELL) is None
 
 
@@ -176,13 +212,17 @@ def test_a_slip_costs_half_and_a_missing_check_beside_it_what_it_costs_by_itself
     assert lost(MISTAKES["inverted"], MISTAKES) == 4.5
     assert lost(MISTAKES["no_checks"], MISTAKES) == 1.0
     assert lost({**MISTAKES["inverted"], "refused": RIGHT}, MISTAKES) == 5.5
-    hung = Call("f", (), {}, fault=StudentMissing("f"))  # an answer there is none, so that there is nothing to compare
+    # an answer there is none, so that there is nothing to compare
+    hung = Call("f", (), {}, fault=StudentMissing("f"))
     assert lost({**MISTAKES["inverted"], "refused": hung}, MISTAKES) == 5.5
 
 
-def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_points_beside_errors() -> None:
-    """f refuses what it should, which counts once it answers rightly elsewhere. Wrong values are the slip's doing; a
-    function that raises everywhere has shown no answer."""
+def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_points_beside_errors() -> (
+    None
+):
+    """f refuses what it should, which counts once it answers rightly elsewhere. Wrong values are
+    the slip's doing; a function that raises everywhere has shown no answer.
+    """
     wrong = name(MISTAKES["inverted"], MISTAKES, refusing="refused")
     assert loss(["rows", "half", "cost", "refused"], POINTS, wrong.prices) == 4.5
     raises: Answers = dict.fromkeys(["rows", "half", "cost"], "TypeError")
@@ -192,7 +232,9 @@ def test_a_refusal_that_is_withheld_costs_nothing_beside_wrong_values_and_its_po
 
 
 def test_a_slip_is_priced_where_a_second_fault_changes_most_of_its_answers() -> None:
-    """cost (2 of 9 points) alone shows it; what half precision and rows give is another's doing, and it fails both."""
+    """cost (2 of 9 points) alone shows it; what half precision and rows give is another's doing,
+    and it fails both.
+    """
     other = torch.tensor([2.5, 1.25], dtype=torch.float64)
     assert lost({"rows": INVERTED, "cost": other, "half": other.half()}, MISTAKES) == 4.5
     assert lost({"rows": other, "cost": other, "half": other.half()}, MISTAKES) == 8.0
@@ -214,8 +256,12 @@ def costing(*figures: int) -> Call:
     return Call("f", (), {}, result=RIGHT, cost=Cost(*figures))
 
 
-def test_what_an_answer_leaves_behind_is_no_number_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The suite's own code sees other dice than it should: that makes no number of the student's wrong."""
+def test_what_an_answer_leaves_behind_is_no_number_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The suite's own code sees other dice than it should: that makes no number of the student's
+    wrong.
+    """
     monkeypatch.setitem(KEY, "cost", costing(10, 1, 1, 1, 1))
     loops = costing(900, 100, 1, 1, 1)
     student: Answers = {"cost": loops, "half": Call("f", (), {}, result=SHIFTED, of_suite=True)}
@@ -227,7 +273,9 @@ def test_what_an_answer_leaves_behind_is_no_number_of_its_own(monkeypatch: pytes
 def test_a_way_of_costing_too_much_is_named_by_what_is_larger_and_not_by_checks_that_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Memory grew in both known ways, in one of them what was moved too; the student's has fewer operations."""
+    """Memory grew in both known ways, in one of them what was moved too; the student's has fewer
+    operations.
+    """
     monkeypatch.setitem(KEY, "cost", costing(10, 100, 10, 10, 10))
     known: dict[str, Answers] = {
         "kept": {"cost": costing(10, 100, 10, 50, 10)},
@@ -259,14 +307,20 @@ def test_a_mistake_about_cost_is_named_by_what_costs_more(operations: int) -> No
 )
 def test_rounding_depends_on_the_dtype(dtype: torch.dtype, off: float, expected: bool) -> None:
     one = torch.ones(3, dtype=torch.float64)
-    # against the key's zeros both are far off, so that the share of a second fault does not decide: 2 % of 1/rounding
-    mine, theirs = Call("f", (), {}, result=(one + off).to(dtype)), Call("f", (), {}, result=one.to(dtype))
+    # against the key's zeros both are far off, so that the share of a second fault does not decide:
+    # 2 % of 1/rounding
+    mine, theirs = (
+        Call("f", (), {}, result=(one + off).to(dtype)),
+        Call("f", (), {}, result=one.to(dtype)),
+    )
     right = Call("f", (), {}, result=(one + 8 * off).to(dtype))
     assert agree(mine, theirs, right) is expected
 
 
 def test_distance_is_measured_in_roundings_of_the_coarser_dtype() -> None:
-    assert apart(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(2.0, rel=1e-3)
+    assert apart(torch.tensor([1.0 + 2e-4]).double(), torch.tensor([1.0])) == pytest.approx(
+        2.0, rel=1e-3
+    )
     assert apart(torch.tensor([1.0]), torch.tensor([[1.0]])) == math.inf
     assert apart(torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)) == 0
     assert apart(torch.tensor([True, False]), torch.tensor([1, 1])) == math.inf
@@ -279,8 +333,16 @@ def test_errors_that_mean_a_hundred_things_agree_by_their_words() -> None:
     def raising(kind: str, message: str) -> Call:
         return Call("f", (), {}, fault=StudentError(kind, message))
 
-    assert agree(raising("RuntimeError", "size 4 must match 5"), raising("RuntimeError", "size 7 must match 3"), None)
-    assert not agree(raising("RuntimeError", "size 4 must match 5"), raising("RuntimeError", "expected half"), None)
+    assert agree(
+        raising("RuntimeError", "size 4 must match 5"),
+        raising("RuntimeError", "size 7 must match 3"),
+        None,
+    )
+    assert not agree(
+        raising("RuntimeError", "size 4 must match 5"),
+        raising("RuntimeError", "expected half"),
+        None,
+    )
     assert agree(raising("ValueError", "mine"), raising("ValueError", "theirs"), None)
     assert not agree(raising("ValueError", ""), raising("TypeError", ""), None)
 

@@ -1,4 +1,6 @@
-"""What known mistakes answered is kept on disk: read back as it was, never stale, never trusted to be readable."""
+"""What known mistakes answered is kept on disk: read back as it was, never stale, never trusted to
+be readable.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from autograder.sitting.sitting import TestRun
 from autograder.suite.calls import Call
 
 OVER_THE_ROWS = (
-    "def softmax(z, dim=-1):\n    e = torch.exp(z - z.amax(0, keepdim=True))\n    return e / e.sum(0, keepdim=True)\n"
+    "def softmax(z, dim=-1):\n    e = torch.exp(z - z.amax(0, keepdim=True))\n    return e / "
+    "e.sum(0, keepdim=True)\n"
 )
 
 
@@ -36,7 +39,9 @@ def files(folder: Path) -> list[Path]:
 
 CALLS = (
     Call("softmax", (), {}, result=torch.tensor([[0.25, 0.75]], dtype=torch.float64)),
-    Call("heads", (), {}, result=(torch.arange(6).reshape(2, 3).t(), [True, None, 0.1], {"n": 2**70})),
+    Call(
+        "heads", (), {}, result=(torch.arange(6).reshape(2, 3).t(), [True, None, 0.1], {"n": 2**70})
+    ),
     Call("f", (), {}, fault=StudentError("ValueError", "d differs")),
     Call("g", (), {}, fault=StudentMissing("not there"), changed=("z",)),
 )
@@ -68,9 +73,13 @@ def test_a_hang_is_not_kept(kept: KnownRuns, tmp_path: Path) -> None:
     assert not files(tmp_path)
 
 
-def test_another_suite_knows_nothing_of_it_and_clears_it_away(course: Course, kept: KnownRuns, tmp_path: Path) -> None:
+def test_another_suite_knows_nothing_of_it_and_clears_it_away(
+    course: Course, kept: KnownRuns, tmp_path: Path
+) -> None:
     kept.save("over_the_rows", [TestRun("test_rows", Verdict("passed"), ())])
-    changed = KnownRuns(dataclasses.replace(course, root=tmp_path), course.assignment("small"), "other inputs")
+    changed = KnownRuns(
+        dataclasses.replace(course, root=tmp_path), course.assignment("small"), "other inputs"
+    )
     assert changed.load("over_the_rows", "test_rows") is None
     changed.save("no_scale", [TestRun("test_rows", Verdict("passed"), ())])
     assert len(files(tmp_path)) == 1
@@ -87,9 +96,13 @@ def test_a_damaged_file_is_as_good_as_none(kept: KnownRuns, tmp_path: Path, dama
     assert kept.load("over_the_rows", "test_rows") is not None
 
 
-def test_a_folder_that_cannot_be_made_costs_nothing_but_time(course: Course, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_costs_nothing_but_time(
+    course: Course, tmp_path: Path
+) -> None:
     (tmp_path / ".autograder").write_text("a file where the folder should be")
-    kept = KnownRuns(dataclasses.replace(course, root=tmp_path), course.assignment("small"), "inputs")
+    kept = KnownRuns(
+        dataclasses.replace(course, root=tmp_path), course.assignment("small"), "inputs"
+    )
     kept.save("over_the_rows", [TestRun("test_rows", Verdict("passed"), ())])
     assert kept.load("over_the_rows", "test_rows") is None
 

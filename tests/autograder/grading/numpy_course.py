@@ -1,4 +1,6 @@
-"""A course of one assignment in numpy and plain Python: three questions, of which the second uses the first."""
+"""A course of one assignment in numpy and plain Python: three questions, of which the second uses
+the first.
+"""
 
 from __future__ import annotations
 
@@ -168,4 +170,6 @@ RIGHT = {
 
 
 def write_course(root: Path) -> None:
-    write_assignment(root, "columns", SOURCE, SUITE, "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\n")
+    write_assignment(
+        root, "columns", SOURCE, SUITE, "[limits]\ncall_seconds = 2.0\ncell_seconds = 2.0\n"
+    )

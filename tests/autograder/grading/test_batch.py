@@ -32,7 +32,9 @@ def write_class(root: Path) -> Path:
     made = root / "handed-in"
     made.mkdir()
     (made / "student-001.ipynb").write_text(handed_in(ANSWERS), encoding="utf-8")
-    (made / "student-002.ipynb").write_text(handed_in({**ANSWERS, "softmax": WRONG}), encoding="utf-8")
+    (made / "student-002.ipynb").write_text(
+        handed_in({**ANSWERS, "softmax": WRONG}), encoding="utf-8"
+    )
     (made / "student-003.ipynb").write_text("not a notebook", encoding="utf-8")
     return made
 
@@ -44,7 +46,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def graded_class(course: Course, bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What was handed in and its results by one worker, for tests that begin with a class that has been graded."""
+    """What was handed in and its results by one worker, for tests that begin with a class that has
+    been graded.
+    """
     root = tmp_path_factory.mktemp("graded")
     with lent(bench):
         grade_command(request(course, write_class(root), root, workers=1))
@@ -58,9 +62,13 @@ def graded(graded_class: Path, tmp_path: Path) -> Path:
     return tmp_path / "handed-in"
 
 
-def request(course: Course, folder: Path, tmp_path: Path, workers: int = 2, force: bool = False) -> GradeRequest:
+def request(
+    course: Course, folder: Path, tmp_path: Path, workers: int = 2, force: bool = False
+) -> GradeRequest:
     results = tmp_path / "results"
-    return GradeRequest(course, course.assignment("small"), (folder,), results, workers, "auto", force)
+    return GradeRequest(
+        course, course.assignment("small"), (folder,), results, workers, "auto", force
+    )
 
 
 def files(tmp_path: Path) -> dict[str, bytes]:
@@ -107,8 +115,14 @@ def test_a_submission_that_can_no_longer_be_graded_keeps_no_old_score(
 @pytest.mark.usefixtures("graded")
 def test_times_are_kept_apart_from_results(tmp_path: Path) -> None:
     timing = json.loads((tmp_path / "results" / "small.timing.json").read_text(encoding="utf-8"))
-    assert [entry["student"] for entry in timing["submissions"]] == ["student-001", "student-002", "student-003"]
-    assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(encoding="utf-8")
+    assert [entry["student"] for entry in timing["submissions"]] == [
+        "student-001",
+        "student-002",
+        "student-003",
+    ]
+    assert "second" not in (tmp_path / "results" / "small" / "student-001.json").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.usefixtures("standing_host")
@@ -133,19 +147,25 @@ def test_past_the_time_of_a_run_nothing_is_lost_and_the_next_run_goes_on(
     short = grade_command(request(dataclasses.replace(course, limits=limits), graded, tmp_path))
     assert [one.student for one in short.problems] == ["student-002", "student-004"]
     assert "run_minutes = 1e-06" in short.problems[0].problem
-    assert files(tmp_path) == before, "another limit for the run makes no result stale, and none was thrown away"
+    assert files(tmp_path) == before, (
+        "another limit for the run makes no result stale, and none was thrown away"
+    )
     rest = grade_command(request(course, graded, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
     assert [result.score for result in rest.results] == [11.0, 11.0, 11.0]
 
 
 @pytest.mark.usefixtures("standing_host")
-def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(course: Course, folder: Path, tmp_path: Path) -> None:
+def test_a_forced_run_that_was_cut_off_is_finished_by_the_next(
+    course: Course, folder: Path, tmp_path: Path
+) -> None:
     (folder / "student-003.ipynb").unlink()
     grade_command(request(course, folder, tmp_path))
     limits = dataclasses.replace(course.limits, run_minutes=1e-6)
     grade_command(request(dataclasses.replace(course, limits=limits), folder, tmp_path, force=True))
-    assert all(entry.older and not entry.problem for entry in read_timing(tmp_path / "results", "small"))
+    assert all(
+        entry.older and not entry.problem for entry in read_timing(tmp_path / "results", "small")
+    )
     rest = grade_command(request(course, folder, tmp_path))
     assert (rest.graded, rest.problems) == (2, ())
     assert not any(entry.older for entry in read_timing(tmp_path / "results", "small"))
@@ -164,7 +184,11 @@ def test_a_host_that_dies_costs_no_older_result(
     monkeypatch.setattr(AssignmentGrader, "grade", gone)
     monkeypatch.setattr(Bench, "renew", lambda self: None)
     summary = grade_command(request(course, graded, tmp_path, force=True))
-    assert [one.student for one in summary.problems] == ["student-001", "student-002", "student-003"]
+    assert [one.student for one in summary.problems] == [
+        "student-001",
+        "student-002",
+        "student-003",
+    ]
     assert files(tmp_path) == before
 
 

@@ -1,5 +1,6 @@
-"""Short forms of the fault runs of tests/long/: processes are killed while a class is graded, commands are cut off at
-their writes, and files that they read are damaged."""
+"""Short forms of the fault runs of tests/long/: processes are killed while a class is graded,
+commands are cut off at their writes, and files that they read are damaged.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,15 @@ def test_processes_killed_at_seeded_moments_change_no_result() -> None:
 
 
 def test_commands_that_are_cut_off_leave_the_old_state_or_the_new() -> None:
-    said = program("file_faults.py", "--points", "1", "--seed", "3", "--only", "init,collect,regrade,a gradebook")
+    said = program(
+        "file_faults.py",
+        "--points",
+        "1",
+        "--seed",
+        "3",
+        "--only",
+        "init,collect,regrade,a gradebook",
+    )
     assert said.count("| 3 |") >= 4  # commands, each with three faults
 
 

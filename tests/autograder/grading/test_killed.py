@@ -1,4 +1,6 @@
-"""What the machine does wrong becomes nobody's grade: the submission is graded once more, or named and left alone."""
+"""What the machine does wrong becomes nobody's grade: the submission is graded once more, or named
+and left alone.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def pid_of(worker: Worker) -> int:
 
 
 def parent_of(process: int) -> int:
-    return int(Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+    return int(
+        Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1]
+    )
 
 
 VICTIMS: dict[str, Callable[[Worker], int]] = {
@@ -67,7 +71,10 @@ def graded(bench: Bench, found: Sequence[FoundSubmission]) -> dict[str, tuple[Gr
     def grade(client: HostClient, one: FoundSubmission) -> bytes:
         return graded_bytes(bench, client, one)
 
-    return {ended.job.student: unpack(ended, bench.course.limits) for ended in Pool(bench, found, grade).run()}
+    return {
+        ended.job.student: unpack(ended, bench.course.limits)
+        for ended in Pool(bench, found, grade).run()
+    }
 
 
 @pytest.fixture
@@ -94,7 +101,11 @@ def strike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
 
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_who_is_killed_once_changes_no_result(
-    bench: Bench, class_of_two: list[FoundSubmission], strike: Callable[..., None], tmp_path: Path, victim: str
+    bench: Bench,
+    class_of_two: list[FoundSubmission],
+    strike: Callable[..., None],
+    tmp_path: Path,
+    victim: str,
 ) -> None:
     undisturbed = graded(bench, class_of_two)
     strike(victim, times=1)
@@ -125,7 +136,11 @@ def test_where_there_are_several_hosts_the_death_of_one_changes_no_result_either
     ],
 )
 def test_who_is_killed_twice_is_named_and_the_others_go_on(
-    bench: Bench, class_of_two: list[FoundSubmission], strike: Callable[..., None], victim: str, said: str
+    bench: Bench,
+    class_of_two: list[FoundSubmission],
+    strike: Callable[..., None],
+    victim: str,
+    said: str,
 ) -> None:
     first, second = class_of_two
     strike(victim, times=2)
@@ -150,9 +165,15 @@ STOPPED: dict[str, Callable[[Worker], list[int]]] = {
 
 @pytest.mark.parametrize("whom", STOPPED)
 def test_who_is_stopped_for_longer_than_any_limit_and_woken_changes_no_result(
-    bench: Bench, class_of_two: list[FoundSubmission], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whom: str
+    bench: Bench,
+    class_of_two: list[FoundSubmission],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whom: str,
 ) -> None:
-    """As Ctrl-Z, a container that is paused, or a suspended laptop do it: a call may be asleep for 0.4 s here."""
+    """As Ctrl-Z, a container that is paused, or a suspended laptop do it: a call may be asleep for
+    0.4 s here.
+    """
     limits = dataclasses.replace(bench.course.limits, call_seconds=0.2, submission_seconds=1.0)
     monkeypatch.setattr(bench.grader, "course", dataclasses.replace(bench.course, limits=limits))
     for one in class_of_two:
@@ -177,7 +198,9 @@ SLEEPS = ANSWERS["attention"].replace("    return", "    time.sleep(0.1)\n    re
 
 
 def stop_for_a_while(processes: Sequence[int]) -> None:
-    """Have processes stopped in a moment, and woken 1.2 seconds later, longer than a submission may take here."""
+    """Have processes stopped in a moment, and woken 1.2 seconds later, longer than a submission may
+    take here.
+    """
     if os.fork():
         return
     try:
@@ -239,7 +262,9 @@ class Lines:
     """Lines to a host that can be counted."""
 
     def __init__(self, processes: int) -> None:
-        self.clients: list[Any] = [SimpleNamespace(end_workers=lambda: None) for _ in range(processes)]
+        self.clients: list[Any] = [
+            SimpleNamespace(end_workers=lambda: None) for _ in range(processes)
+        ]
         self.renewed = 0
 
     def renew(self) -> None:
@@ -271,7 +296,8 @@ def test_where_no_fresh_host_can_be_had_the_rest_is_named_at_once() -> None:
 
     done = list(Pool(Broken(processes=1), ["a", "b"], work).run())
     assert done == [
-        Ended(job, fault="the sandbox host failed, and no other can be had: no memory") for job in ("a", "b")
+        Ended(job, fault="the sandbox host failed, and no other can be had: no memory")
+        for job in ("a", "b")
     ]
 
 
@@ -310,7 +336,9 @@ def test_a_process_that_used_up_its_cpu_time_was_not_killed_by_the_machine(bench
     assert bench.clients[0].fault is None
 
 
-def test_a_fork_that_fails_leaves_the_host_in_its_own_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_that_fails_leaves_the_host_in_its_own_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls: list[tuple[Any, ...]] = []
     host = Host.__new__(Host)
     host._tier, host._processes = "namespaces", 7

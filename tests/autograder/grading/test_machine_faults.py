@@ -1,4 +1,6 @@
-"""What the machine or a wrong path does to a command: one line that names the path, status 2, and nothing is lost."""
+"""What the machine or a wrong path does to a command: one line that names the path, status 2, and
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,20 @@ def mine(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
     mine = load_course(Path.cwd())
     write_whole(mine.root / "submitted/ada/small/small.ipynb", handed_in(ANSWERS))
     suite = course_sha256(mine, mine.assignment("small"))
-    submission = hashlib.sha256((mine.root / "submitted/ada/small/small.ipynb").read_bytes()).hexdigest()
+    submission = hashlib.sha256(
+        (mine.root / "submitted/ada/small/small.ipynb").read_bytes()
+    ).hexdigest()
     questions = tuple(
-        QuestionResult(name, points, points, 0.0, None, (TestOutcome("test_it", "passed", points, points),))
+        QuestionResult(
+            name, points, points, 0.0, None, (TestOutcome("test_it", "passed", points, points),)
+        )
         for name, points in points_of_questions(mine.assignment("small")).items()
     )
     most = sum(question.max_score for question in questions)
-    write_result(mine.root / "results", Graded("small", "ada", submission, suite, "strict", most, most, questions, ()))
+    write_result(
+        mine.root / "results",
+        Graded("small", "ada", submission, suite, "strict", most, most, questions, ()),
+    )
     return mine
 
 
@@ -96,7 +105,9 @@ def test_a_full_disk(refuse: Refuse, tmp_path: Path, command: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("command", FAST)
-def test_a_disk_that_can_only_be_read(refuse: Refuse, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_disk_that_can_only_be_read(
+    refuse: Refuse, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     with mounted(tmp_path / "fixed", "ro") as fixed:
         said = refuse(*command, fixed / "new")
         assert str(fixed / "new") in said
@@ -104,7 +115,9 @@ def test_a_disk_that_can_only_be_read(refuse: Refuse, tmp_path: Path, command: t
 
 
 @pytest.mark.parametrize("command", [*FAST, GRADE])
-def test_a_file_where_a_folder_is_needed(refuse: Refuse, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_file_where_a_folder_is_needed(
+    refuse: Refuse, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (tmp_path / "file").write_text("kept")
     said = refuse(*command, tmp_path / "file" / "new")
     assert str(tmp_path / "file" / "new") in said
@@ -113,14 +126,18 @@ def test_a_file_where_a_folder_is_needed(refuse: Refuse, tmp_path: Path, command
 
 
 @pytest.mark.parametrize("command", [EXPORT, GRADEBOOK, GRADESCOPE])
-def test_a_folder_where_a_file_is_needed(refuse: Refuse, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_folder_where_a_file_is_needed(
+    refuse: Refuse, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (tmp_path / "folder").mkdir()
     said = refuse(*command, tmp_path / "folder")
     assert f"{tmp_path / 'folder'}: it is a folder where a file is needed" in said
 
 
 @pytest.mark.parametrize("command", ["grade", "report", "export", "demo", "collect"])
-def test_a_file_where_the_courses_own_folders_lie(refuse: Refuse, mine: Course, tmp_path: Path, command: str) -> None:
+def test_a_file_where_the_courses_own_folders_lie(
+    refuse: Refuse, mine: Course, tmp_path: Path, command: str
+) -> None:
     for folder in ("results", "feedback", "submitted"):
         shutil.rmtree(mine.root / folder, ignore_errors=True)
         (mine.root / folder).write_text("kept")
@@ -131,15 +148,20 @@ def test_a_file_where_the_courses_own_folders_lie(refuse: Refuse, mine: Course, 
         "collect": (tmp_path, "--from", "folder"),
     }
     assert str(mine.root) in refuse(command, "small", *options.get(command, ()))
-    assert {(mine.root / folder).read_text() for folder in ("results", "feedback", "submitted")} == {"kept"}
+    assert {
+        (mine.root / folder).read_text() for folder in ("results", "feedback", "submitted")
+    } == {"kept"}
 
 
 def test_a_gradebook_in_use(refuse: Refuse, mine: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     gradebook = mine.root / "gradebook.db"
     with contextlib.closing(sqlite3.connect(gradebook)) as made:
-        made.execute("CREATE TABLE submitted_assignment (id)")  # what tells a gradebook from other databases
+        # what tells a gradebook from other databases
+        made.execute("CREATE TABLE submitted_assignment (id)")
     at_once = sqlite3.connect
-    monkeypatch.setattr("sqlite3.dbapi2.connect", lambda *a, **k: at_once(*a, **{**k, "timeout": 0.01}))
+    monkeypatch.setattr(
+        "sqlite3.dbapi2.connect", lambda *a, **k: at_once(*a, **{**k, "timeout": 0.01})
+    )
     with contextlib.closing(sqlite3.connect(gradebook)) as other:
         other.execute("BEGIN EXCLUSIVE")
         said = refuse(*GRADEBOOK, gradebook)
@@ -148,7 +170,10 @@ def test_a_gradebook_in_use(refuse: Refuse, mine: Course, monkeypatch: pytest.Mo
 
 def test_a_file_that_is_no_gradebook_is_never_written_to(refuse: Refuse, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
-    for content, said in ((b"notes", "is no gradebook"), (b"SQLite format 3\0 and no more", "file is not a database")):
+    for content, said in (
+        (b"notes", "is no gradebook"),
+        (b"SQLite format 3\0 and no more", "file is not a database"),
+    ):
         other.write_bytes(content)
         assert f"{other}" in (line := refuse(*GRADEBOOK, other))
         assert said in line
@@ -161,7 +186,9 @@ def test_a_file_that_is_no_gradebook_is_never_written_to(refuse: Refuse, tmp_pat
     assert other.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["no json", "[]", '{"cells": 3}', '{"cells": [{"cell_type": "code"}]}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["no json", "[]", '{"cells": 3}', '{"cells": [{"cell_type": "code"}]}', "[" * 100_000]
+)
 def test_an_answer_key_that_is_no_notebook(refuse: Refuse, mine: Course, text: str) -> None:
     mine.assignment("small").solution.write_text(text)
     said = refuse("grade", "small", "--workers", "1")
@@ -169,7 +196,9 @@ def test_an_answer_key_that_is_no_notebook(refuse: Refuse, mine: Course, text: s
     assert "run `autograder build small`" in said
 
 
-def test_the_traceback_is_shown_to_who_asks(mine: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_traceback_is_shown_to_who_asks(
+    mine: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("AUTOGRADER_DEBUG", "1")
     done = CliRunner().invoke(main, [*EXPORT, str(tmp_path / "file" / "new")])
@@ -181,7 +210,10 @@ def test_the_traceback_is_shown_to_who_asks(mine: Course, tmp_path: Path, monkey
 def test_a_fault_in_the_kit_is_not_taken_for_the_machines() -> None:
     assert explained(ValueError("a fault")) is None
     assert explained(OSError("no number")) is None
-    assert explained(OSError(errno.EXDEV, "Invalid cross-device link", "/a/b")) == "/a/b: Invalid cross-device link"
+    assert (
+        explained(OSError(errno.EXDEV, "Invalid cross-device link", "/a/b"))
+        == "/a/b: Invalid cross-device link"
+    )
 
 
 def test_a_file_that_cannot_be_written_keeps_its_old_content(tmp_path: Path) -> None:

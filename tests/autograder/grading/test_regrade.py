@@ -1,4 +1,6 @@
-"""A regrade changes nothing until it is looked at; what it replaces is kept by date, and what is stale is said."""
+"""A regrade changes nothing until it is looked at; what it replaces is kept by date, and what is
+stale is said.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,15 @@ def test_marks_move_only_when_they_are_taken_over(mine: Course, run: Run) -> Non
 
     looked = run("regrade", "small", "--workers", "1")
     assert looked.exit_code == 0, looked.output
-    assert "ada 11 → 10 of 12 (-1): counter: test_counts passed → failed (-1, worth 2 now)" in looked.stdout
+    assert (
+        "ada 11 → 10 of 12 (-1): counter: test_counts passed → failed (-1, worth 2 now)"
+        in looked.stdout
+    )
     assert "marks that move: 1, that stay: 0" in looked.stdout
     assert (mine.root / "results/small/ada.json").read_bytes() == before
-    assert f"stale results: {OTHER_SUITE}: 1: ada" in run("export", "small", "--format", "csv").stderr
+    assert (
+        f"stale results: {OTHER_SUITE}: 1: ada" in run("export", "small", "--format", "csv").stderr
+    )
 
     assert "taken over" in run("regrade", "small", "--workers", "1", "--apply").stdout
     assert score(mine) == 10.0
@@ -71,7 +78,9 @@ def outcome(name: str, points: float, most: float = 2.0) -> TestOutcome:
     return TestOutcome(name, "passed" if points else "failed", points, most)
 
 
-def result(*tests: TestOutcome, carried: float = 0.0, submission: str = "a", suite: str = "s") -> Graded:
+def result(
+    *tests: TestOutcome, carried: float = 0.0, submission: str = "a", suite: str = "s"
+) -> Graded:
     earned, most = sum(t.points for t in tests) + carried, sum(t.max_points for t in tests)
     question = QuestionResult("softmax", earned, most, carried, None, tests)
     return Graded("small", "ada", submission, suite, "strict", earned, most, (question,), ())
@@ -79,8 +88,11 @@ def result(*tests: TestOutcome, carried: float = 0.0, submission: str = "a", sui
 
 def test_each_test_that_moves_a_mark_is_named() -> None:
     before = result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 2.0))
-    assert why(before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))) == []  # the sum is the same
-    after = result(outcome("a", 0.0), outcome("b", 0.0), outcome("d", 3.0, 3.0), carried=1.0, submission="b")
+    # the sum is the same
+    assert why(before, result(outcome("a", 2.0), outcome("b", 2.0), outcome("d", 0.0))) == []
+    after = result(
+        outcome("a", 0.0), outcome("b", 0.0), outcome("d", 3.0, 3.0), carried=1.0, submission="b"
+    )
     assert why(result(outcome("a", 2.0), outcome("b", 0.0), outcome("c", 1.0)), after) == [
         "another notebook has been handed in",
         "softmax: a passed → failed (-2)",
@@ -105,7 +117,10 @@ def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run)
     for points in (2.0, 2.0, 0.0, 1.0):  # the second is the first again, and replaces nothing
         write_result(results, result(outcome("a", points)))
         assert run("report", "small").exit_code == 0
-    kept = sorted(path.relative_to(results / "history/small") for path in results.glob("history/small/**/ada.*"))
+    kept = sorted(
+        path.relative_to(results / "history/small")
+        for path in results.glob("history/small/**/ada.*")
+    )
     day = kept[0].parts[0]
     assert [path.as_posix() for path in kept] == [
         f"{day}/ada.json",
@@ -113,6 +128,8 @@ def test_a_replaced_result_and_its_page_are_kept_by_date(mine: Course, run: Run)
         f"{day}.2/ada.json",
         f"{day}.2/feedback/ada.html",
     ]
-    assert [json.loads((results / "history/small" / path).read_text())["score"] for path in kept[::2]] == [2.0, 0.0]
+    assert [
+        json.loads((results / "history/small" / path).read_text())["score"] for path in kept[::2]
+    ] == [2.0, 0.0]
     assert [r.score for r in read_results(results, "small", on_stderr)] == [1.0]
     assert "1 stale" in (results / "small.html").read_text()

@@ -1,4 +1,6 @@
-"""A run among other things that happen: it alone writes, notes what comes as it comes, and misses what disappears."""
+"""A run among other things that happen: it alone writes, notes what comes as it comes, and misses
+what disappears.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from autograder.grading.bench import Bench
 from autograder.grading.request import GradeRequest, GradeSummary
 from autograder.grading.run import grade_command
 from autograder.records.model import FoundSubmission, Graded, QuestionResult, Result, TestOutcome
-from autograder.records.results import TimingFile, course_sha256, only_writer, read_timing, result_bytes
+from autograder.records.results import (
+    TimingFile,
+    course_sha256,
+    only_writer,
+    read_timing,
+    result_bytes,
+)
 from autograder.sandbox.leftovers import ScratchFolder, hold
 
 Meanwhile = Callable[[str], None]
@@ -34,8 +42,12 @@ SECONDS = {"run": 1.5}
 
 
 @pytest.fixture
-def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GradeSummary]:
-    """Run the command on ada, bob and cyd, where grading is nothing; `after` is called after each but the last."""
+def grade(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., GradeSummary]:
+    """Run the command on ada, bob and cyd, where grading is nothing; `after` is called after each
+    but the last.
+    """
     assignment = course.assignment("small")
     for student in ("ada", "bob", "cyd"):
         write_whole(tmp_path / "handed-in" / f"{student}.ipynb", handed_in(ANSWERS))
@@ -49,12 +61,16 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
                 suite = course_sha256(course, assignment)
                 tests = (TestOutcome("test_it", "passed", 1.0, 1.0),)
                 questions = (QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests),)
-                result = Result("small", one.student, sha256, suite, "strict", 1.0, 1.0, questions, ())
+                result = Result(
+                    "small", one.student, sha256, suite, "strict", 1.0, 1.0, questions, ()
+                )
                 yield Graded(one.student, result.headline(), seconds=SECONDS), result_bytes(result)
                 after(one.student)
 
         monkeypatch.setattr(batch, "grade_batch", made)
-        request = GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results", force=force)
+        request = GradeRequest(
+            course, assignment, (tmp_path / "handed-in",), tmp_path / "results", force=force
+        )
         return grade_command(request)
 
     return run
@@ -64,11 +80,16 @@ def stored(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "results" / "small").glob("*"))
 
 
-def test_two_runs_at_once_are_one_too_many(grade: Callable[..., GradeSummary], course: Course, tmp_path: Path) -> None:
+def test_two_runs_at_once_are_one_too_many(
+    grade: Callable[..., GradeSummary], course: Course, tmp_path: Path
+) -> None:
     locks = course.root / ".autograder" / "locks"
     with (
         only_writer(locks, tmp_path / "results", "small"),
-        pytest.raises(ResultsInUse, match=rf"\(process {os.getpid()} on .*\) writes results of small into .*results"),
+        pytest.raises(
+            ResultsInUse,
+            match=rf"\(process {os.getpid()} on .*\) writes results of small into .*results",
+        ),
     ):
         grade()
     with only_writer(locks, tmp_path / "elsewhere", "small"):
@@ -85,11 +106,18 @@ def test_results_that_disappear_meanwhile_are_named_and_made_anew(
     summary = grade(after=clean_up)
     assert [problem.student for problem in summary.problems] == ["ada", "bob"]
     assert "has disappeared" in summary.problems[0].problem
-    assert ([result.student for result in summary.results], stored(tmp_path)) == (["cyd"], ["cyd.json"])
+    assert ([result.student for result in summary.results], stored(tmp_path)) == (
+        ["cyd"],
+        ["cyd.json"],
+    )
     assert summary.graded == 1
     assert grade().graded == 2
     assert stored(tmp_path) == ["ada.json", "bob.json", "cyd.json"]
-    assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == ["ada", "bob", "cyd"]
+    assert [entry.student for entry in read_timing(tmp_path / "results", "small")] == [
+        "ada",
+        "bob",
+        "cyd",
+    ]
 
 
 def test_an_older_result_that_disappears_meanwhile_is_missed(
@@ -121,7 +149,9 @@ def test_what_results_hold_is_not_held_by_the_driver(
     monkeypatch.setattr(batch, "grade_batch", made)
     tracemalloc.start()
     try:
-        summary = grade_command(GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results"))
+        summary = grade_command(
+            GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / "results")
+        )
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -133,7 +163,11 @@ def test_times_stand_on_disk_as_soon_as_a_submission_is_graded(
     grade: Callable[..., GradeSummary], tmp_path: Path
 ) -> None:
     seen: list[list[str]] = []
-    grade(after=lambda student: seen.append([entry.student for entry in read_timing(tmp_path / "results", "small")]))
+    grade(
+        after=lambda student: seen.append(
+            [entry.student for entry in read_timing(tmp_path / "results", "small")]
+        )
+    )
     assert seen == [["ada"], ["ada", "bob"], ["ada", "bob", "cyd"]]
 
 
@@ -144,7 +178,9 @@ def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed
     seen: list[list[str]] = []
 
     def look(student: str) -> None:
-        seen.append([entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older])
+        seen.append(
+            [entry.student for entry in read_timing(tmp_path / "results", "small") if entry.older]
+        )
 
     grade(after=look, force=True)
     assert seen == [["bob", "cyd"], ["cyd"], []]  # each is noted once its result is written
@@ -154,7 +190,9 @@ def test_what_a_forced_run_did_not_come_to_is_known_even_where_the_run_is_killed
 def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew(
     grade: Callable[..., GradeSummary], tmp_path: Path
 ) -> None:
-    """A run was killed after it wrote bob's result, and before it noted that the problem of the run before is gone."""
+    """A run was killed after it wrote bob's result, and before it noted that the problem of the run
+    before is gone.
+    """
     grade()
     TimingFile(tmp_path / "results", "small").note([Graded("bob", problem="bob.ipynb: is empty")])
     assert grade().graded == 1
@@ -162,7 +200,9 @@ def test_a_result_whose_submission_has_a_problem_in_the_timing_file_is_made_anew
     assert grade().graded == 0
 
 
-def test_what_a_killed_run_left_half_written_is_removed(grade: Callable[..., GradeSummary], tmp_path: Path) -> None:
+def test_what_a_killed_run_left_half_written_is_removed(
+    grade: Callable[..., GradeSummary], tmp_path: Path
+) -> None:
     grade()
     others = tmp_path / "results" / ".other.timing.json.abc.part"
     for left in (
@@ -180,7 +220,9 @@ def test_a_file_that_the_system_does_not_let_be_read_costs_no_older_result(
 ) -> None:
     found = FoundSubmission("ada", tmp_path / "ada.ipynb")
     found.path.touch()
-    assert not bench.grader.grade(bench.clients[0], found).untried, "it is empty: the student's doing"
+    assert not bench.grader.grade(bench.clients[0], found).untried, (
+        "it is empty: the student's doing"
+    )
 
     def fails(*_: object) -> bytes:
         raise OSError(errno.EIO, "Input/output error")

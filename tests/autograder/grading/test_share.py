@@ -1,4 +1,6 @@
-"""Shares of a class (`--share 3/16`): they make the results of the whole class, also where several run at once."""
+"""Shares of a class (`--share 3/16`): they make the results of the whole class, also where several
+run at once.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,16 @@ Grade = Callable[..., GradeSummary]
 
 def test_shares_are_the_class_without_overlap() -> None:
     found = [FoundSubmission(student, Path()) for student in STUDENTS]
-    shares = [[submission.student for submission in Share(number, 3).of(found)] for number in (1, 2, 3)]
+    shares = [
+        [submission.student for submission in Share(number, 3).of(found)] for number in (1, 2, 3)
+    ]
     assert shares == [["ada", "dan", "gus"], ["bob", "eve"], ["cyd", "fay"]]
     assert Share(9, 9).of(found) == []
 
 
-@pytest.mark.parametrize("text", ["0/16", "17/16", "x", "3", "3/0", "-1/3", "3/16/2", " 3/16", "1.5/3", "٣/١٦", ""])
+@pytest.mark.parametrize(
+    "text", ["0/16", "17/16", "x", "3", "3/0", "-1/3", "3/16/2", " 3/16", "1.5/3", "٣/١٦", ""]
+)
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(KitError, match="write the third of sixteen shares as 3/16"):
         parse_share(text)
@@ -48,9 +54,14 @@ def test_the_first_and_the_last_share_are_shares(number: int) -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(("--share", "0/16"), "--share 0/16:"), (("--share", "1/2", "--cluster", "local:2"), "--share does not go with")],
+    [
+        (("--share", "0/16"), "--share 0/16:"),
+        (("--share", "1/2", "--cluster", "local:2"), "--share does not go with"),
+    ],
 )
-def test_the_command_refuses(more: tuple[str, ...], said: str, course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_refuses(
+    more: tuple[str, ...], said: str, course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(course.root)
     done = CliRunner().invoke(main, ["grade", "small", *more])
     assert (done.exit_code, said in done.output) == (2, True)
@@ -58,13 +69,18 @@ def test_the_command_refuses(more: tuple[str, ...], said: str, course: Course, m
 
 @pytest.fixture
 def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grade:
-    """Run the command on a class of seven, where grading is nothing; `after` is called after each submission."""
+    """Run the command on a class of seven, where grading is nothing; `after` is called after each
+    submission.
+    """
     assignment = course.assignment("small")
     for student in STUDENTS:
         write_whole(tmp_path / "handed-in" / f"{student}.ipynb", handed_in(ANSWERS))
 
     def run(
-        share: Share | None = None, out: str = "results", *, after: Callable[[str], None] = lambda student: None
+        share: Share | None = None,
+        out: str = "results",
+        *,
+        after: Callable[[str], None] = lambda student: None,
     ) -> GradeSummary:
         def graded(
             course: Course, _: object, todo: Sequence[FoundSubmission], **more: Any
@@ -74,12 +90,19 @@ def grade(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gr
                 tests = (TestOutcome("test_it", "passed", 1.0, 1.0),)
                 question = QuestionResult("softmax", 1.0, 1.0, 0.0, None, tests)
                 suite = course_sha256(course, assignment)
-                result = Result("small", submission.student, sha256, suite, "strict", 1.0, 1.0, (question,), ())
-                yield Graded(submission.student, result.headline(), seconds={"run": 1.5}), result_bytes(result)
+                result = Result(
+                    "small", submission.student, sha256, suite, "strict", 1.0, 1.0, (question,), ()
+                )
+                yield (
+                    Graded(submission.student, result.headline(), seconds={"run": 1.5}),
+                    result_bytes(result),
+                )
                 after(submission.student)
 
         monkeypatch.setattr(batch, "grade_batch", graded)
-        request = GradeRequest(course, assignment, (tmp_path / "handed-in",), tmp_path / out, share=share)
+        request = GradeRequest(
+            course, assignment, (tmp_path / "handed-in",), tmp_path / out, share=share
+        )
         return grade_command(request)
 
     return run

@@ -1,4 +1,6 @@
-"""What keeps grading quick, without a clock: what is loaded, what is sent, what is counted where."""
+"""What keeps grading quick, without a clock: what is loaded, what is sent, what is counted
+where.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,12 @@ print("torch._dynamo" in sys.modules, "sympy" in sys.modules)
 
 
 def test_counting_costs_loads_no_compiler() -> None:
-    """It would double the time that the host takes to start, and the memory that every fork copies."""
-    said = subprocess.run([sys.executable, "-c", COUNTING], cwd=ROOT, capture_output=True, text=True, check=True)
+    """It would double the time that the host takes to start, and the memory that every fork
+    copies.
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", COUNTING], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert said.stdout.split() == ["False", "False"]
 
 

@@ -1,6 +1,7 @@
 """Archives, tables and notebooks that are small on the disk and huge once they are read.
 
-Each comes as the work of "eve", beside that of "ada": it is named and left out, and ada's notebook is collected.
+Each comes as the work of "eve", beside that of "ada": it is named and left out, and ada's notebook
+is collected.
 """
 
 from __future__ import annotations
@@ -49,11 +50,15 @@ def long_header(kind: bytes) -> bytes:
 
 
 def chain_of_long_names() -> bytes:
-    return gzip.compress((tar_header("././@LongLink", 512, tarfile.GNUTYPE_LONGNAME) + b"x" * 512) * 20_000)
+    return gzip.compress(
+        (tar_header("././@LongLink", 512, tarfile.GNUTYPE_LONGNAME) + b"x" * 512) * 20_000
+    )
 
 
 def sparse_map_without_end() -> bytes:
-    """The old GNU form: a map of 21 pieces a block, each of which says that another block follows."""
+    """The old GNU form: a map of 21 pieces a block, each of which says that another block
+    follows.
+    """
     first = bytearray(tar_header("m1.ipynb", 0, tarfile.GNUTYPE_SPARSE))
     first[482] = 1
     block = (b"00000000001\0" + b"00000000001\0") * 21 + b"\1" + bytes(7)
@@ -64,8 +69,13 @@ def sparse_map_without_end() -> bytes:
 def sparse_file_of_a_terabyte() -> bytes:
     out = io.BytesIO()
     info = tarfile.TarInfo("m1.ipynb")
-    info.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "0,0",
-                        "GNU.sparse.size": str(1 << 40), "GNU.sparse.name": "m1.ipynb"}  # fmt: skip
+    info.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.minor": "1",
+        "GNU.sparse.map": "0,0",
+        "GNU.sparse.size": str(1 << 40),
+        "GNU.sparse.name": "m1.ipynb",
+    }
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tape:
         tape.addfile(info)
     return gzip.compress(out.getvalue())
@@ -88,10 +98,12 @@ def directory(count: int, *, stated: int | None = None, offset: int = 0, size: i
     local = b"PK\3\4" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a"
     entry = b"PK\1\2" + struct.pack(
         "<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 33, 0, 0, size, 13, 0, 0, 0, 0, 0, offset
-    )  # fmt: skip
+    )
     entries = b"".join(entry + b"%07d.ipynb" % number for number in range(count))
     length = len(entries) if stated is None else stated
-    record = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, length, len(local))
+    record = struct.pack(
+        "<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, length, len(local)
+    )
     locator = struct.pack("<IIQI", 0x07064B50, 0, len(local) + len(entries), 1)
     end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     return local + entries + record + locator + end
@@ -118,13 +130,25 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a zip of 3 000 entries": ("hw.zip", lambda: directory(3_000), TOO_MUCH),
     "a zip whose entries overlap": ("hw.zip", lambda: directory(200, size=400_000), NOTHING),
     "a zip64 whose entries claim 4 GB": ("hw.zip", lambda: directory(2, size=0xFFFFFFFE), TOO_MUCH),
-    "a zip64 whose directory claims an exabyte": ("hw.zip", lambda: directory(2, stated=1 << 60), CANNOT),
+    "a zip64 whose directory claims an exabyte": (
+        "hw.zip",
+        lambda: directory(2, stated=1 << 60),
+        CANNOT,
+    ),
     "bzip2 in a zip": ("hw.zip", lambda: packed(bytes(16 << 20), zipfile.ZIP_BZIP2), NOTHING),
     "LZMA in a zip": ("hw.zip", lambda: packed(bytes(8 << 20), zipfile.ZIP_LZMA), NOTHING),
-    "64 MB of nothing in a zip": ("hw.zip", lambda: packed(bytes(64 << 20), zipfile.ZIP_DEFLATED), NOTHING),
-    "a zip in a zip": ("hw.zip", lambda: packed(directory(1), zipfile.ZIP_STORED, "hw.zip"), NOTHING),
+    "64 MB of nothing in a zip": (
+        "hw.zip",
+        lambda: packed(bytes(64 << 20), zipfile.ZIP_DEFLATED),
+        NOTHING,
+    ),
+    "a zip in a zip": (
+        "hw.zip",
+        lambda: packed(directory(1), zipfile.ZIP_STORED, "hw.zip"),
+        NOTHING,
+    ),
     "bzip2 that is called gzip": ("hw.tar.gz", lambda: bz2.compress(bytes(16 << 20)), CANNOT),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
@@ -149,7 +173,9 @@ def test_a_bomb_is_named_and_left_out_and_the_others_are_collected(
     assert peak < MOST_MEMORY
 
 
-def test_a_tar_that_ends_with_a_students_zip_is_a_tar(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+def test_a_tar_that_ends_with_a_students_zip_is_a_tar(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
     zipped = packed(b"{}", zipfile.ZIP_STORED, "ada/m1.ipynb")
     with tarfile.open(tmp_path / "download.tar", "w") as tape:
         for name, content in (("ada/m1.ipynb", b"[]"), ("eve/hw.zip", zipped)):
@@ -190,7 +216,9 @@ def test_a_download_with_a_header_beyond_all_bounds_is_named(
     course: Course, assignment: Assignment, tmp_path: Path
 ) -> None:
     (tmp_path / "all.tar.gz").write_bytes(long_header(tarfile.XHDTYPE))
-    with pytest.raises(KitError, match=r"all\.tar\.gz holds far more than an export of one assignment: unpack it"):
+    with pytest.raises(
+        KitError, match=r"all\.tar\.gz holds far more than an export of one assignment: unpack it"
+    ):
         collect(course, assignment, tmp_path / "all.tar.gz", "folder")
 
 
@@ -231,42 +259,70 @@ def test_a_notebook_that_is_a_bomb_is_refused_in_one_line(content: bytes, reason
 def test_a_table_of_gigabytes_is_no_class_list(tmp_path: Path) -> None:
     with (tmp_path / "students.csv").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(KitError, match=r"students\.csv: it is no table of a class: it is larger than 16 MB"):
+    with pytest.raises(
+        KitError, match=r"students\.csv: it is no table of a class: it is larger than 16 MB"
+    ):
         read_roster(tmp_path)
 
 
 def test_a_quoted_field_without_end_is_no_class_list(tmp_path: Path) -> None:
     (tmp_path / "students.csv").write_bytes(b'id,name\n1,"' + b"x" * (MAX_TABLE - 100))
-    with pytest.raises(KitError, match=r"students\.csv: it is no table \(field larger than field limit"):
+    with pytest.raises(
+        KitError, match=r"students\.csv: it is no table \(field larger than field limit"
+    ):
         read_roster(tmp_path)
 
 
 def png(width: int, height: int) -> bytes:
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + bytes(5)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + b"IHDR"
+        + struct.pack(">II", width, height)
+        + bytes(5)
+    )
 
 
 PICTURES = {
     "png": png(3000, 2000),
     "gif": b"GIF89a" + struct.pack("<HH", 3000, 2000),
     "bmp": b"BM" + bytes(16) + struct.pack("<ii", 3000, -2000),
-    "jpeg": b"\xff\xd8\xff\xe0" + struct.pack(">H", 4) + b"JF\xff\xff\xc2" + struct.pack(">HBHH", 11, 8, 2000, 3000),
+    "jpeg": b"\xff\xd8\xff\xe0"
+    + struct.pack(">H", 4)
+    + b"JF\xff\xff\xc2"
+    + struct.pack(">HBHH", 11, 8, 2000, 3000),
     "webp, lossy": b"RIFF....WEBPVP8 " + bytes(10) + struct.pack("<HH", 3000, 2000),
     "webp, lossless": b"RIFF....WEBPVP8L" + bytes(5) + struct.pack("<I", 2999 | 1999 << 14),
-    "webp, more": b"RIFF....WEBPVP8X" + bytes(8) + (2999).to_bytes(3, "little") + (1999).to_bytes(3, "little"),
-    "avif": bytes(4) + b"ftypavif" + bytes(20) + b"ispe" + bytes(4) + struct.pack(">II", 3000, 2000),
+    "webp, more": b"RIFF....WEBPVP8X"
+    + bytes(8)
+    + (2999).to_bytes(3, "little")
+    + (1999).to_bytes(3, "little"),
+    "avif": bytes(4)
+    + b"ftypavif"
+    + bytes(20)
+    + b"ispe"
+    + bytes(4)
+    + struct.pack(">II", 3000, 2000),
 }
 
 
 @pytest.mark.parametrize("kind", PICTURES)
 def test_every_kind_of_picture_states_its_size(kind: str) -> None:
     assert pixels(PICTURES[kind]) == 6_000_000
-    assert all(pixels(PICTURES[kind][:length]) in (0, 6_000_000) for length in range(len(PICTURES[kind])))
+    assert all(
+        pixels(PICTURES[kind][:length]) in (0, 6_000_000) for length in range(len(PICTURES[kind]))
+    )
 
 
 def test_a_picture_of_gigapixels_stands_in_no_page_and_is_still_an_answer() -> None:
     def attached(data: bytes) -> bytes:
         pictures = {"me.png": {"image/png": base64.b64encode(data).decode()}}
-        cell = {"cell_type": "markdown", "metadata": {}, "source": "![](attachment:me.png)", "attachments": pictures}
+        cell = {
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": "![](attachment:me.png)",
+            "attachments": pictures,
+        }
         return json.dumps(notebook([*sheet({}), cell])).encode()
 
     cells, remarks = parse_notebook(attached(png(100_000, 100_000)), "m1.ipynb")

@@ -44,7 +44,9 @@ def test_the_default_is_the_submitted_folder(course: Course, assignment: Assignm
     ]
 
 
-def test_programs_of_the_release_beside_a_notebook_are_no_submissions(course: Course, assignment: Assignment) -> None:
+def test_programs_of_the_release_beside_a_notebook_are_no_submissions(
+    course: Course, assignment: Assignment
+) -> None:
     path = put(course.root / "submitted/student-001/m1/m1.ipynb")
     for name in ("check.py", "make_my_course.py", "m1.cells.json", "my_course/a1_word_vectors.py"):
         (path.parent / name).parent.mkdir(exist_ok=True)
@@ -54,7 +56,9 @@ def test_programs_of_the_release_beside_a_notebook_are_no_submissions(course: Co
     assert overlooked(course, assignment, [], there) == []
 
 
-def test_a_renamed_notebook_is_found_and_of_several_the_newest(course: Course, assignment: Assignment) -> None:
+def test_a_renamed_notebook_is_found_and_of_several_the_newest(
+    course: Course, assignment: Assignment
+) -> None:
     put(course.root / "submitted/student-001/m1/my work.ipynb")
     put(course.root / "submitted/student-002/m1/new.ipynb", written=2000)
     put(course.root / "submitted/student-002/m1/old.ipynb", written=1000)
@@ -96,9 +100,15 @@ def test_single_notebooks_and_students_folders(course: Course, assignment: Assig
         "student-002",
         "student-003",
     ]
-    assert found(course, assignment, laid_out.parent.parent) == [("student-001", "submitted/student-001/m1/m1.ipynb")]
-    assert found(course, assignment, laid_out.parent) == [("student-001", "submitted/student-001/m1/m1.ipynb")]
-    assert found(course, assignment, renamed.parent) == [("student-003", "submitted/student-003/m1/mine.ipynb")]
+    assert found(course, assignment, laid_out.parent.parent) == [
+        ("student-001", "submitted/student-001/m1/m1.ipynb")
+    ]
+    assert found(course, assignment, laid_out.parent) == [
+        ("student-001", "submitted/student-001/m1/m1.ipynb")
+    ]
+    assert found(course, assignment, renamed.parent) == [
+        ("student-003", "submitted/student-003/m1/mine.ipynb")
+    ]
 
 
 def test_one_of_several_notebooks_in_a_folder_called_like_the_assignment(
@@ -106,7 +116,10 @@ def test_one_of_several_notebooks_in_a_folder_called_like_the_assignment(
 ) -> None:
     student_001 = put(course.root / "downloads/m1/student-001.ipynb")
     student_002 = put(course.root / "downloads/m1/student-002.ipynb")
-    assert [one for one, _ in found(course, assignment, student_001, student_002)] == ["student-001", "student-002"]
+    assert [one for one, _ in found(course, assignment, student_001, student_002)] == [
+        "student-001",
+        "student-002",
+    ]
 
 
 def test_the_same_notebook_named_twice_is_one(course: Course, assignment: Assignment) -> None:
@@ -118,7 +131,9 @@ def test_two_notebooks_of_one_student_are_refused(course: Course, assignment: As
     one = put(course.root / "one/student-001.ipynb")
     two = put(course.root / "two/student-001.ipynb")
     with pytest.raises(
-        KitError, match=r"two notebooks belong to student-001: .*one/student-001\.ipynb and .*two/student-001\.ipynb"
+        KitError,
+        match=r"two notebooks belong to student-001: .*one/student-001\.ipynb and "
+        r".*two/student-001\.ipynb",
     ):
         find_submissions(course, assignment, [one, two])
 
@@ -137,7 +152,9 @@ def test_a_linked_folder_is_found_and_refused_when_read(
 def test_a_link_that_is_named_on_the_command_line_is_refused_and_the_others_are_graded(
     course: Course, assignment: Assignment, release: Release, tmp_path: Path
 ) -> None:
-    """As `grade m1 ../submission/m1.ipynb` of a workflow names it, or a shell where it finds `*`."""
+    """As `grade m1 ../submission/m1.ipynb` of a workflow names it, or a shell where it finds
+    `*`.
+    """
     honest = put(course.root / "submitted/student-001/m1/m1.ipynb")
     key = put(tmp_path / "solutions/m1/m1.ipynb")
     handed_in = tmp_path / "handed-in"
@@ -156,7 +173,8 @@ def test_a_link_that_is_named_on_the_command_line_is_refused_and_the_others_are_
     ]
     for path in named:
         alone, other = sorted(
-            find_submissions(course, assignment, [path, honest]), key=lambda submission: submission.path == honest
+            find_submissions(course, assignment, [path, honest]),
+            key=lambda submission: submission.path == honest,
         )
         assert read_submission(other, release, course.limits).student == "student-001"
         with pytest.raises(UnreadableSubmission, match="is a link"):
@@ -179,7 +197,9 @@ def test_links_that_lead_to_the_course_are_the_instructors_own(
 
 
 def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assignment) -> None:
-    with pytest.raises(NothingToGrade, match=r"submitted: looked for <student>/m1/m1\.ipynb and for notebooks"):
+    with pytest.raises(
+        NothingToGrade, match=r"submitted: looked for <student>/m1/m1\.ipynb and for notebooks"
+    ):
         find_submissions(course, assignment, [])
     with pytest.raises(NothingToGrade, match="does not exist"):
         find_submissions(course, assignment, [course.root / "none"])
@@ -189,7 +209,17 @@ def test_nothing_found_says_what_was_looked_for(course: Course, assignment: Assi
 
 @pytest.mark.parametrize(
     "name",
-    ["student-001", "Last, First", "größe_42", "a.b@c.org", "李雷", "O'Neil (late)", "O’Neil", "ana&bob", "group #3"],
+    [
+        "student-001",
+        "Last, First",
+        "größe_42",
+        "a.b@c.org",
+        "李雷",
+        "O'Neil (late)",
+        "O’Neil",
+        "ana&bob",
+        "group #3",
+    ],
 )
 def test_ordinary_names_stay(name: str) -> None:
     assert safe_folder(name) == name
@@ -197,9 +227,30 @@ def test_ordinary_names_stay(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "..", ".", "../x", "a/b", "a\\b", "-rf", ".hidden", "CON", "nul.txt", "a\nb", "\x1b[31m", "a" * 300,
-     "李" * 100, "\u202egpj", "a\udcff", "e\u0301", "a ", "=1+1", "a:b", "%s"],
-)  # fmt: skip
+    [
+        "",
+        "..",
+        ".",
+        "../x",
+        "a/b",
+        "a\\b",
+        "-rf",
+        ".hidden",
+        "CON",
+        "nul.txt",
+        "a\nb",
+        "\x1b[31m",
+        "a" * 300,
+        "李" * 100,
+        "\u202egpj",
+        "a\udcff",
+        "e\u0301",
+        "a ",
+        "=1+1",
+        "a:b",
+        "%s",
+    ],
+)
 def test_other_names_become_safe(name: str) -> None:
     safe = safe_folder(name)
     assert safe != name
@@ -235,7 +286,11 @@ def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
     (course.root / "submitted/student-002.ipynb").mkdir()
     (course.root / "submitted/student-003/m1/m1.ipynb").mkdir(parents=True)
     one, two, three = find_submissions(course, assignment, [])
-    assert [each.student for each in (one, two, three)] == ["student-001", "student-002", "student-003"]
+    assert [each.student for each in (one, two, three)] == [
+        "student-001",
+        "student-002",
+        "student-003",
+    ]
     for folder in (two, three):
         with pytest.raises(UnreadableSubmission, match="is a folder"):
             read_submission(folder, release, course.limits)
@@ -243,13 +298,17 @@ def test_a_folder_called_like_a_notebook_is_found_and_refused_when_read(
 
 def test_a_students_folder_may_begin_with_a_dot(course: Course, assignment: Assignment) -> None:
     put(course.root / "submitted/.ada/m1/m1.ipynb")
-    assert found(course, assignment) == [(".ada", "submitted/.ada/m1/m1.ipynb")]  # as nbgrader calls them
+    # as nbgrader calls them
+    assert found(course, assignment) == [(".ada", "submitted/.ada/m1/m1.ipynb")]
 
 
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("group-1/student-002/m1/m1.ipynb", "lies neither in <student>/m1/ nor directly in the folder"),
+        (
+            "group-1/student-002/m1/m1.ipynb",
+            "lies neither in <student>/m1/ nor directly in the folder",
+        ),
         ("student-002/m1/copy/m1.ipynb", "lies neither in"),
         ("student-002/m1.ipynb", "lies neither in"),
         (".hidden/work.ipynb", "lies neither in"),
@@ -274,7 +333,9 @@ def test_a_link_that_leads_nowhere_is_named(course: Course, assignment: Assignme
     assert missed(course, assignment) == ["submitted/student-002: a link that leads nowhere"]
 
 
-def test_other_work_and_what_tools_keep_is_not_named(course: Course, assignment: Assignment) -> None:
+def test_other_work_and_what_tools_keep_is_not_named(
+    course: Course, assignment: Assignment
+) -> None:
     (course.root / "source/m2").mkdir()
     (course.root / "source/m2/m2.py").touch()
     for path in (
@@ -294,7 +355,10 @@ def test_other_work_and_what_tools_keep_is_not_named(course: Course, assignment:
 
 def test_where_nothing_is_found_an_example_is_named(course: Course, assignment: Assignment) -> None:
     put(course.root / "submitted/group-1/student-002/m1/m1.ipynb")
-    with pytest.raises(NothingToGrade, match=r"there is submitted/group-1/student-002/m1/m1\.ipynb: it lies neither"):
+    with pytest.raises(
+        NothingToGrade,
+        match=r"there is submitted/group-1/student-002/m1/m1\.ipynb: it lies neither",
+    ):
         find_submissions(course, assignment, [])
 
 
@@ -303,5 +367,7 @@ def test_a_missing_notebook_says_what_is_there_instead(
 ) -> None:
     put(course.root / "submitted/student-001/m1/essay.pdf")
     (only,) = find_submissions(course, assignment, [])
-    with pytest.raises(UnreadableSubmission, match=r"no such file; there is essay\.pdf: a notebook must be"):
+    with pytest.raises(
+        UnreadableSubmission, match=r"no such file; there is essay\.pdf: a notebook must be"
+    ):
         read_submission(only, release, course.limits)

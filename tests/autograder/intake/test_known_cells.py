@@ -1,4 +1,6 @@
-"""Known answers as cells, and the demo class made from them. Nothing of their file is run here but by exec."""
+"""Known answers as cells, and the demo class made from them. Nothing of their file is run here but
+by exec.
+"""
 
 from __future__ import annotations
 
@@ -120,13 +122,18 @@ def test_an_answer_that_names_itself_keeps_its_name_and_is_bound(suite: Path) ->
 
 @pytest.mark.parametrize(
     "content",
-    ["def broken(:", "@mistake('double', hint=HINT)\ndef f(x): pass", "@mistake('double', hint=' ')\ndef f(x): pass",
-     "@mistake(hint='a')\ndef f(x): pass", "@mistake('double', hint='a', replace=('x',))\ndef f(): ...",
-     "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): return 1",
-     "@mistake('half', hint='a', replace=('x * 2', 'x'))\ndef f(): ...",
-     "@mistake('double', hint='a', replace=('x + x', 'x'))\ndef f(): ...",
-     2 * "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): ...\n"],
-)  # fmt: skip
+    [
+        "def broken(:",
+        "@mistake('double', hint=HINT)\ndef f(x): pass",
+        "@mistake('double', hint=' ')\ndef f(x): pass",
+        "@mistake(hint='a')\ndef f(x): pass",
+        "@mistake('double', hint='a', replace=('x',))\ndef f(): ...",
+        "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): return 1",
+        "@mistake('half', hint='a', replace=('x * 2', 'x'))\ndef f(): ...",
+        "@mistake('double', hint='a', replace=('x + x', 'x'))\ndef f(): ...",
+        2 * "@mistake('double', hint='a', replace=('x * 2', 'x'))\ndef f(): ...\n",
+    ],
+)
 def test_a_file_that_cannot_be_read_as_text_is_named(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mistakes.py"
     path.write_text(content)
@@ -137,7 +144,9 @@ def test_a_file_that_cannot_be_read_as_text_is_named(tmp_path: Path, content: st
 # The demo class
 
 
-def test_the_demo_class_is_the_same_every_time(course: Course, assignment: Assignment, suite: Path) -> None:
+def test_the_demo_class_is_the_same_every_time(
+    course: Course, assignment: Assignment, suite: Path
+) -> None:
     one = write_demo_class(course, assignment, course.root / "one")
     two = write_demo_class(course, assignment, course.root / "two")
     assert [s.about for s in one] == [s.about for s in two]
@@ -154,12 +163,19 @@ def test_every_demo_submission_can_be_read(
     found = find_submissions(course, assignment, [])
     assert [one.student for one in found] == sorted(about)
     sources = {
-        about[one.student]: {cell.id: cell.source for cell in read_submission(one, release, course.limits).cells}
+        about[one.student]: {
+            cell.id: cell.source for cell in read_submission(one, release, course.limits).cells
+        }
         for one in found
     }
     perfect = sources["everything right"]
     assert perfect["double"] == ANSWERS["double"]
-    for repaired in ("renamed the file", "lost the metadata", "left an older copy of a cell", "rewrote a check"):
+    for repaired in (
+        "renamed the file",
+        "lost the metadata",
+        "left an older copy of a cell",
+        "rewrote a check",
+    ):
         assert sources[repaired] == perfect, repaired
     assert "NotImplementedError" in sources["nothing done"]["double"]
     assert "NotImplementedError" not in sources["only the first half done"]["double"]
@@ -173,11 +189,15 @@ def test_every_demo_submission_can_be_read(
             ast.parse(source)
 
 
-def test_the_markers_of_the_answer_key_are_not_handed_in(course: Course, assignment: Assignment, suite: Path) -> None:
+def test_the_markers_of_the_answer_key_are_not_handed_in(
+    course: Course, assignment: Assignment, suite: Path
+) -> None:
     key = json.loads(assignment.solution.read_text())
     for cell in key["cells"]:
         if cell["metadata"]["attention_kit"]["role"] == "question":
-            cell["source"] = cell["source"].replace("    return", "    ### BEGIN SOLUTION\n    return")
+            cell["source"] = cell["source"].replace(
+                "    return", "    ### BEGIN SOLUTION\n    return"
+            )
     assignment.solution.write_text(json.dumps(key))
     for student in write_demo_class(course, assignment, course.root / "demo"):
         assert "BEGIN SOLUTION" not in student.path.read_text()
@@ -192,13 +212,23 @@ def test_without_a_build_the_demo_says_what_to_run(course: Course, assignment: A
 def test_a_sample_says_what_it_deserves_and_nothing_else_does(tmp_path: Path) -> None:
     path = tmp_path / "samples.py"
     body = "def {}(x):\n    return x\n\n\n"
-    registers = ['@sample("double", deserves="a")', '@sample("double", deserves=("a", "b"))',
-                 '@sample("double", deserves=())', '@alternate("double")']  # fmt: skip
-    path.write_text("".join(f"{register}\n{body.format(f'f{n}')}" for n, register in enumerate(registers)))
+    registers = [
+        '@sample("double", deserves="a")',
+        '@sample("double", deserves=("a", "b"))',
+        '@sample("double", deserves=())',
+        '@alternate("double")',
+    ]
+    path.write_text(
+        "".join(f"{register}\n{body.format(f'f{n}')}" for n, register in enumerate(registers))
+    )
     answers = load_known_answers(path, {})
     assert [answer.deserves for answer in answers] == [("a",), ("a", "b"), (), None]
     assert not any(answer.is_mistake for answer in answers)
-    for register in ('@sample("double")', '@sample("double", deserves=3)', '@alternate("double", deserves="a")'):
+    for register in (
+        '@sample("double")',
+        '@sample("double", deserves=3)',
+        '@alternate("double", deserves="a")',
+    ):
         path.write_text(f"{register}\n{body.format('f')}")
         with pytest.raises(BadSuite, match="line 1: f needs deserves="):
             load_known_answers(path, {})

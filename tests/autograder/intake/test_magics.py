@@ -22,7 +22,10 @@ from autograder.intake.magics import harmless
         ("name?", "# name?"),
         ("torch.nn.Linear??", "# torch.nn.Linear??"),
         ("%timeit?", "# %timeit?"),
-        ("for i in x:\n    %timeit f(i)\n    g(i)", "for i in x:\n    pass  # %timeit f(i)\n    g(i)"),
+        (
+            "for i in x:\n    %timeit f(i)\n    g(i)",
+            "for i in x:\n    pass  # %timeit f(i)\n    g(i)",
+        ),
         ("if ok:\n\t!ls", "if ok:\n\tpass  # !ls"),
         ("x = %timeit -o f(x)", "x = None  # %timeit -o f(x)"),
         ("files = !ls *.py", "files = None  # !ls *.py"),
@@ -56,7 +59,9 @@ def test_timed_code_runs(source: str, made: str) -> None:
     assert harmless(source) == (made, "")
 
 
-@pytest.mark.parametrize("name", ["bash", "html", "javascript", "writefile x.py", "latex", "sh", "!"])
+@pytest.mark.parametrize(
+    "name", ["bash", "html", "javascript", "writefile x.py", "latex", "sh", "!"]
+)
 def test_cells_of_other_languages_are_left_out_whole(name: str) -> None:
     plain, note = harmless(f"%%{name}\nrm -rf x\n\necho 'it''s'")
     assert all(line.startswith("#") for line in plain.split("\n"))
@@ -118,9 +123,39 @@ def test_a_magic_may_stand_before_a_future_import() -> None:
 
 
 BITS = st.sampled_from(
-    ["%", "%%", "!", "?", "\n", "\r", "\r\n", " ", "    ", "\\", "'", '"', "'''", '"""', "#", "(", ")", "=", "x",
-     "time ", "timeit ", "bash", ">>> ", "get_ipython().run(", "def f():", "\t", "\x0c", "\u2028", "é", "\0"]
-)  # fmt: skip
+    [
+        "%",
+        "%%",
+        "!",
+        "?",
+        "\n",
+        "\r",
+        "\r\n",
+        " ",
+        "    ",
+        "\\",
+        "'",
+        '"',
+        "'''",
+        '"""',
+        "#",
+        "(",
+        ")",
+        "=",
+        "x",
+        "time ",
+        "timeit ",
+        "bash",
+        ">>> ",
+        "get_ipython().run(",
+        "def f():",
+        "\t",
+        "\x0c",
+        "\u2028",
+        "é",
+        "\0",
+    ]
+)
 
 
 def count_lines(source: str) -> int:
@@ -143,7 +178,9 @@ def test_any_text_keeps_its_lines(source: str) -> None:
 @given(st.lists(BITS, max_size=40).map("".join))
 @example(" \x0cx")
 def test_what_is_valid_python_stays_as_it_is(source: str) -> None:
-    """All but calls of IPython's own, which are what a notebook converted to a script has for its magics."""
+    """All but calls of IPython's own, which are what a notebook converted to a script has for its
+    magics.
+    """
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     assume("get_ipython" not in source)
     try:

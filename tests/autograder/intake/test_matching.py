@@ -53,8 +53,12 @@ def test_an_untroubled_notebook_runs_given_and_question_cells_only(read: Read) -
     submission = read(sheet(ANSWERS))
     assert ids(submission) == IN_ORDER
     assert [cell.source for cell in submission.cells] == [
-        IMPORTS, ANSWERS["double"], LIBRARY, ANSWERS["triple"], ANSWERS["Counter"],
-    ]  # fmt: skip
+        IMPORTS,
+        ANSWERS["double"],
+        LIBRARY,
+        ANSWERS["triple"],
+        ANSWERS["Counter"],
+    ]
     assert all(cell.note == "" for cell in submission.cells)
     assert submission.notices == ()
     assert submission.written == (Answer("written_why", WRITTEN, blank=True),)
@@ -65,7 +69,15 @@ def test_own_cells_run_in_their_place(read: Read) -> None:
     cells.insert(AT["double"] + 1, code("helper = 1"))
     cells.append(code("print(helper)"))
     submission = read(cells)
-    assert ids(submission) == ["given_imports", "double", "extra-1", "given_library", "triple", "Counter", "extra-2"]
+    assert ids(submission) == [
+        "given_imports",
+        "double",
+        "extra-1",
+        "given_library",
+        "triple",
+        "Counter",
+        "extra-2",
+    ]
     assert source(submission, "extra-2") == "print(helper)"
 
 
@@ -92,10 +104,15 @@ def test_an_edited_given_cell_runs_as_released(read: Read) -> None:
 
 def test_what_is_added_to_a_given_cell_still_run(read: Read) -> None:
     cells = sheet(ANSWERS)
-    cells[AT["imports"]]["source"] = IMPORTS + "\nimport random\nprint('hi')\ndef helper():\n    return 3\nlimit = 4"
+    cells[AT["imports"]]["source"] = (
+        IMPORTS + "\nimport random\nprint('hi')\ndef helper():\n    return 3\nlimit = 4"
+    )
     submission = read(cells)
     assert ids(submission)[:2] == ["given_imports", "extra-1"]
-    assert source(submission, "extra-1") == "\n\nimport random\n\ndef helper():\n    return 3\nlimit = 4"
+    assert (
+        source(submission, "extra-1")
+        == "\n\nimport random\n\ndef helper():\n    return 3\nlimit = 4"
+    )
 
 
 def test_a_given_cell_moved_to_the_end_runs_before_the_questions(read: Read) -> None:
@@ -120,7 +137,11 @@ def test_a_deleted_check_is_said_to_be_missing(read: Read) -> None:
 
 def test_a_check_turned_into_a_solution_cell_with_other_points_stays_a_check(read: Read) -> None:
     cells = sheet(ANSWERS)
-    cells[AT["check_double"]]["metadata"]["nbgrader"] |= {"solution": True, "locked": False, "points": 1000}
+    cells[AT["check_double"]]["metadata"]["nbgrader"] |= {
+        "solution": True,
+        "locked": False,
+        "points": 1000,
+    }
     cells[AT["check_double"]]["source"] = "double = print"
     submission = read(cells)
     assert ids(submission) == IN_ORDER
@@ -176,7 +197,14 @@ def test_a_split_cell_keeps_its_helper(read: Read) -> None:
     cells[AT["double"]]["source"] = "def double(x):\n    return _twice(x)"
     cells.insert(AT["double"], question("double", "def _twice(x):\n    return 2 * x"))
     submission = read(cells)
-    assert ids(submission) == ["given_imports", "extra-1", "double", "given_library", "triple", "Counter"]
+    assert ids(submission) == [
+        "given_imports",
+        "extra-1",
+        "double",
+        "given_library",
+        "triple",
+        "Counter",
+    ]
     assert "_twice" in source(submission, "extra-1")
 
 
@@ -226,7 +254,10 @@ def test_a_question_made_a_text_cell_is_missing_and_says_why(read: Read) -> None
 
 
 def test_a_cell_that_does_not_parse_is_matched_all_the_same(read: Read) -> None:
-    cells = [{**cell, "metadata": {}} for cell in sheet({**ANSWERS, "double": "def double(x:\n    return (2 *"})]
+    cells = [
+        {**cell, "metadata": {}}
+        for cell in sheet({**ANSWERS, "double": "def double(x:\n    return (2 *"})
+    ]
     submission = read(cells)
     assert source(submission, "double") == "def double(x:\n    return (2 *"
 
@@ -237,14 +268,17 @@ def test_a_cell_that_does_not_parse_is_matched_all_the_same(read: Read) -> None:
 def test_without_any_metadata_the_same_cells_run(read: Read) -> None:
     with_it = read(sheet(ANSWERS))
     without = read([{**cell, "metadata": {}} for cell in sheet(ANSWERS)])
-    assert [(c.id, c.role, c.source) for c in without.cells] == [(c.id, c.role, c.source) for c in with_it.cells]
+    assert [(c.id, c.role, c.source) for c in without.cells] == [
+        (c.id, c.role, c.source) for c in with_it.cells
+    ]
     assert without.written == with_it.written
     # said once about the file, and not on every cell
     assert not any("metadata is gone" in cell.note for cell in without.cells)
     gone = [notice.message for notice in without.notices if notice.id == "notebook"]
     count = len(without.cells)
     assert gone == [
-        f"its nbgrader metadata is gone: {count} cells were recognised by their content, which costs nothing"
+        f"its nbgrader metadata is gone: {count} cells were recognised by their content, which "
+        "costs nothing"
     ]
 
 
@@ -274,18 +308,26 @@ def test_a_deleted_written_answer_is_missing(read: Read) -> None:
 
 def test_another_assignments_notebook_is_refused(read: Read) -> None:
     with pytest.raises(
-        UnreadableSubmission, match=r"^student-001\.ipynb: has the cells of another assignment \(halve\)"
+        UnreadableSubmission,
+        match=r"^student-001\.ipynb: has the cells of another assignment \(halve\)",
     ):
         read([question("halve", "def halve(x):\n    return x / 2"), given("imports", IMPORTS)])
 
 
 def test_what_another_assignment_gives_is_no_answer(read: Read) -> None:
     with pytest.raises(UnreadableSubmission, match="another assignment"):
-        read([given("library", ANSWERS["double"]), question("halve", "def halve(x):\n    return x / 2")])
+        read(
+            [
+                given("library", ANSWERS["double"]),
+                question("halve", "def halve(x):\n    return x / 2"),
+            ]
+        )
 
 
 def test_a_notebook_of_something_else_is_refused(read: Read) -> None:
-    with pytest.raises(UnreadableSubmission, match="none of the assignment's cells; hand in the notebook of m1"):
+    with pytest.raises(
+        UnreadableSubmission, match="none of the assignment's cells; hand in the notebook of m1"
+    ):
         read([code("print('hello')"), text("my notes")])
 
 
@@ -297,7 +339,10 @@ def test_a_fresh_notebook_with_the_functions_only_is_graded(read: Read) -> None:
 
 def test_strange_metadata_matches_nothing_and_breaks_nothing(read: Read) -> None:
     cells: list[Any] = sheet(ANSWERS)
-    cells[AT["double"]]["metadata"] = {"nbgrader": ["grade_id"], "attention_kit": {"role": 3, "name": None}}
+    cells[AT["double"]]["metadata"] = {
+        "nbgrader": ["grade_id"],
+        "attention_kit": {"role": 3, "name": None},
+    }
     cells[AT["triple"]]["metadata"] = {"nbgrader": {"grade_id": {"a": 1}}}
     cells[AT["Counter"]]["metadata"] = None
     assert ids(read(cells)) == IN_ORDER

@@ -38,7 +38,9 @@ def cells_of(submission: Submission) -> list[tuple[str, str]]:
 def as_format_3() -> dict[str, Any]:
     cells = []
     for cell in sheet(ANSWERS):
-        old = {key: value for key, value in cell.items() if key not in ("source", "execution_count")}
+        old = {
+            key: value for key, value in cell.items() if key not in ("source", "execution_count")
+        }
         key = "input" if cell["cell_type"] == "code" else "source"
         cells.append({**old, key: cell["source"], "language": "python", "collapsed": False})
     cells.append({"cell_type": "heading", "level": 2, "source": "The end", "metadata": {}})
@@ -55,7 +57,9 @@ def with_ids(*ids: str) -> dict[str, Any]:
 
 
 def by_lines(ends: bool) -> dict[str, Any]:
-    return notebook([{**cell, "source": cell["source"].splitlines(keepends=ends)} for cell in sheet(ANSWERS)])
+    return notebook(
+        [{**cell, "source": cell["source"].splitlines(keepends=ends)} for cell in sheet(ANSWERS)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,17 +72,43 @@ def by_lines(ends: bool) -> dict[str, Any]:
         with_ids("same"),
         by_lines(ends=True),
         by_lines(ends=False),
-        notebook([{**cell, "source": cell["source"].replace("\n", "\r\n")} for cell in sheet(ANSWERS)]),
-        notebook([7, None, "cell", *sheet(ANSWERS), {"cell_type": "code"}, {"cell_type": ["code"], "source": {}}]),
+        notebook(
+            [{**cell, "source": cell["source"].replace("\n", "\r\n")} for cell in sheet(ANSWERS)]
+        ),
+        notebook(
+            [
+                7,
+                None,
+                "cell",
+                *sheet(ANSWERS),
+                {"cell_type": "code"},
+                {"cell_type": ["code"], "source": {}},
+            ]
+        ),
         json.dumps(notebook(sheet(ANSWERS))).encode("utf-8-sig"),
         json.dumps(notebook(sheet(ANSWERS))).encode("utf-16"),
         json.dumps(notebook(sheet(ANSWERS))).encode("utf-32-be"),
         json.dumps(notebook(sheet(ANSWERS)), indent=2).replace("\n", "\r\n").encode(),
     ],
-    ids=["format-3", "4.0", "no-format", "ids", "same-ids", "lines", "bare-lines", "crlf", "odd-cells", "bom", "utf-16",
-         "utf-32", "crlf-file"],
-)  # fmt: skip
-def test_every_format_gives_the_same_cells(read: Read, expected: list[tuple[str, str]], content: Any) -> None:
+    ids=[
+        "format-3",
+        "4.0",
+        "no-format",
+        "ids",
+        "same-ids",
+        "lines",
+        "bare-lines",
+        "crlf",
+        "odd-cells",
+        "bom",
+        "utf-16",
+        "utf-32",
+        "crlf-file",
+    ],
+)
+def test_every_format_gives_the_same_cells(
+    read: Read, expected: list[tuple[str, str]], content: Any
+) -> None:
     assert cells_of(read(content)) == expected
 
 
@@ -97,7 +127,9 @@ def test_half_a_surrogate_can_be_written_as_utf_8(read: Read) -> None:
 
 def test_outputs_are_dropped(read: Read, expected: list[tuple[str, str]]) -> None:
     cells = sheet(ANSWERS)
-    cells[AT["double"]]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "8 " * 1000}]
+    cells[AT["double"]]["outputs"] = [
+        {"output_type": "stream", "name": "stdout", "text": "8 " * 1000}
+    ]
     assert cells_of(read(cells)) == expected
 
 
@@ -108,7 +140,10 @@ def test_outputs_are_dropped(read: Read, expected: list[tuple[str, str]]) -> Non
         (b"PK\x03\x04 not a notebook", "is not a notebook"),
         (b"<html>Log in</html>", "is not a notebook"),
         (b"\xff\xfe\x00", "is not a notebook"),
-        (b'{\n<<<<<<< HEAD\n "cells": []\n=======\n "cells": [1]\n>>>>>>> mine\n}', "unresolved merge conflict"),
+        (
+            b'{\n<<<<<<< HEAD\n "cells": []\n=======\n "cells": [1]\n>>>>>>> mine\n}',
+            "unresolved merge conflict",
+        ),
         (b"[1, 2]", "has no cells"),
         (b'{"cells": {"a": 1}}', "has no cells"),
         (b'{"worksheets": 3}', "has no cells"),
@@ -116,10 +151,15 @@ def test_outputs_are_dropped(read: Read, expected: list[tuple[str, str]]) -> Non
         (b"[" * 200_000, "nested too deeply"),
         (b"[" * 600_000, "too many lists"),
         (b" " * (2**20 + 1), "larger than 1 MB"),
-        (json.dumps(notebook([{"cell_type": "raw"}] * (MAX_CELLS + 1))).encode(), "more than 2000 cells"),
+        (
+            json.dumps(notebook([{"cell_type": "raw"}] * (MAX_CELLS + 1))).encode(),
+            "more than 2000 cells",
+        ),
     ],
 )
-def test_what_is_no_notebook_is_refused_in_one_line(read: Read, content: bytes, reason: str) -> None:
+def test_what_is_no_notebook_is_refused_in_one_line(
+    read: Read, content: bytes, reason: str
+) -> None:
     with pytest.raises(UnreadableSubmission) as refusal:
         read(content)
     message = str(refusal.value)
@@ -153,7 +193,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path, refused: Callable[[Path], st
     assert "is a device" in refused(Path("/dev/zero"))
 
 
-def test_links_to_other_work_are_refused(tmp_path: Path, course: Course, refused: Callable[[Path], str]) -> None:
+def test_links_to_other_work_are_refused(
+    tmp_path: Path, course: Course, refused: Callable[[Path], str]
+) -> None:
     key = course.root / "solutions" / "m1" / "m1.ipynb"
     submitted = tmp_path / "submitted"
     for student in ("student-005", "secret"):
@@ -168,18 +210,24 @@ def test_links_to_other_work_are_refused(tmp_path: Path, course: Course, refused
     assert "is a link" in refused(submitted / "trudy" / "m1" / "m1.ipynb")
 
 
-def test_a_hostile_file_name_stays_on_one_line(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+def test_a_hostile_file_name_stays_on_one_line(
+    tmp_path: Path, refused: Callable[[Path], str]
+) -> None:
     path = tmp_path / "a\nb\x1b[31m\u202e.ipynb"
     path.write_bytes(b"")
     assert refused(path).startswith("a?b?[31m?.ipynb: ")
 
 
-def test_a_renamed_notebook_and_its_neighbours_are_spoken_of(tmp_path: Path, course: Course, release: Release) -> None:
+def test_a_renamed_notebook_and_its_neighbours_are_spoken_of(
+    tmp_path: Path, course: Course, release: Release
+) -> None:
     folder = tmp_path / "submitted" / "student-001" / "m1"
     folder.mkdir(parents=True)
     (folder / "my m1.ipynb").write_text(json.dumps(notebook(sheet(ANSWERS))))
     (folder / "old.ipynb").write_text("{}")
-    submission = read_submission(FoundSubmission("student-001", folder / "my m1.ipynb"), release, course.limits)
+    submission = read_submission(
+        FoundSubmission("student-001", folder / "my m1.ipynb"), release, course.limits
+    )
     messages = [notice.message for notice in submission.notices]
     assert len(messages) == 2
     assert "is called my m1.ipynb, not m1.ipynb" in messages[0]
@@ -207,6 +255,11 @@ def test_reading_loads_no_heavy_library() -> None:
     import subprocess
 
     modules = "autograder.intake.notebook, autograder.intake.find, autograder.platforms.collect"
-    script = f"import sys, {modules}; print({{'torch', 'nbformat', 'nbgrader', 'numpy'}} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        f"import sys, {modules}; print({{'torch', 'nbformat', 'nbgrader', 'numpy'}} & "
+        "set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "set()"

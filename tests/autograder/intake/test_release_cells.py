@@ -14,11 +14,19 @@ from autograder.intake.released_notebook import Release, load_release
 
 def test_cells_have_ids_roles_and_names(release: Release) -> None:
     assert [(cell.id, cell.role, cell.name) for cell in release.cells] == [
-        ("text_1", "text", "text_1"), ("given_imports", "given", "imports"), ("text_3", "text", "text_3"),
-        ("double", "question", "double"), ("check_double", "check", "double"), ("given_library", "given", "library"),
-        ("triple", "question", "triple"), ("check_triple", "check", "triple"), ("Counter", "question", "Counter"),
-        ("check_Counter", "check", "Counter"), ("demo_plot", "demo", "plot"), ("written_why", "written", "why"),
-    ]  # fmt: skip
+        ("text_1", "text", "text_1"),
+        ("given_imports", "given", "imports"),
+        ("text_3", "text", "text_3"),
+        ("double", "question", "double"),
+        ("check_double", "check", "double"),
+        ("given_library", "given", "library"),
+        ("triple", "question", "triple"),
+        ("check_triple", "check", "triple"),
+        ("Counter", "question", "Counter"),
+        ("check_Counter", "check", "Counter"),
+        ("demo_plot", "demo", "plot"),
+        ("written_why", "written", "why"),
+    ]
     assert release.by_id["given_library"].source == LIBRARY
     assert release.by_id["written_why"].source == WRITTEN
     assert release.functions == {"double": {"double"}, "triple": {"triple"}, "Counter": {"Counter"}}
@@ -30,8 +38,12 @@ def test_a_question_may_define_several_functions(assignment: Assignment) -> None
     assert load_release(assignment).functions == {"add": {"add_kernel", "add"}}
 
 
-@pytest.mark.parametrize("content", [None, "{", json.dumps(notebook([text("# Nothing"), code("x = 1")]))])
-def test_a_release_that_is_not_built_says_what_to_run(assignment: Assignment, content: str | None) -> None:
+@pytest.mark.parametrize(
+    "content", [None, "{", json.dumps(notebook([text("# Nothing"), code("x = 1")]))]
+)
+def test_a_release_that_is_not_built_says_what_to_run(
+    assignment: Assignment, content: str | None
+) -> None:
     assignment.release.unlink()
     if content is not None:
         assignment.release.write_text(content)

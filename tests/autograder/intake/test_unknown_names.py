@@ -42,7 +42,9 @@ ASSIGNMENTS = [
 ]
 
 
-def test_before_anybody_hands_in_and_without_a_class_list_any_student_may_be_right(root: Path) -> None:
+def test_before_anybody_hands_in_and_without_a_class_list_any_student_may_be_right(
+    root: Path,
+) -> None:
     assert unknown_names(load_course(root)) == ASSIGNMENTS
 
 
@@ -61,14 +63,23 @@ def test_students_are_known_by_what_was_handed_in(root: Path) -> None:
         (root / "submitted" / student / "a1_vectors").mkdir(parents=True)
     assert unknown_names(load_course(root)) == [
         *ASSIGNMENTS,
-        "course.toml: extensions.a1_vectors: nobody has handed in anything yet as 'ana'; is it 'anna'?",
+        "course.toml: extensions.a1_vectors: nobody has handed in anything yet as 'ana'; "
+        "is it 'anna'?",
     ]
 
 
 @pytest.mark.parametrize(
-    "command", [["totals"], ["report", "a1_vectors"], ["grade", "a1_vectors"], ["build", "a1_vectors", "--check"]]
+    "command",
+    [
+        ["totals"],
+        ["report", "a1_vectors"],
+        ["grade", "a1_vectors"],
+        ["build", "a1_vectors", "--check"],
+    ],
 )
-def test_every_command_says_so(root: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+def test_every_command_says_so(
+    root: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
     monkeypatch.chdir(root)
     said = CliRunner().invoke(main, command).stderr
     assert said.startswith("\n".join(ASSIGNMENTS) + "\n")

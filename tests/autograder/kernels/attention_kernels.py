@@ -12,7 +12,20 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def _inner(acc, l_i, m_i, q, K_block_ptr, V_block_ptr, offs_m, lo, hi, scale, BN: tl.constexpr, DIAGONAL: tl.constexpr):
+def _inner(
+    acc,
+    l_i,
+    m_i,
+    q,
+    K_block_ptr,
+    V_block_ptr,
+    offs_m,
+    lo,
+    hi,
+    scale,
+    BN: tl.constexpr,
+    DIAGONAL: tl.constexpr,
+):
     """One stretch of keys: left of the diagonal nothing is masked."""
     K_block_ptr = tl.advance(K_block_ptr, (0, lo))
     V_block_ptr = tl.advance(V_block_ptr, (lo, 0))
@@ -33,25 +46,54 @@ def _inner(acc, l_i, m_i, q, K_block_ptr, V_block_ptr, offs_m, lo, hi, scale, BN
 
 
 @triton.autotune(
-    [triton.Config({"BM": m, "BN": n}, num_stages=s, num_warps=4) for m in (16, 32) for n in (16, 32) for s in (2, 3)],
+    [
+        triton.Config({"BM": m, "BN": n}, num_stages=s, num_warps=4)
+        for m in (16, 32)
+        for n in (16, 32)
+        for s in (2, 3)
+    ],
     key=["N_CTX", "D"],
     prune_configs_by={
-        "early_config_prune": lambda configs, args, **_: [c for c in configs if c.kwargs["BM"] >= c.kwargs["BN"]]
+        "early_config_prune": lambda configs, args, **_: [
+            c for c in configs if c.kwargs["BM"] >= c.kwargs["BN"]
+        ]
     },
 )
 @triton.jit
 def _staged(
-    Q, K, V, sm_scale, Out, stride_h, stride_n, stride_d, N_CTX, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    Q,
+    K,
+    V,
+    sm_scale,
+    Out,
+    stride_h,
+    stride_n,
+    stride_d,
+    N_CTX,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
     STAGE: tl.constexpr,
-):  # fmt: skip
+):
     tl.static_assert(BN <= BM)
     start_m, head = tl.program_id(0), tl.program_id(1)
     base = head.to(tl.int64) * stride_h
-    Q_block_ptr = tl.make_block_ptr(Q + base, (N_CTX, D), (stride_n, stride_d), (start_m * BM, 0), (BM, D), (1, 0))
-    O_block_ptr = tl.make_block_ptr(Out + base, (N_CTX, D), (stride_n, stride_d), (start_m * BM, 0), (BM, D), (1, 0))
-    V_block_ptr = tl.make_block_ptr(V + base, (N_CTX, D), (stride_n, stride_d), (0, 0), (BN, D), (1, 0))
+    Q_block_ptr = tl.make_block_ptr(
+        Q + base, (N_CTX, D), (stride_n, stride_d), (start_m * BM, 0), (BM, D), (1, 0)
+    )
+    O_block_ptr = tl.make_block_ptr(
+        Out + base, (N_CTX, D), (stride_n, stride_d), (start_m * BM, 0), (BM, D), (1, 0)
+    )
+    V_block_ptr = tl.make_block_ptr(
+        V + base, (N_CTX, D), (stride_n, stride_d), (0, 0), (BN, D), (1, 0)
+    )
     K_block_ptr = tl.make_block_ptr(  # transposed by its strides
-        base=K + base, shape=(D, N_CTX), strides=(stride_d, stride_n), offsets=(0, 0), block_shape=(D, BN), order=(0, 1)
+        base=K + base,
+        shape=(D, N_CTX),
+        strides=(stride_d, stride_n),
+        offsets=(0, 0),
+        block_shape=(D, BN),
+        order=(0, 1),
     )
     offs_m = start_m * BM + tl.arange(0, BM)
     m_i = tl.zeros([BM], dtype=tl.float32) - float("inf")
@@ -62,16 +104,31 @@ def _staged(
     l_i *= 0.0
     if STAGE & 1:
         hi = start_m * BM if STAGE == 3 else N_CTX
-        acc, l_i, m_i = _inner(acc, l_i, m_i, q, K_block_ptr, V_block_ptr, offs_m, 0, hi, scale, BN, False)
+        acc, l_i, m_i = _inner(
+            acc, l_i, m_i, q, K_block_ptr, V_block_ptr, offs_m, 0, hi, scale, BN, False
+        )
     if STAGE & 2:
         acc, l_i, m_i = _inner(
-            acc, l_i, m_i, q, K_block_ptr, V_block_ptr, offs_m, start_m * BM, (start_m + 1) * BM, scale, BN, True
+            acc,
+            l_i,
+            m_i,
+            q,
+            K_block_ptr,
+            V_block_ptr,
+            offs_m,
+            start_m * BM,
+            (start_m + 1) * BM,
+            scale,
+            BN,
+            True,
         )
     tl.store(O_block_ptr, (acc / l_i[:, None]).to(Out.type.element_ty))
 
 
 def staged(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
-    """Whole tiles, block pointers without a check, powers of two, the diagonal apart from the rest."""
+    """Whole tiles, block pointers without a check, powers of two, the diagonal apart from the
+    rest.
+    """
     Q, K, V = Q.contiguous(), K.contiguous(), V.contiguous()
     O = torch.empty_like(Q)
     B, H, N, D = Q.shape
@@ -82,28 +139,68 @@ def staged(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> t
 
 @triton.jit
 def flash_fwd_kernel(
-    Q_ptr, K_ptr, V_ptr, O_ptr, L_ptr, stride_qb, stride_qq, stride_qd, stride_kb, stride_kk, stride_kd, stride_vb,
-    stride_vk, stride_vd, N_QUERIES, N_KEYS, scale, D: tl.constexpr, Q_TILE_SIZE: tl.constexpr,
-    K_TILE_SIZE: tl.constexpr, is_causal: tl.constexpr = False,
-):  # fmt: skip
+    Q_ptr,
+    K_ptr,
+    V_ptr,
+    O_ptr,
+    L_ptr,
+    stride_qb,
+    stride_qq,
+    stride_qd,
+    stride_kb,
+    stride_kk,
+    stride_kd,
+    stride_vb,
+    stride_vk,
+    stride_vd,
+    N_QUERIES,
+    N_KEYS,
+    scale,
+    D: tl.constexpr,
+    Q_TILE_SIZE: tl.constexpr,
+    K_TILE_SIZE: tl.constexpr,
+    is_causal: tl.constexpr = False,
+):
     query_tile_index, batch_index = tl.program_id(0), tl.program_id(1)
     Q_block_ptr = tl.make_block_ptr(
-        Q_ptr + batch_index * stride_qb, shape=(N_QUERIES, D), strides=(stride_qq, stride_qd),
-        offsets=(query_tile_index * Q_TILE_SIZE, 0), block_shape=(Q_TILE_SIZE, D), order=(1, 0),
-    )  # fmt: skip
+        Q_ptr + batch_index * stride_qb,
+        shape=(N_QUERIES, D),
+        strides=(stride_qq, stride_qd),
+        offsets=(query_tile_index * Q_TILE_SIZE, 0),
+        block_shape=(Q_TILE_SIZE, D),
+        order=(1, 0),
+    )
     K_block_ptr = tl.make_block_ptr(
-        K_ptr + batch_index * stride_kb, shape=(N_KEYS, D), strides=(stride_kk, stride_kd), offsets=(0, 0),
-        block_shape=(K_TILE_SIZE, D), order=(1, 0),
-    )  # fmt: skip
+        K_ptr + batch_index * stride_kb,
+        shape=(N_KEYS, D),
+        strides=(stride_kk, stride_kd),
+        offsets=(0, 0),
+        block_shape=(K_TILE_SIZE, D),
+        order=(1, 0),
+    )
     V_block_ptr = tl.make_block_ptr(
-        V_ptr + batch_index * stride_vb, (N_KEYS, D), (stride_vk, stride_vd), (0, 0), (K_TILE_SIZE, D), (1, 0)
+        V_ptr + batch_index * stride_vb,
+        (N_KEYS, D),
+        (stride_vk, stride_vd),
+        (0, 0),
+        (K_TILE_SIZE, D),
+        (1, 0),
     )
     O_block_ptr = tl.make_block_ptr(
-        O_ptr + batch_index * N_QUERIES * D, (N_QUERIES, D), (D, 1), (query_tile_index * Q_TILE_SIZE, 0),
-        (Q_TILE_SIZE, D), (1, 0),
-    )  # fmt: skip
+        O_ptr + batch_index * N_QUERIES * D,
+        (N_QUERIES, D),
+        (D, 1),
+        (query_tile_index * Q_TILE_SIZE, 0),
+        (Q_TILE_SIZE, D),
+        (1, 0),
+    )
     L_block_ptr = tl.make_block_ptr(
-        L_ptr + batch_index * N_QUERIES, (N_QUERIES,), (1,), (query_tile_index * Q_TILE_SIZE,), (Q_TILE_SIZE,), (0,)
+        L_ptr + batch_index * N_QUERIES,
+        (N_QUERIES,),
+        (1,),
+        (query_tile_index * Q_TILE_SIZE,),
+        (Q_TILE_SIZE,),
+        (0,),
     )
     Q_i = tl.load(Q_block_ptr, boundary_check=(0,), padding_option="zero")
     O_i = tl.zeros((Q_TILE_SIZE, D), dtype=tl.float32)
@@ -130,23 +227,66 @@ def flash_fwd_kernel(
     tl.store(L_block_ptr, m_i + tl.log(l_i), boundary_check=(0,))
 
 
-def by_block_pointers(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool) -> torch.Tensor:
-    """Ragged tiles: boundary_check and padding in the row, and the mask that padding does not replace."""
+def by_block_pointers(
+    Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool
+) -> torch.Tensor:
+    """Ragged tiles: boundary_check and padding in the row, and the mask that padding does not
+    replace.
+    """
     B, H, N, D = Q.shape
     q, k, v = (t.reshape(B * H, -1, D) for t in (Q, K, V))
     o, lse = torch.empty(B * H, N, D, dtype=Q.dtype), torch.empty(B * H, N)
     flash_fwd_kernel[(triton.cdiv(N, 32), B * H)](
-        q, k, v, o, lse, *q.stride(), *k.stride(), *v.stride(), N, k.shape[1], D**-0.5, D=D, Q_TILE_SIZE=32,
-        K_TILE_SIZE=16, is_causal=causal,
-    )  # fmt: skip
+        q,
+        k,
+        v,
+        o,
+        lse,
+        *q.stride(),
+        *k.stride(),
+        *v.stride(),
+        N,
+        k.shape[1],
+        D**-0.5,
+        D=D,
+        Q_TILE_SIZE=32,
+        K_TILE_SIZE=16,
+        is_causal=causal,
+    )
     return o.view(B, H, N, D)
 
 
 @triton.jit
 def _pointers(
-    Q, K, V, Out, scale, sqb, sqh, sqm, sqd, skb, skh, skn, skd, svb, svh, svn, svd, sob, soh, som, sod, H, M, N,
-    BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
+    Q,
+    K,
+    V,
+    Out,
+    scale,
+    sqb,
+    sqh,
+    sqm,
+    sqd,
+    skb,
+    skh,
+    skn,
+    skd,
+    svb,
+    svh,
+    svn,
+    svd,
+    sob,
+    soh,
+    som,
+    sod,
+    H,
+    M,
+    N,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     """K is loaded as [D, BN]; the pointers move; the loop ends at the diagonal."""
     pid, bh = tl.program_id(0), tl.program_id(1)
     b, h = bh // H, bh % H
@@ -184,17 +324,44 @@ def by_pointers(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bool)
     B, H, M, D = Q.shape
     o = torch.empty(Q.shape, dtype=Q.dtype)
     _pointers[(triton.cdiv(M, 32), B * H)](
-        Q, K, V, o, D**-0.5, *Q.stride(), *K.stride(), *V.stride(), *o.stride(), H, M, K.shape[2], 32, 32, D, causal,
-        num_warps=4, num_stages=2,
-    )  # fmt: skip
+        Q,
+        K,
+        V,
+        o,
+        D**-0.5,
+        *Q.stride(),
+        *K.stride(),
+        *V.stride(),
+        *o.stride(),
+        H,
+        M,
+        K.shape[2],
+        32,
+        32,
+        D,
+        causal,
+        num_warps=4,
+        num_stages=2,
+    )
     return o
 
 
 @triton.jit
 def _described(
-    q_desc, k_desc, v_desc, o_desc, N, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    N,
+    scale,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CAUSAL: tl.constexpr,
 ):
-    """Loads by descriptors of the host, K turned by .T; what lies beyond the end is zero, and masked."""
+    """Loads by descriptors of the host, K turned by .T; what lies beyond the end is zero, and
+    masked.
+    """
     pid, bh = tl.program_id(0), tl.program_id(1)
     q = q_desc.load([bh, pid * BM, 0]).reshape([BM, D])
     rows = pid * BM + tl.arange(0, BM)
@@ -204,7 +371,11 @@ def _described(
         k = k_desc.load([bh, start, 0]).reshape([BN, D])
         v = v_desc.load([bh, start, 0]).reshape([BN, D])
         columns = start + tl.arange(0, BN)[None, :]
-        seen = (columns <= rows[:, None]) & (columns < N) if CAUSAL else (columns < N) & (rows[:, None] >= 0)
+        seen = (
+            (columns <= rows[:, None]) & (columns < N)
+            if CAUSAL
+            else (columns < N) & (rows[:, None] >= 0)
+        )
         s = tl.where(seen, tl.dot(q, k.T, input_precision="tf32x3") * scale, float("-inf"))
         m_new = tl.maximum(m, s.max(axis=1))
         p = tl.exp(s - tl.expand_dims(m_new, 1))
@@ -218,6 +389,10 @@ def by_descriptors(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor, causal: bo
     B, H, N, D = Q.shape
     q, k, v = (t.reshape(B * H, N, D).contiguous() for t in (Q, K, V))
     o = torch.empty_like(q)
-    q_desc, k_desc, v_desc, o_desc = (TensorDescriptor.from_tensor(t, [1, 32, D]) for t in (q, k, v, o))
-    _described[(triton.cdiv(N, 32), B * H)](q_desc, k_desc, v_desc, o_desc, N, D**-0.5, D, BM=32, BN=32, CAUSAL=causal)
+    q_desc, k_desc, v_desc, o_desc = (
+        TensorDescriptor.from_tensor(t, [1, 32, D]) for t in (q, k, v, o)
+    )
+    _described[(triton.cdiv(N, 32), B * H)](
+        q_desc, k_desc, v_desc, o_desc, N, D**-0.5, D, BM=32, BN=32, CAUSAL=causal
+    )
     return o.view(B, H, N, D)

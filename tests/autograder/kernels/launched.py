@@ -1,4 +1,6 @@
-"""A launch with what the strict interpreter counted of it, and the inputs of tests that launch twice."""
+"""A launch with what the strict interpreter counted of it, and the inputs of tests that launch
+twice.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,8 @@ X = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
 HEADS = [torch.randn(1, 2, 70, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
 
 
-def launched(function: Callable[..., torch.Tensor], arguments: tuple[Any, ...]) -> tuple[torch.Tensor, dict[str, Any]]:
+def launched(
+    function: Callable[..., torch.Tensor], arguments: tuple[Any, ...]
+) -> tuple[torch.Tensor, dict[str, Any]]:
     with watch_launches(function, arguments, {}) as record:
         return function(*arguments), record.figures()

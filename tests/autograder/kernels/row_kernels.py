@@ -28,18 +28,26 @@ def bias_of_a_flat_matrix(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
     n = x.numel()
-    _flat_bias[lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)](x, b, y, n, x.shape[1], BLOCK_SIZE=64)
+    _flat_bias[lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)](
+        x, b, y, n, x.shape[1], BLOCK_SIZE=64
+    )
     return y
 
 
 @triton.jit
-def _block_bias(x_ptr, b_ptr, y_ptr, M, N, sm, sn, sb, BM: tl.constexpr, BN: tl.constexpr, CHECK: tl.constexpr):
+def _block_bias(
+    x_ptr, b_ptr, y_ptr, M, N, sm, sn, sb, BM: tl.constexpr, BN: tl.constexpr, CHECK: tl.constexpr
+):
     r, c = tl.program_id(0) * BM, tl.program_id(1) * BN
     x_block = tl.make_block_ptr(
         x_ptr, shape=(M, N), strides=(sm, sn), offsets=(r, c), block_shape=(BM, BN), order=(1, 0)
     )
-    y_block = tl.make_block_ptr(y_ptr, shape=(M, N), strides=(N, 1), offsets=(r, c), block_shape=(BM, BN), order=(1, 0))
-    b_block = tl.make_block_ptr(b_ptr, shape=(N,), strides=(sb,), offsets=(c,), block_shape=(BN,), order=(0,))
+    y_block = tl.make_block_ptr(
+        y_ptr, shape=(M, N), strides=(N, 1), offsets=(r, c), block_shape=(BM, BN), order=(1, 0)
+    )
+    b_block = tl.make_block_ptr(
+        b_ptr, shape=(N,), strides=(sb,), offsets=(c,), block_shape=(BN,), order=(0,)
+    )
     if CHECK:
         x = tl.load(x_block, boundary_check=(0, 1), padding_option="zero")
         b = tl.load(b_block, boundary_check=(0,))
@@ -98,7 +106,9 @@ def _described_twice(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 def twice_by_descriptors(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
-    _described_twice[triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 16)](x, y, *x.shape, BM=16, BN=16)
+    _described_twice[triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 16)](
+        x, y, *x.shape, BM=16, BN=16
+    )
     return y
 
 
@@ -107,7 +117,9 @@ def _set_blocks(given: dict[str, Any]) -> None:
     given["y_desc"].block_shape = [given["BM"], given["BN"]]
 
 
-@triton.autotune([triton.Config({"BM": m, "BN": 16}, pre_hook=_set_blocks) for m in (8, 16)], key=["M", "N"])
+@triton.autotune(
+    [triton.Config({"BM": m, "BN": 16}, pre_hook=_set_blocks) for m in (8, 16)], key=["M", "N"]
+)
 @triton.jit
 def _host_described_twice(x_desc, y_desc, M, N, BM: tl.constexpr, BN: tl.constexpr):
     at = [tl.program_id(0) * BM, tl.program_id(1) * BN]
@@ -118,31 +130,46 @@ def twice_by_descriptors_of_the_host(x: torch.Tensor) -> torch.Tensor:
     m, n = x.shape
     y = torch.empty_like(x)
     given = [TensorDescriptor(t, t.shape, t.stride(), [1, 16]) for t in (x, y)]
-    _host_described_twice[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](*given, m, n)
+    _host_described_twice[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](
+        *given, m, n
+    )
     return y
 
 
 @triton.jit
 def _persistent_softmax(
-    out_ptr, in_ptr, in_stride, out_stride, n_rows, n_cols, BLOCK: tl.constexpr, num_stages: tl.constexpr
-):  # fmt: skip
+    out_ptr,
+    in_ptr,
+    in_stride,
+    out_stride,
+    n_rows,
+    n_cols,
+    BLOCK: tl.constexpr,
+    num_stages: tl.constexpr,
+):
     """Fewer programs than rows: each takes every n-th."""
     for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=num_stages):
         cols = tl.arange(0, BLOCK)
         mask = cols < n_cols
         x = tl.load(in_ptr + row * in_stride + cols, mask=mask, other=-float("inf"))
         numerator = tl.exp(x - tl.max(x, axis=0))
-        tl.store(out_ptr + row * out_stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask)
+        tl.store(
+            out_ptr + row * out_stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask
+        )
 
 
 def softmax_persistent(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
     block = triton.next_power_of_2(x.shape[1])
-    _persistent_softmax[(3, 1, 1)](y, x, x.stride(0), y.stride(0), *x.shape, block, num_stages=2, num_warps=4)
+    _persistent_softmax[(3, 1, 1)](
+        y, x, x.stride(0), y.stride(0), *x.shape, block, num_stages=2, num_warps=4
+    )
     return y
 
 
-@triton.heuristics({"BLOCK": lambda args: triton.next_power_of_2(args["N"]), "EVEN": lambda a: a["N"] % 16 == 0})
+@triton.heuristics(
+    {"BLOCK": lambda args: triton.next_power_of_2(args["N"]), "EVEN": lambda a: a["N"] % 16 == 0}
+)
 @triton.jit(do_not_specialize=["N"])
 def _hinted_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.constexpr = False):
     tl.static_assert(BLOCK <= 4096, "rows of at most 4096")
@@ -152,7 +179,10 @@ def _hinted_softmax(x_ptr, y_ptr, N, stride, BLOCK: tl.constexpr, EVEN: tl.const
         x = tl.load(x_ptr + row * stride + columns, cache_modifier=".cg")
     else:
         x = tl.load(
-            x_ptr + row * stride + columns, mask=columns < N, other=float("-inf"), eviction_policy="evict_first"
+            x_ptr + row * stride + columns,
+            mask=columns < N,
+            other=float("-inf"),
+            eviction_policy="evict_first",
         )
     p = tl.exp2((x - x.max(0)) * LOG2_E)
     tl.device_assert(tl.sum(p, 0) >= 1.0)
@@ -171,7 +201,10 @@ def _long_enough(configs: list[Any], named_args: dict[str, Any], **kwargs: objec
 
 @triton.autotune(
     configs=[
-        triton.Config({"BLOCK": b}, num_warps=w, num_stages=s) for b in (32, 64, 128) for w in (2, 4) for s in (1, 3)
+        triton.Config({"BLOCK": b}, num_warps=w, num_stages=s)
+        for b in (32, 64, 128)
+        for w in (2, 4)
+        for s in (1, 3)
     ],
     key=["n_cols"],
     prune_configs_by={"early_config_prune": _long_enough},
@@ -221,7 +254,9 @@ def softmax_online(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _in_two_goes(x_ptr, y_ptr, N, BLOCK: tl.constexpr, TURNED: tl.constexpr):
-    """Keeps something in the output and fetches it back: the same lanes, or others after a barrier."""
+    """Keeps something in the output and fetches it back: the same lanes, or others after a
+    barrier.
+    """
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     e = tl.exp(tl.load(x_ptr + row * N + at, mask=at < N, other=-float("inf")))
     tl.store(y_ptr + row * N + at, e, mask=at < N)
@@ -234,17 +269,25 @@ def _in_two_goes(x_ptr, y_ptr, N, BLOCK: tl.constexpr, TURNED: tl.constexpr):
 
 def softmax_kept_in_the_output(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
-    _in_two_goes[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=False)
+    _in_two_goes[(x.shape[0],)](
+        x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=False
+    )
     return y
 
 
 def softmax_kept_behind_a_barrier(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
-    _in_two_goes[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=True)
+    _in_two_goes[(x.shape[0],)](
+        x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), TURNED=True
+    )
     return y
 
 
-@triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"], reset_to_zero=["total_ptr"])
+@triton.autotune(
+    [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})],
+    key=["n"],
+    reset_to_zero=["total_ptr"],
+)
 @triton.jit
 def _atomic_sum(x_ptr, total_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -254,7 +297,9 @@ def _atomic_sum(x_ptr, total_ptr, n, BLOCK: tl.constexpr):
 
 def sum_by_atomics(x: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(1)
-    _atomic_sum[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x.contiguous(), total, x.numel())
+    _atomic_sum[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](
+        x.contiguous(), total, x.numel()
+    )
     return total[0]
 
 
@@ -273,7 +318,9 @@ def _locked_sum(x_ptr, total_ptr, lock_ptr, N, stride, BLOCK: tl.constexpr):
 
 def sum_of_rows_under_a_lock(x: torch.Tensor) -> torch.Tensor:
     total = torch.zeros(x.shape[1])
-    _locked_sum[(x.shape[0],)](x, total, torch.zeros(1, dtype=torch.int32), x.shape[1], x.stride(0), BLOCK=64)
+    _locked_sum[(x.shape[0],)](
+        x, total, torch.zeros(1, dtype=torch.int32), x.shape[1], x.stride(0), BLOCK=64
+    )
     return total
 
 
@@ -292,7 +339,9 @@ def _plus(a, b):
 
 def running_sums(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty_like(x)
-    _running_sums[(x.shape[0],)](x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    _running_sums[(x.shape[0],)](
+        x.contiguous(), y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1])
+    )
     return y
 
 
@@ -316,9 +365,21 @@ def transposed_on_a_grid_of_three_axes(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _product(
-    a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    sam,
+    sak,
+    sbk,
+    sbn,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
     GROUP: tl.constexpr,
-):  # fmt: skip
+):
     """Programs in groups, rows that wrap around instead of a mask, pointers that move."""
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
@@ -326,8 +387,10 @@ def _product(
     size = min(tiles_m - first, GROUP)
     tile_m, tile_n = first + (pid % (GROUP * tiles_n)) % size, (pid % (GROUP * tiles_n)) // size
     rows, columns, inner = (
-        (tile_m * BM + tl.arange(0, BM)) % M, (tile_n * BN + tl.arange(0, BN)) % N, tl.arange(0, BK),
-    )  # fmt: skip
+        (tile_m * BM + tl.arange(0, BM)) % M,
+        (tile_n * BN + tl.arange(0, BN)) % N,
+        tl.arange(0, BK),
+    )
     a_ptrs = a_ptr + (rows[:, None] * sam + inner[None, :] * sak)
     b_ptrs = b_ptr + (inner[:, None] * sbk + columns[None, :] * sbn)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
@@ -356,12 +419,16 @@ def _gather(ids_ptr, table_ptr, out_ptr, D, BLOCK: tl.constexpr, PIECES: tl.cons
     row = tl.load(ids_ptr + tl.program_id(0))
     for piece in tl.static_range(PIECES):
         at = piece * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out_ptr + tl.program_id(0) * D + at, tl.load(table_ptr + row * D + at, at < D), at < D)
+        tl.store(
+            out_ptr + tl.program_id(0) * D + at, tl.load(table_ptr + row * D + at, at < D), at < D
+        )
 
 
 def embedding(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(ids), table.shape[1])
-    _gather[(len(ids),)](ids, table, out, table.shape[1], BLOCK=16, PIECES=triton.cdiv(table.shape[1], 16))
+    _gather[(len(ids),)](
+        ids, table, out, table.shape[1], BLOCK=16, PIECES=triton.cdiv(table.shape[1], 16)
+    )
     return out
 
 

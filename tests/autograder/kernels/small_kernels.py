@@ -1,4 +1,6 @@
-"""Small kernels, of which some are wrong in the way that they are told to be, and functions that launch them."""
+"""Small kernels, of which some are wrong in the way that they are told to be, and functions that
+launch them.
+"""
 
 # ruff: noqa: N803  (kernels name sizes as the formulas do)
 from __future__ import annotations

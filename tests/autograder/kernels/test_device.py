@@ -1,5 +1,6 @@
-"""Grading with a device beside the interpreter. No GPU is needed: "cpu" drives the same code, with kernels in Triton's
-own interpreter, in workers of a second host behind the walls that a GPU gets."""
+"""Grading with a device beside the interpreter. No GPU is needed: "cpu" drives the same code, with
+kernels in Triton's own interpreter, in workers of a second host behind the walls that a GPU gets.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,12 @@ SECONDS_OF_THE_BASELINE, SECONDS_OF_AN_ANSWER = 0.008, 0.002
 @pytest.fixture(scope="module")
 def bench(course: Course) -> Iterator[Bench]:
     try:
-        opened = Bench(course, course.assignment("kernels"), extras=("triton",), device=Device("cpu", "the CPU"))
+        opened = Bench(
+            course,
+            course.assignment("kernels"),
+            extras=("triton",),
+            device=Device("cpu", "the CPU"),
+        )
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     with opened as started:
@@ -40,16 +46,25 @@ def bench(course: Course) -> Iterator[Bench]:
 
 @pytest.fixture
 def grade(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Graded]:
-    """Grades an answer. Calls are made as often as ever; what they take is said, and not measured."""
+    """Grades an answer. Calls are made as often as ever; what they take is said, and not
+    measured.
+    """
     monkeypatch.setattr(timing, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(timing, "ROUNDS", 1)
     honest = Student.repeat
 
     def repeat(
-        self: Student, name: str, times: int, given: tuple[Any, Any] | None = None, *, give: bool = False
+        self: Student,
+        name: str,
+        times: int,
+        given: tuple[Any, Any] | None = None,
+        *,
+        give: bool = False,
     ) -> tuple[Any, float]:
         result, _ = honest(self, name, times, given, give=give)
-        return result, times * (SECONDS_OF_THE_BASELINE if name == BASELINE else SECONDS_OF_AN_ANSWER)
+        return result, times * (
+            SECONDS_OF_THE_BASELINE if name == BASELINE else SECONDS_OF_AN_ANSWER
+        )
 
     monkeypatch.setattr(Student, "repeat", repeat)
 
@@ -66,7 +81,9 @@ def question(graded: Graded) -> QuestionResult:
     return graded.result.questions[0]
 
 
-def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Graded], bench: Bench) -> None:
+def test_a_right_answer_passes_in_both_and_has_a_speed(
+    grade: Callable[[str], Graded], bench: Bench
+) -> None:
     graded = grade(answer())
     assert graded.result is not None
     assert (graded.result.score, graded.result.max_score) == (5.0, 5.0), graded.result
@@ -76,23 +93,31 @@ def test_a_right_answer_passes_in_both_and_has_a_speed(grade: Callable[[str], Gr
     assert (measured.case, measured.problem) == ("n = 50", "")
     assert measured.ratio == pytest.approx(4.0)
     assert "speed" in graded.seconds
-    scored, content = unpack(Ended(FoundSubmission(graded.student, Path()), pack(graded)), bench.course.limits)
+    scored, content = unpack(
+        Ended(FoundSubmission(graded.student, Path()), pack(graded)), bench.course.limits
+    )
     assert content.decode() == graded.result.to_json()
     assert scored.result == graded.result.headline()
     assert (scored.seconds, scored.speeds) == (graded.seconds, graded.speeds)
 
 
-def test_an_answer_that_is_wrong_on_the_device_alone_fails_there(grade: Callable[[str], Graded]) -> None:
+def test_an_answer_that_is_wrong_on_the_device_alone_fails_there(
+    grade: Callable[[str], Graded],
+) -> None:
     graded = grade(answer(f"y += {ON_DEVICE}"))
     double = question(graded)
     assert [test.outcome for test in double.tests] == ["failed", "failed", "failed"]
-    assert double.tests[0].message.startswith("On the GPU (in the interpreter it passes): `double(x[70] float32)`")
+    assert double.tests[0].message.startswith(
+        "On the GPU (in the interpreter it passes): `double(x[70] float32)`"
+    )
     assert double.diagnosis is None
     assert double.score == 0.0  # a refusal counts where the function also answers
     assert graded.speeds == ()
 
 
-def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(grade: Callable[[str], Graded]) -> None:
+def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(
+    grade: Callable[[str], Graded],
+) -> None:
     double = question(grade(answer("y += x")))
     assert [test.outcome for test in double.tests] == ["failed", "failed", "failed"]
     assert "GPU" not in double.tests[0].message
@@ -100,26 +125,35 @@ def test_an_answer_that_is_wrong_in_the_interpreter_fails_as_without_a_device(gr
     assert double.diagnosis.mistake == "triples"
 
 
-def test_an_answer_that_numpy_writes_over_the_kernels_is_none(grade: Callable[[str], Graded]) -> None:
+def test_an_answer_that_numpy_writes_over_the_kernels_is_none(
+    grade: Callable[[str], Graded],
+) -> None:
     """The wrapper doubles x, as it should, past torch: the kernel has left 3 x."""
     import_and_write = "import numpy as np; y += x; np.from_dlpack(y)[...] = 2 * np.from_dlpack(x)"
     double = question(grade(answer(import_and_write)))
     assert [test.outcome for test in double.tests] == ["error", "error", "failed"]
     assert (
-        "raised KernelFault: Something other than torch and the kernels has written into y." in double.tests[0].message
+        "raised KernelFault: Something other than torch and the kernels has written into y."
+        in double.tests[0].message
     )
     assert double.score == 0.0
 
 
-def test_an_exception_on_the_device_has_the_students_own_line(grade: Callable[[str], Graded]) -> None:
+def test_an_exception_on_the_device_has_the_students_own_line(
+    grade: Callable[[str], Graded],
+) -> None:
     double = question(grade(answer(f"y = y.no_such_thing() if {ON_DEVICE} else y")))
     assert [test.outcome for test in double.tests] == ["error", "error", "failed"]
     said = double.tests[0].message
-    assert said.startswith("On the GPU (in the interpreter it passes): `double(x[70] float32)` raised AttributeError")
+    assert said.startswith(
+        "On the GPU (in the interpreter it passes): `double(x[70] float32)` raised AttributeError"
+    )
     assert "no_such_thing" in said
 
 
-def test_the_end_of_the_process_on_the_device_costs_its_test_and_no_other(grade: Callable[[str], Graded]) -> None:
+def test_the_end_of_the_process_on_the_device_costs_its_test_and_no_other(
+    grade: Callable[[str], Graded],
+) -> None:
     double = question(grade(answer(f"len(x) == 70 and {ON_DEVICE} and os._exit(1)")))
     assert [test.outcome for test in double.tests] == ["crashed", "passed", "passed"]
 
@@ -131,7 +165,9 @@ def test_a_call_that_hangs_on_the_device_is_ended(grade: Callable[[str], Graded]
     assert "3 s" in double.tests[0].message
 
 
-def test_a_function_that_does_nothing_when_it_is_timed_has_no_speed(grade: Callable[[str], Graded]) -> None:
+def test_a_function_that_does_nothing_when_it_is_timed_has_no_speed(
+    grade: Callable[[str], Graded],
+) -> None:
     (empty,) = grade(answer("y = y if len(x) != 50 else torch.zeros_like(x)")).speeds
     assert (empty.ratio, empty.seconds) == (0.0, 0.0)
     assert "differs from the baseline's by 98" in empty.problem  # 2 · 49
@@ -147,7 +183,8 @@ def test_a_hostile_answer_reads_nothing_hidden_and_reaches_nobody(
     canary.write_text("CANARY", encoding="utf-8")
     steal = (
         "import glob, os\n"
-        f"found = glob.glob('/proc/*/root{canary}') + glob.glob('/proc/*/cwd/tests') + glob.glob('/**/canary.txt')\n"
+        f"found = glob.glob('/proc/*/root{canary}') + glob.glob('/proc/*/cwd/tests') + "
+        "glob.glob('/**/canary.txt')\n"
         f"for path in [{str(canary)!r}, *found, '/proc/1/environ', '/proc/1/maps']:\n"
         "    try:\n"
         "        text = open(path).read()\n"
@@ -224,12 +261,26 @@ def inside(bench: Bench) -> Iterator[Callable[[str], Student]]:
 
 def test_walls_let_a_driver_through_and_nothing_else(inside: Callable[[str], Student]) -> None:
     found = inside(PROBE).walls()
-    through = {"of a GPU": "EBADF", "of a GPU's memory": "EBADF", "of a range of it": "EBADF", "mlock": "allowed",
-               "own maps": "allowed", "processors": "allowed", "a file": "allowed"}  # fmt: skip
+    through = {
+        "of a GPU": "EBADF",
+        "of a GPU's memory": "EBADF",
+        "of a range of it": "EBADF",
+        "mlock": "allowed",
+        "own maps": "allowed",
+        "processors": "allowed",
+        "a file": "allowed",
+    }
     assert {name: found[name] for name in through} == through
-    refused = {"TIOCSTI": "ENOTTY", "of a disk": "ENOTTY", "write to the root": "EROFS", "write to /proc": "EROFS"}
+    refused = {
+        "TIOCSTI": "ENOTTY",
+        "of a disk": "ENOTTY",
+        "write to the root": "EROFS",
+        "write to /proc": "EROFS",
+    }
     assert {name: found[name] for name in refused} == refused
-    rest = {name: said for name, said in found.items() if name not in through and name not in refused}
+    rest = {
+        name: said for name, said in found.items() if name not in through and name not in refused
+    }
     assert set(rest.values()) <= {"EPERM", "EACCES"}, rest
     assert len(rest) == 9
 
@@ -251,17 +302,23 @@ def compiled():
 """
 
 
-def test_a_kernel_is_compiled_behind_the_walls_without_another_process(inside: Callable[[str], Student]) -> None:
+def test_a_kernel_is_compiled_behind_the_walls_without_another_process(
+    inside: Callable[[str], Student],
+) -> None:
     worker = REPOSITORY / "autograder" / "worker"
     parts = [(worker / name).read_text(encoding="utf-8") for name in ("device_probe.py", "gpu.py")]
-    text = inside("\n".join(parts).replace("from __future__ import annotations\n", "") + COMPILED).compiled()
+    text = inside(
+        "\n".join(parts).replace("from __future__ import annotations\n", "") + COMPILED
+    ).compiled()
     assert ".version 8.7" in text  # of the older of the two, CUDA 12.8
     assert ".target sm_90a" in text
     assert "_twice" in text
 
 
 def test_a_repeated_call_gives_its_last_result(inside: Callable[[str], Student]) -> None:
-    student = inside("seen = []\ndef f(x, *, by):\n    seen.append(1)\n    return x * by + len(seen)\n")
+    student = inside(
+        "seen = []\ndef f(x, *, by):\n    seen.append(1)\n    return x * by + len(seen)\n"
+    )
     assert student.repeat("f", 3, ((10,), {"by": 2}), give=True)[0] == 23
     assert student.repeat("f", 2)[0] is None
     assert student.repeat("f", 1, give=True)[0] == 26
@@ -284,9 +341,13 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(devices, "cuda_problem", lambda: "")
     asked = {"cuda": "13.0", "name": "", "pci": "", "driver": "", "error": "RuntimeError: no GPUs"}
     monkeypatch.setattr(devices, "_ask_torch", lambda: asked)
-    with pytest.raises(DeviceUnavailable, match=r"CUDA 13\.0, but no GPU answers: RuntimeError: no GPUs"):
+    with pytest.raises(
+        DeviceUnavailable, match=r"CUDA 13\.0, but no GPU answers: RuntimeError: no GPUs"
+    ):
         devices.find_device("cuda")
-    monkeypatch.setattr(devices, "_ask_torch", lambda: asked | {"error": "", "name": "GPU", "driver": "13.0"})
+    monkeypatch.setattr(
+        devices, "_ask_torch", lambda: asked | {"error": "", "name": "GPU", "driver": "13.0"}
+    )
     monkeypatch.setattr(devices, "_CONTROL_NODE", str(tmp_path / "nvidiactl"))
     monkeypatch.setattr(devices, "_MEMORY_NODE", str(tmp_path / "nvidia-uvm"))
     with pytest.raises(DeviceUnavailable, match="nvidia-uvm is not there: run"):
@@ -313,23 +374,38 @@ def test_the_file_of_the_gpu_at_an_address(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("isolation", ["landlock", "uid", "no-open"])
 def test_walls_that_do_not_go_with_a_device_are_refused(isolation: str) -> None:
-    with pytest.raises(DeviceUnavailable, match=f"behind the walls '{isolation}' no GPU can be used"):
+    with pytest.raises(
+        DeviceUnavailable, match=f"behind the walls '{isolation}' no GPU can be used"
+    ):
         devices.device_tier(isolation)
-    assert [devices.device_tier(name) for name in ("auto", "strict", "none")] == ["namespaces", "namespaces", "none"]
+    assert [devices.device_tier(name) for name in ("auto", "strict", "none")] == [
+        "namespaces",
+        "namespaces",
+        "none",
+    ]
 
 
 def test_a_host_that_cannot_load_cuda_says_so(course: Course) -> None:
     """Here there is no driver, so that its library is missing when the host wants to link it."""
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a driver")
-    with pytest.raises(DeviceUnavailable, match="Triton's part for NVIDIA GPUs cannot be compiled here"):
+    with pytest.raises(
+        DeviceUnavailable, match="Triton's part for NVIDIA GPUs cannot be compiled here"
+    ):
         devices.open_device(course, "none", Device("cuda", "a GPU", (), "13.0"))
 
 
 def test_a_device_takes_longer_than_the_interpreter() -> None:
     limits = load_course(REPOSITORY).limits
-    slower = devices.device_limits(dataclasses.replace(limits, gpu_call_seconds=50.0, submission_seconds=100.5))
-    assert (slower.call_seconds, slower.cell_seconds, slower.cpu_seconds, slower.scratch_mb) == (50.0, 50.0, 101, 256)
+    slower = devices.device_limits(
+        dataclasses.replace(limits, gpu_call_seconds=50.0, submission_seconds=100.5)
+    )
+    assert (slower.call_seconds, slower.cell_seconds, slower.cpu_seconds, slower.scratch_mb) == (
+        50.0,
+        50.0,
+        101,
+        256,
+    )
 
 
 def test_folders_of_the_driver_are_those_of_its_library() -> None:

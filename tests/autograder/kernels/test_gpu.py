@@ -1,4 +1,6 @@
-"""The assignment with kernels on a real GPU, behind the walls. Without one, all of this is skipped."""
+"""The assignment with kernels on a real GPU, behind the walls. Without one, all of this is
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,19 @@ pytestmark = pytest.mark.skipif(bool(cuda_problem()), reason=f"no GPU: {cuda_pro
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     course = load_course(REPOSITORY)
-    course = dataclasses.replace(course, limits=dataclasses.replace(course.limits, gpu_call_seconds=30.0))
+    course = dataclasses.replace(
+        course, limits=dataclasses.replace(course.limits, gpu_call_seconds=30.0)
+    )
     try:
         device = find_device("cuda")
     except DeviceUnavailable as error:
         pytest.skip(str(error))
-    with Bench(course, course.assignment("a7_tiled_attention"), extras=("matplotlib", "triton"), device=device) as made:
+    with Bench(
+        course,
+        course.assignment("a7_tiled_attention"),
+        extras=("matplotlib", "triton"),
+        device=device,
+    ) as made:
         yield made
 
 
@@ -54,10 +63,17 @@ def question(graded: Graded, name: str) -> QuestionResult:
     return next(question for question in graded.result.questions if question.name == name)
 
 
-def test_the_answer_key_gets_full_marks_and_a_speed_in_every_case(grade: Callable[..., Graded]) -> None:
+def test_the_answer_key_gets_full_marks_and_a_speed_in_every_case(
+    grade: Callable[..., Graded],
+) -> None:
     graded = grade()
     assert graded.result is not None, graded.problem
-    lost = [(q.name, t.name, t.message) for q in graded.result.questions for t in q.tests if t.outcome != "passed"]
+    lost = [
+        (q.name, t.name, t.message)
+        for q in graded.result.questions
+        for t in q.tests
+        if t.outcome != "passed"
+    ]
     assert lost == []
     assert graded.result.isolation == "strict+cuda"
     assert [speed.problem for speed in graded.speeds] == ["", "", "", ""]
@@ -70,20 +86,34 @@ def test_other_right_answers_pass_there_too(bench: Bench, name: str) -> None:
     for answer in grader.key.known_answers("alternates.py"):
         if answer.question == name:
             submission = grader.key.with_answer(answer)
-            sitting = GpuSitting(bench.clients[0], course.limits, grader.suite, submission, bench.device)
+            sitting = GpuSitting(
+                bench.clients[0], course.limits, grader.suite, submission, bench.device
+            )
             runs = sitting.run(grader.questions[name])
-            assert {run.name: run.verdict.message for run in runs.values() if run.verdict.outcome != "passed"} == {}
+            assert {
+                run.name: run.verdict.message
+                for run in runs.values()
+                if run.verdict.outcome != "passed"
+            } == {}
 
 
 def test_what_the_interpreter_forgives_fails_there(grade: Callable[..., Graded]) -> None:
-    """In the interpreter `input_precision` has no effect; on a GPU tf32 keeps 10 bits of a float32."""
-    tests = question(grade('input_precision="ieee"', 'input_precision="tf32"'), "triton_attention").tests
+    """In the interpreter `input_precision` has no effect; on a GPU tf32 keeps 10 bits of a
+    float32.
+    """
+    tests = question(
+        grade('input_precision="ieee"', 'input_precision="tf32"'), "triton_attention"
+    ).tests
     failed = [test for test in tests if test.outcome == "failed"]
     assert failed != []
-    assert all(test.message.startswith("On the GPU (in the interpreter it passes): ") for test in failed)
+    assert all(
+        test.message.startswith("On the GPU (in the interpreter it passes): ") for test in failed
+    )
 
 
-def test_an_address_out_of_bounds_costs_its_test_and_no_other_question(grade: Callable[..., Graded]) -> None:
+def test_an_address_out_of_bounds_costs_its_test_and_no_other_question(
+    grade: Callable[..., Graded],
+) -> None:
     """The fault of a kernel ends its CUDA context; the next test has a process of its own."""
     far = (
         "@triton.jit\n"
@@ -95,7 +125,9 @@ def test_an_address_out_of_bounds_costs_its_test_and_no_other_question(grade: Ca
     )
     graded = grade("def add_bias(x, b):\n", far)
     add_bias, attention = question(graded, "add_bias"), question(graded, "triton_attention")
-    assert {"error", "crashed"} >= {test.outcome for test in add_bias.tests if test.outcome != "passed"}
+    assert {"error", "crashed"} >= {
+        test.outcome for test in add_bias.tests if test.outcome != "passed"
+    }
     assert add_bias.score < add_bias.max_score
     assert attention.score == attention.max_score
 

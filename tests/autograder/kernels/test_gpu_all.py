@@ -1,4 +1,6 @@
-"""benchmarks/gpu_all.py without a GPU: a step that fails costs no other, and the file says which failed and why."""
+"""benchmarks/gpu_all.py without a GPU: a step that fails costs no other, and the file says which
+failed and why.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_when_the_time_is_over_no_step_begins(tmp_path: Path, no_machine: None) 
 
 
 def test_what_cannot_run_here_is_no_failure(tmp_path: Path, no_machine: None) -> None:
-    assert gpu_all.measure([step("elsewhere", "pass", missing="only on a GPU")], tmp_path / "gpu.json")
+    assert gpu_all.measure(
+        [step("elsewhere", "pass", missing="only on a GPU")], tmp_path / "gpu.json"
+    )
 
 
 def test_all_steps_together_take_at_most_8_minutes() -> None:
@@ -74,11 +78,16 @@ def test_all_steps_together_take_at_most_8_minutes() -> None:
     ("given", "said"),
     [
         ([], "nvidia-smi names no GPU here; --dry-run does what a CPU can"),
-        (["--dry-run", "--only", "sped"], "no step sped; there are right, memory, grade, decode, transformers, speed"),
+        (
+            ["--dry-run", "--only", "sped"],
+            "no step sped; there are right, memory, grade, decode, transformers, speed",
+        ),
         (["--dry-run", "--json", "/no/such/folder/gpu.json"], "/no/such/folder is no folder"),
     ],
 )
-def test_wrong_use_is_told(no_machine: None, capsys: pytest.CaptureFixture[str], given: list[str], said: str) -> None:
+def test_wrong_use_is_told(
+    no_machine: None, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
         gpu_all.main(given)
     assert ended.value.code == 2
@@ -86,10 +95,21 @@ def test_wrong_use_is_told(no_machine: None, capsys: pytest.CaptureFixture[str],
 
 
 def test_the_script_runs_a_step(tmp_path: Path) -> None:
-    call = [str(BENCHMARKS / "gpu_all.sh"), "--dry-run", "--only", "memory", "--json", str(tmp_path / "dry.json")]
-    finished = subprocess.run(call, capture_output=True, text=True, check=False, env={"PYTHON": sys.executable})
+    call = [
+        str(BENCHMARKS / "gpu_all.sh"),
+        "--dry-run",
+        "--only",
+        "memory",
+        "--json",
+        str(tmp_path / "dry.json"),
+    ]
+    finished = subprocess.run(
+        call, capture_output=True, text=True, check=False, env={"PYTHON": sys.executable}
+    )
     assert finished.returncode == 0, finished.stderr
-    assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {"memory": {"ok": False, "why": "only on a GPU"}}
+    assert json.loads((tmp_path / "dry.json").read_text())["steps"] == {
+        "memory": {"ok": False, "why": "only on a GPU"}
+    }
 
 
 # the step that grades
@@ -122,9 +142,13 @@ def test_what_is_not_as_it_should_be_is_named() -> None:
         "top_left_causal: not graded",
         "answer_key: lost {'add_bias': 1.0}",
         "products_in_tf32: lost {}, and should lose points of triton_attention alone",
-        "keys_beyond_the_end: lost {'add_bias': 1.0, 'triton_attention': 2.0}, and should lose points of "
+        "keys_beyond_the_end: lost {'add_bias': 1.0, 'triton_attention': 2.0}, and should "
+        "lose points of "
         "triton_attention alone",
         "keys_beyond_the_end: graded behind strict, not on the device",
     ]
-    dry = {student: row({} if student in ("answer_key", "products_in_tf32") else lost, "strict") for student in good}
+    dry = {
+        student: row({} if student in ("answer_key", "products_in_tf32") else lost, "strict")
+        for student in good
+    }
     assert gpu_grade.problems(dry, "cpu") == []

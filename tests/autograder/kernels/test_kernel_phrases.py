@@ -1,4 +1,6 @@
-"""What a function of Triton's language asked of the builder, asked again: to the bit what the function does itself."""
+"""What a function of Triton's language asked of the builder, asked again: to the bit what the
+function does itself.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,11 @@ def test_a_launch_is_the_same_with_and_without_phrases(
 
 
 def test_a_tile_times_itself_says_nothing_of_two_tiles(again: list[int]) -> None:
-    x, y, out = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([2.0, 3.0, 5.0, 7.0]), torch.zeros(12)
+    x, y, out = (
+        torch.tensor([1.0, 2.0, 3.0, 4.0]),
+        torch.tensor([2.0, 3.0, 5.0, 7.0]),
+        torch.zeros(12),
+    )
     for _ in range(2):
         products_kernel[(1,)](x, y, out)
         assert out.tolist() == [1.0, 4.0, 9.0, 16.0, 2.0, 6.0, 15.0, 28.0, 4.0, 9.0, 25.0, 49.0]

@@ -1,4 +1,6 @@
-"""Programs played back from the first one's tape do what Python does, to the bit, and fail where Python fails."""
+"""Programs played back from the first one's tape do what Python does, to the bit, and fail where
+Python fails.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_a_launch_is_the_same_with_and_without_a_tape(
     assert figures == plain_figures
 
 
-def test_programs_that_go_other_ways_are_written_down_one_after_the_other(played: list[bool]) -> None:
+def test_programs_that_go_other_ways_are_written_down_one_after_the_other(
+    played: list[bool],
+) -> None:
     assert parted(4, 3).tolist() == [1, -3, 6, 0]
     assert played == [False] * 3  # each way is new
 
@@ -79,14 +83,22 @@ def test_programs_that_go_one_way_are_played(played: list[bool]) -> None:
 def test_a_fault_of_a_played_program_comes_out_of_the_students_line() -> None:
     with pytest.raises(KernelFault, match=r"^program 4 reads x\[4\], and x has 4 rows") as caught:
         parted(5, 5)
-    lines = [frame.line for frame in traceback.extract_tb(caught.value.__traceback__) if frame.name == "parting_kernel"]
+    lines = [
+        frame.line
+        for frame in traceback.extract_tb(caught.value.__traceback__)
+        if frame.name == "parting_kernel"
+    ]
     assert lines == ["total += tl.load(x_ptr + at)"]
 
 
 def test_a_fault_on_a_way_that_is_known(played: list[bool]) -> None:
     with pytest.raises(KernelFault, match=r"^program \d writes x\[8\]") as caught:
         far_kernel[(5,)](torch.zeros(8))
-    lines = [frame.line for frame in traceback.extract_tb(caught.value.__traceback__) if frame.name == "far_kernel"]
+    lines = [
+        frame.line
+        for frame in traceback.extract_tb(caught.value.__traceback__)
+        if frame.name == "far_kernel"
+    ]
     assert lines == ["tl.store(x_ptr + at, 1.0)"]
     assert played
     assert not played[-1]

@@ -1,6 +1,8 @@
-"""What is returned is what torch and the kernels left in memory: nothing that a wrapper writes past them counts.
+"""What is returned is what torch and the kernels left in memory: nothing that a wrapper writes past
+them counts.
 
-The kernel here doubles its input. Each wrapper launches it, or half of it, and makes 3 x of its own in another way.
+The kernel here doubles its input. Each wrapper launches it, or half of it, and makes 3 x of its own
+in another way.
 """
 
 from __future__ import annotations
@@ -96,14 +98,24 @@ def in_a_thread(x: torch.Tensor) -> torch.Tensor:
 
 
 WRITES = [
-    by_dlpack, by_a_pointer, by_a_view_of_its_memory, before_a_copy, before_a_launch_that_stores_half,
-    in_the_grid_of_a_launch_that_stores_half, in_what_the_kernel_loads, in_a_thread,
-]  # fmt: skip
+    by_dlpack,
+    by_a_pointer,
+    by_a_view_of_its_memory,
+    before_a_copy,
+    before_a_launch_that_stores_half,
+    in_the_grid_of_a_launch_that_stores_half,
+    in_what_the_kernel_loads,
+    in_a_thread,
+]
 
 
 @pytest.mark.parametrize("wrapper", WRITES)
-def test_memory_that_something_else_has_written_is_refused(wrapper: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    with pytest.raises(KernelFault, match="Something other than torch and the kernels has written into"):
+def test_memory_that_something_else_has_written_is_refused(
+    wrapper: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    with pytest.raises(
+        KernelFault, match="Something other than torch and the kernels has written into"
+    ):
         answered(wrapper)
 
 
@@ -160,7 +172,9 @@ def added_number_by_number(x: torch.Tensor) -> torch.Tensor:
 
 def stacked_numbers(x: torch.Tensor) -> torch.Tensor:
     twice(x)
-    return torch.stack([torch.stack([torch.tensor(value) for value in row]) for row in thrice(x).tolist()])
+    return torch.stack(
+        [torch.stack([torch.tensor(value) for value in row]) for row in thrice(x).tolist()]
+    )
 
 
 def full_of_numbers(x: torch.Tensor) -> torch.Tensor:
@@ -197,10 +211,20 @@ def made_in_a_thread(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     "wrapper",
     [
-        from_numpy, from_a_list, copied_from_numpy, by_a_storage, number_by_number, added_number_by_number,
-        stacked_numbers, full_of_numbers, in_another_tensors_place, set_to_another_storage, an_array, made_in_a_thread,
+        from_numpy,
+        from_a_list,
+        copied_from_numpy,
+        by_a_storage,
+        number_by_number,
+        added_number_by_number,
+        stacked_numbers,
+        full_of_numbers,
+        in_another_tensors_place,
+        set_to_another_storage,
+        an_array,
+        made_in_a_thread,
     ],
-)  # fmt: skip
+)
 def test_values_from_outside_are_no_answer(wrapper: Callable[[torch.Tensor], object]) -> None:
     with pytest.raises(KernelFault, match="What is returned"):
         answered(wrapper)
@@ -267,9 +291,20 @@ def in_two_launches(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "wrapper", [twice, padded, into_the_right_half, a_buffer_from_numpy, filled_by_rows, transposed, in_two_launches]
+    "wrapper",
+    [
+        twice,
+        padded,
+        into_the_right_half,
+        a_buffer_from_numpy,
+        filled_by_rows,
+        transposed,
+        in_two_launches,
+    ],
 )
-def test_allocating_padding_and_copying_by_torch_is_as_before(wrapper: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def test_allocating_padding_and_copying_by_torch_is_as_before(
+    wrapper: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
     result = answered(wrapper)
     assert isinstance(result, torch.Tensor)
     assert torch.equal(result, 2 * X)
@@ -278,13 +313,23 @@ def test_allocating_padding_and_copying_by_torch_is_as_before(wrapper: Callable[
 @pytest.mark.parametrize(
     "function",
     [
-        rows.softmax_persistent, rows.softmax_with_heuristics_and_hints, rows.softmax_tuned_and_pruned,
-        rows.softmax_online, rows.softmax_kept_in_the_output, rows.softmax_kept_behind_a_barrier,
-        rows.twice_by_descriptors, rows.twice_by_descriptors_of_the_host, rows.sum_by_atomics,
-        rows.sum_of_rows_under_a_lock, rows.running_sums, rows.transposed_on_a_grid_of_three_axes,
+        rows.softmax_persistent,
+        rows.softmax_with_heuristics_and_hints,
+        rows.softmax_tuned_and_pruned,
+        rows.softmax_online,
+        rows.softmax_kept_in_the_output,
+        rows.softmax_kept_behind_a_barrier,
+        rows.twice_by_descriptors,
+        rows.twice_by_descriptors_of_the_host,
+        rows.sum_by_atomics,
+        rows.sum_of_rows_under_a_lock,
+        rows.running_sums,
+        rows.transposed_on_a_grid_of_three_axes,
     ],
-)  # fmt: skip
-def test_kernels_as_people_write_them_answer_as_without(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+)
+def test_kernels_as_people_write_them_answer_as_without(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
     x = torch.randn(13, 20, generator=torch.Generator().manual_seed(1))
     result = answered(function, x)
     assert isinstance(result, torch.Tensor)

@@ -8,14 +8,25 @@ from autograder.basics.errors import StudentCrashed
 from autograder.sandbox.student import _launch
 
 GOOD = {
-    "kernels": 1, "programs": 4, "dots": 8, "largest": 1024, "loads": {"q": 40, "k": 80}, "stores": {"o": 40},
-    "unfilled": ["v"], "computed": [],
-}  # fmt: skip
+    "kernels": 1,
+    "programs": 4,
+    "dots": 8,
+    "largest": 1024,
+    "loads": {"q": 40, "k": 80},
+    "stores": {"o": 40},
+    "unfilled": ["v"],
+    "computed": [],
+}
 
 
 def test_a_good_record_is_taken() -> None:
     launch = _launch(GOOD, "f")
-    assert (launch.programs, launch.loads["k"], launch.stores, launch.unfilled) == (4, 80, {"o": 40}, ("v",))
+    assert (launch.programs, launch.loads["k"], launch.stores, launch.unfilled) == (
+        4,
+        80,
+        {"o": 40},
+        ("v",),
+    )
 
 
 @pytest.mark.parametrize(

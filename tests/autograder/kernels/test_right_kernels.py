@@ -1,4 +1,6 @@
-"""Kernels as people really write them: what is right in its idiom is right in the strict interpreter."""
+"""Kernels as people really write them: what is right in its idiom is right in the strict
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_a_softmax_of_rows(x: torch.Tensor, function: Callable[..., torch.Tensor
     assert torch.allclose(function(x), softmax(x), atol=1e-6)
 
 
-@pytest.mark.parametrize("function", [rows.twice_by_descriptors, rows.twice_by_descriptors_of_the_host])
+@pytest.mark.parametrize(
+    "function", [rows.twice_by_descriptors, rows.twice_by_descriptors_of_the_host]
+)
 def test_descriptors(x: torch.Tensor, function: Callable[..., torch.Tensor]) -> None:
     assert torch.equal(function(x), 2 * x)
 
@@ -107,25 +111,34 @@ def whole(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> to
         pytest.param(
             attention.by_block_pointers,
             40,
-            marks=pytest.mark.skipif(VERSION >= (3, 8), reason="since Triton 3.8 a block pointer has no element type"),
+            marks=pytest.mark.skipif(
+                VERSION >= (3, 8), reason="since Triton 3.8 a block pointer has no element type"
+            ),
         ),
         (attention.by_pointers, 40),
         (attention.by_descriptors, 40),
     ],
 )
-def test_attention(function: Callable[..., torch.Tensor], n: int, dtype: torch.dtype, causal: bool) -> None:
+def test_attention(
+    function: Callable[..., torch.Tensor], n: int, dtype: torch.dtype, causal: bool
+) -> None:
     generator = torch.Generator().manual_seed(n)
     q, k, v = (torch.randn(1, 2, n, 16, generator=generator).to(dtype) for _ in range(3))
     with watch_launches(function, (q, k, v, causal), {}, ["q", "k", "v", "causal"]) as record:
         o = function(q, k, v, causal)
-    assert torch.allclose(o.double(), whole(q, k, v, causal), atol=4e-3 if dtype == torch.float16 else 1e-5)
+    assert torch.allclose(
+        o.double(), whole(q, k, v, causal), atol=4e-3 if dtype == torch.float16 else 1e-5
+    )
     figures = record.figures()
-    assert {"q", "k", "v"} <= figures["loads"].keys()  # by their positions, whatever the function calls them
+    # by their positions, whatever the function calls them
+    assert {"q", "k", "v"} <= figures["loads"].keys()
     assert (figures["kernels"], figures["computed"], figures["unfilled"]) == (1, [], [])
 
 
 def test_a_masked_number_is_what_stands_for_it() -> None:
-    """Triton's interpreter takes an `other` of 0 for none where it is no tile, and a GPU does not."""
+    """Triton's interpreter takes an `other` of 0 for none where it is no tile, and a GPU does
+    not.
+    """
     assert rows.a_number_a_program(torch.tensor([3.0, 5.0]), 4).tolist() == [4.0, 6.0, 1.0, 1.0]
 
 

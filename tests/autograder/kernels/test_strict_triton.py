@@ -1,4 +1,6 @@
-"""The strict interpreter: every address, every lane, every order; and what a wrapper may do around a kernel."""
+"""The strict interpreter: every address, every lane, every order; and what a wrapper may do around
+a kernel.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,17 @@ def test_a_right_kernel_is_right_with_any_strides() -> None:
 
 
 def test_reads_past_the_end_name_program_tensor_and_row() -> None:
-    with pytest.raises(KernelFault, match=r"^program 2 reads x\[3, 0\], and x has 3 rows \(its shape is \[3, 5\]\)$"):
+    with pytest.raises(
+        KernelFault,
+        match=r"^program 2 reads x\[3, 0\], and x has 3 rows \(its shape is \[3, 5\]\)$",
+    ):
         twice(X, "load")
 
 
 def test_reads_before_the_beginning_are_faults() -> None:
-    with pytest.raises(KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\]$"):
+    with pytest.raises(
+        KernelFault, match=r"^program 0 reads x\[-1, 4\], and the shape of x is \[3, 5\]$"
+    ):
         twice(X, "before")
 
 
@@ -79,7 +86,9 @@ def test_the_grid_runs_in_a_shuffled_order_that_repeats() -> None:
 
 @pytest.mark.parametrize("grid", [(1 << 40,), (1 << 20, 1 << 20), ((1 << 18) + 1, 1, 1)])
 def test_a_grid_that_no_limit_allows_is_refused_at_once(grid: tuple[int, ...]) -> None:
-    with pytest.raises(KernelFault, match=rf"^a launch of {math.prod(grid)} programs: .* 262144 at most$"):
+    with pytest.raises(
+        KernelFault, match=rf"^a launch of {math.prod(grid)} programs: .* 262144 at most$"
+    ):
         chain_kernel[grid](torch.zeros(8), 8)
 
 
@@ -147,7 +156,9 @@ def test_copies_of_an_argument_count_as_the_argument() -> None:
         (lambda x: torch.tensor([[2 * v for v in row] for row in x.tolist()]), ["tolist"]),
     ],
 )
-def test_what_the_wrapper_computes_is_told(compute: Callable[[torch.Tensor], torch.Tensor], names: list[str]) -> None:
+def test_what_the_wrapper_computes_is_told(
+    compute: Callable[[torch.Tensor], torch.Tensor], names: list[str]
+) -> None:
     with watch_launches(compute, (X,), {}) as record:
         compute(X)
     assert record.figures()["computed"] == names

@@ -1,4 +1,6 @@
-"""a7's notebook where there is no Triton, an old one, or a GPU: what needs only torch runs and is checked."""
+"""a7's notebook where there is no Triton, an old one, or a GPU: what needs only torch runs and is
+checked.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,20 @@ for notebook, prepare in json.loads(sys.argv[1]):
 
 WITHOUT = "sys.modules['triton'] = None"
 MACHINES = {
-    "mac": ("solutions", f"{WITHOUT}; import platform; platform.system = lambda: 'Darwin'; sys.platform = 'darwin'"),
+    "mac": (
+        "solutions",
+        f"{WITHOUT}; import platform; platform.system = lambda: 'Darwin'; sys.platform = 'darwin'",
+    ),
     "triton": ("solutions", "os.environ['TRITON_INTERPRET'] = '1'"),
     "release without triton": ("assignments", WITHOUT),
-    "old triton": ("solutions", "os.environ['TRITON_INTERPRET'] = '1'; import triton; triton.__version__ = '3.4.0'"),
-    "gpu": ("solutions", "torch.cuda.is_available = lambda: True; os.environ.pop('TRITON_INTERPRET', 0)"),
+    "old triton": (
+        "solutions",
+        "os.environ['TRITON_INTERPRET'] = '1'; import triton; triton.__version__ = '3.4.0'",
+    ),
+    "gpu": (
+        "solutions",
+        "torch.cuda.is_available = lambda: True; os.environ.pop('TRITON_INTERPRET', 0)",
+    ),
 }
 """Which built notebook runs there, and Python that makes the machine what it should be."""
 
@@ -67,11 +78,19 @@ Cells = dict[str, tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def cells_on() -> dict[str, Cells]:
-    """Machine → every code cell by its id: what it printed, and what it raised. Each is a fork of one process that has
-    loaded torch and nothing of Triton."""
-    runs = [(str(REPOSITORY / folder / NAME / f"{NAME}.ipynb"), prepare) for folder, prepare in MACHINES.values()]
-    finished = subprocess.run([sys.executable, "-c", RUN, json.dumps(runs)], capture_output=True, text=True, check=True)
-    lines: list[list[Any]] = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("[[")]
+    """Machine → every code cell by its id: what it printed, and what it raised. Each is a fork of
+    one process that has loaded torch and nothing of Triton.
+    """
+    runs = [
+        (str(REPOSITORY / folder / NAME / f"{NAME}.ipynb"), prepare)
+        for folder, prepare in MACHINES.values()
+    ]
+    finished = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(runs)], capture_output=True, text=True, check=True
+    )
+    lines: list[list[Any]] = [
+        json.loads(line) for line in finished.stdout.splitlines() if line.startswith("[[")
+    ]
     return {
         machine: {name: (out, error) for name, out, error in cells}
         for machine, cells in zip(MACHINES, lines, strict=True)
@@ -84,7 +103,9 @@ def test_the_answer_key_runs_to_its_end_on_a_mac(cells_on: dict[str, Cells]) -> 
     checked = {name: cells[f"check-{name}"][0].count("as expected") for name in TORCH_ONLY}
     assert checked == TORCH_ONLY
     for name in KERNELS:
-        assert cells[f"check-{name}"][0].startswith("Skipped: kernels need Triton, which is made for Linux. Open this")
+        assert cells[f"check-{name}"][0].startswith(
+            "Skipped: kernels need Triton, which is made for Linux. Open this"
+        )
 
 
 def test_the_answer_key_runs_to_its_end_with_triton(cells_on: dict[str, Cells]) -> None:
@@ -94,7 +115,9 @@ def test_the_answer_key_runs_to_its_end_with_triton(cells_on: dict[str, Cells]) 
     assert "program (1, 1)" in cells["demo-trace_add_bias"][0]
 
 
-def test_the_release_stops_at_what_is_not_written_and_at_nothing_else(cells_on: dict[str, Cells]) -> None:
+def test_the_release_stops_at_what_is_not_written_and_at_nothing_else(
+    cells_on: dict[str, Cells],
+) -> None:
     cells = cells_on["release without triton"]
     raised = {name: error.split(":")[0] for name, (_, error) in cells.items() if error}
     assert raised.keys() >= {f"check-{name}" for name in TORCH_ONLY}
@@ -107,12 +130,17 @@ def test_a_version_that_the_interpreter_does_not_know_is_said_once_more_at_each_
 ) -> None:
     cells = cells_on["old triton"]
     assert {name: error for name, (_, error) in cells.items() if error} == {}
-    said = "Skipped: the strict interpreter knows Triton 3.6 to 3.9, and this is 3.4.0: pip install triton==3.7.1\n"
+    said = (
+        "Skipped: the strict interpreter knows Triton 3.6 to 3.9, and this is 3.4.0: pip install "
+        "triton==3.7.1\n"
+    )
     assert [cells[f"check-{name}"][0] for name in KERNELS] == [said] * 3
 
 
 def test_with_a_gpu_nothing_is_put_before_it(cells_on: dict[str, Cells]) -> None:
     # no GPU here: what launches kernels raises, and what stands before it must not
     cells = cells_on["gpu"]
-    assert {name for name, (_, error) in cells.items() if error} == {f"check-{name}" for name in KERNELS}
+    assert {name for name, (_, error) in cells.items() if error} == {
+        f"check-{name}" for name in KERNELS
+    }
     assert not cells["demo-trace_add_bias"][0]

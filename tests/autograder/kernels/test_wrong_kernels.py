@@ -1,4 +1,6 @@
-"""What a GPU would not forgive, in the ways in which people do it: each has a name, and nothing passes by luck."""
+"""What a GPU would not forgive, in the ways in which people do it: each has a name, and nothing
+passes by luck.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,15 @@ def row_sums(check: str) -> torch.Tensor:
     return y
 
 
-@pytest.mark.skipif(VERSION >= (3, 8), reason="since Triton 3.8 a block pointer's checks are not to be seen")
+@pytest.mark.skipif(
+    VERSION >= (3, 8), reason="since Triton 3.8 a block pointer's checks are not to be seen"
+)
 def test_a_block_pointer_without_boundary_check_may_not_leave_the_tensor() -> None:
     with pytest.raises(KernelFault) as caught:
         row_sums("none")
     assert str(caught.value) == (
-        "program 1 reads x[6, 0], and x has 6 rows (its shape is [6, 5]); boundary_check of this block pointer leaves "
+        "program 1 reads x[6, 0], and x has 6 rows (its shape is [6, 5]); boundary_check of this "
+        "block pointer leaves "
         "out axis 0 and 1"
     )
     with pytest.raises(KernelFault, match=r"^program 1 reads x\[6, 0\].* leaves out axis 0$"):
@@ -63,10 +68,16 @@ def lanes(how: str) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(
     ("how", "fault"),
     [
-        ("turned", r"^program 0 reads y\[1\], which another lane of it has written: .*tl.debug_barrier\(\)"),
+        (
+            "turned",
+            r"^program 0 reads y\[1\], which another lane of it has written: .*tl.debug_barrier\(\)",
+        ),
         ("as a tile", r"^program 0 reads y\[0\], which another lane of it has written"),
         ("one place", r"^two lanes of program 0 write y\[0\], and not the same"),
-        ("stored twice", r"^program 0 writes y\[7\], where another lane of it has written something else"),
+        (
+            "stored twice",
+            r"^program 0 writes y\[7\], where another lane of it has written something else",
+        ),
         ("reversed in place", r"^program 0 writes x\[0\], which another lane of it has loaded"),
     ],
 )
@@ -99,13 +110,33 @@ def test_a_zero_that_one_program_puts_where_others_add_is_luck() -> None:
 @pytest.mark.parametrize(
     ("kernel", "arguments", "said"),
     [
-        (wrong.printing_kernel, 1, r"line 3 of printing_kernel \(`print\(\"x is\", x\)`\): `print` belongs to Python"),
+        (
+            wrong.printing_kernel,
+            1,
+            r"line 3 of printing_kernel \(`print\(\"x is\", x\)`\): `print` belongs to Python",
+        ),
         (wrong.numpy_kernel, 2, r"line 2 of _helper_with_numpy \(`return np.exp\(x\)`\): "),
-        (wrong.breaking_kernel, (4,), r"line 4 of breaking_kernel \(`break`\): kernels know no `break`"),
-        (wrong.continuing_kernel, (4,), r"line 4 of continuing_kernel \(`continue`\): kernels know no `continue`"),
-        (wrong.global_kernel, 1, r"line 2 of global_kernel .*: `FACTOR` is neither an argument, nor a tl.constexpr"),
+        (
+            wrong.breaking_kernel,
+            (4,),
+            r"line 4 of breaking_kernel \(`break`\): kernels know no `break`",
+        ),
+        (
+            wrong.continuing_kernel,
+            (4,),
+            r"line 4 of continuing_kernel \(`continue`\): kernels know no `continue`",
+        ),
+        (
+            wrong.global_kernel,
+            1,
+            r"line 2 of global_kernel .*: `FACTOR` is neither an argument, nor a tl.constexpr",
+        ),
         (wrong.unknown_kernel, 1, r"line 2 of unknown_kernel .*: `no_such_thing` is not defined"),
-        (wrong.plain_kernel, 1, r"line 2 of plain_kernel .*: `plain_function` is neither an argument"),
+        (
+            wrong.plain_kernel,
+            1,
+            r"line 2 of plain_kernel .*: `plain_function` is neither an argument",
+        ),
         (wrong.torch_kernel, 1, r"line 2 of torch_kernel "),
         (wrong.item_kernel, 1, r"line 2 of item_kernel "),
         (wrong.dictionary_kernel, 1, r"line 2 of dictionary_kernel .*: kernels know no `dict`"),
@@ -131,9 +162,20 @@ def test_what_no_gpu_would_compile_is_told_with_its_line(
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("inner", r"line 9 of looping_kernel .*Loop-carried variable total has initial type fp32 but is re-assigned"),
-        ("nothing", r"line 7 of looping_kernel .*Loop carried variable nothing is not a triton value"),
-        ("number", r"line 7 of looping_kernel .*total has initial type fp32 but is re-assigned to int32 in loop"),
+        (
+            "inner",
+            r"line 9 of looping_kernel .*Loop-carried variable total has initial type fp32 but "
+            r"is re-assigned",
+        ),
+        (
+            "nothing",
+            r"line 7 of looping_kernel .*Loop carried variable nothing is not a triton value",
+        ),
+        (
+            "number",
+            r"line 7 of looping_kernel .*total has initial type fp32 but is re-assigned to "
+            r"int32 in loop",
+        ),
         ("two", r"line 17 of looping_kernel .*`no_such_thing` is not defined"),
     ],
 )
@@ -169,18 +211,24 @@ def tuned(how: str, n: int = 24) -> torch.Tensor:
 
 
 def test_each_configuration_must_be_right_and_the_wrong_one_is_named() -> None:
-    with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 16, EXTRA: 1\): program \d reads x\[24\]"):
+    with pytest.raises(
+        KernelFault,
+        match=r"^with the configuration \(BLOCK: 16, EXTRA: 1\): program \d reads x\[24\]",
+    ):
         tuned("ragged")
     with pytest.raises(KernelFault) as caught:
         tuned("off")
     assert str(caught.value) == (
-        "with the configuration (BLOCK: 16, EXTRA: 1) the kernel writes 1 to y[0], with (BLOCK: 8, EXTRA: 0) 0: "
+        "with the configuration (BLOCK: 16, EXTRA: 1) the kernel writes 1 to y[0], with (BLOCK: "
+        "8, EXTRA: 0) 0: "
         "autotune takes the fastest, so each must be right"
     )
 
 
 def test_of_three_the_one_that_stands_alone_is_named() -> None:
-    with pytest.raises(KernelFault, match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]"):
+    with pytest.raises(
+        KernelFault, match=r"^with the configuration \(BLOCK: 8\) the kernel writes 1 to x\[0\]"
+    ):
         wrong.outvoted_kernel[lambda meta: (triton.cdiv(40, meta["BLOCK"]),)](torch.zeros(40), 40)
 
 
@@ -194,7 +242,9 @@ def test_of_many_configurations_all_have_their_turn() -> None:
 
 
 def test_a_kernel_that_goes_on_from_what_it_left_cannot_be_tuned() -> None:
-    with pytest.raises(KernelFault, match=r"^launched twice, the kernel writes something else to y\[0\]"):
+    with pytest.raises(
+        KernelFault, match=r"^launched twice, the kernel writes something else to y\[0\]"
+    ):
         tuned("counting")
 
 
@@ -218,12 +268,15 @@ def version_is(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.2.0", "3.5.1"])
-def test_an_older_version_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_an_older_version_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     version_is(monkeypatch, version)
     with pytest.raises(UnknownTriton) as caught:
         install()
     assert str(caught.value) == (
-        f"the strict interpreter knows Triton 3.6 to 3.9, and this is {version}: pip install triton==3.7.1"
+        f"the strict interpreter knows Triton 3.6 to 3.9, and this is {version}: pip install "
+        "triton==3.7.1"
     )
 
 
@@ -234,19 +287,25 @@ def test_a_newer_version_is_tried_with_a_small_kernel(monkeypatch: pytest.Monkey
     assert install() is strict
 
 
-def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_version_in_which_the_kernel_fails_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     strict = install()
     monkeypatch.setattr(strict_triton, "Strict", lambda: strict)
     said = r"this is 3.10.0, in which it fails \(%s\): pip install triton==3.7.1$"
     with monkeypatch.context() as patched:
         patched.setattr(Memory, "_offsets", None)
         version_is(patched, "3.10.0")
-        with pytest.raises(UnknownTriton, match=said % "TypeError: 'NoneType' object is not callable"):
+        with pytest.raises(
+            UnknownTriton, match=said % "TypeError: 'NoneType' object is not callable"
+        ):
             install()
     with monkeypatch.context() as patched:
         patched.setattr(strict_triton, "_probe_kernel", {(2,): lambda *arguments, block: None})
         version_is(patched, "3.10.0")
-        with pytest.raises(UnknownTriton, match=said % "RuntimeError: a small kernel is not what it should be"):
+        with pytest.raises(
+            UnknownTriton, match=said % "RuntimeError: a small kernel is not what it should be"
+        ):
             install()
 
 

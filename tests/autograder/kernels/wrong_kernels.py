@@ -163,7 +163,9 @@ def changing_kernel(x_ptr, n):
 
 @triton.jit
 def looping_kernel(x_ptr, n, HOW: tl.constexpr):
-    """What a loop hands on keeps its type: in a loop in a loop, too, and where there was nothing before."""
+    """What a loop hands on keeps its type: in a loop in a loop, too, and where there was nothing
+    before.
+    """
     at = tl.arange(0, 8)
     x = tl.load(x_ptr + at)
     total = 0.0
@@ -184,7 +186,9 @@ def looping_kernel(x_ptr, n, HOW: tl.constexpr):
     tl.store(x_ptr + at, x + total)
 
 
-@triton.autotune([triton.Config({"BLOCK": 8, "EXTRA": 0}), triton.Config({"BLOCK": 16, "EXTRA": 1})], key=["n"])
+@triton.autotune(
+    [triton.Config({"BLOCK": 8, "EXTRA": 0}), triton.Config({"BLOCK": 16, "EXTRA": 1})], key=["n"]
+)
 @triton.jit
 def tuned_kernel(x_ptr, y_ptr, n, HOW: tl.constexpr, BLOCK: tl.constexpr, EXTRA: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -28,14 +28,18 @@ def test_an_id_beats_an_account_and_a_name() -> None:
 
 
 def test_an_account_beats_a_name() -> None:
-    people = [Known("s1", {}, ("one@example.org",), ("Person One",)), Known("s2", {}, (), ("Person Two",))]
+    people = [
+        Known("s1", {}, ("one@example.org",), ("Person One",)),
+        Known("s2", {}, (), ("Person Two",)),
+    ]
     assert keys([canvas("1", "Person Two", "ONE@example.org")], people) == ["s1"]
 
 
 def test_nobody_whose_id_is_another_is_meant_by_account_or_name() -> None:
     people = [Known("s1", {("canvas", "1"): True}, ("one",), ("Person One",))]
     assert keys([canvas("9", "Person One", "one")], people) == [None]
-    assert keys([Identity((("github", "9"),), ("one",), "")], people) == ["s1"]  # of GitHub nothing is known
+    # of GitHub nothing is known
+    assert keys([Identity((("github", "9"),), ("one",), "")], people) == ["s1"]
 
 
 @pytest.mark.parametrize(
@@ -51,11 +55,16 @@ def test_a_name_in_any_order_and_without_its_spaces_is_the_name(written: str) ->
     [
         ("Zoe\u0301 O'Neil", "Zo\u00e9 O\u2019Neil"),
         ("Zoé ONeil", "Zoé O'Neil"),
-        (unicodedata.normalize("NFD", "müllerlüdenscheidt"), "Müller-Lüdenscheidt T".removesuffix(" T")),
+        (
+            unicodedata.normalize("NFD", "müllerlüdenscheidt"),
+            "Müller-Lüdenscheidt T".removesuffix(" T"),
+        ),
         ("DE LA CRUZ, Maria", "Maria de la Cruz"),
     ],
 )
-def test_apostrophes_hyphens_and_composed_letters_are_one_writing(written: str, listed: str) -> None:
+def test_apostrophes_hyphens_and_composed_letters_are_one_writing(
+    written: str, listed: str
+) -> None:
     assert keys([canvas("1", written)], [Known("s1", {}, (), (listed,))]) == ["s1"]
 
 
@@ -104,12 +113,17 @@ def test_who_is_two_people_at_once_is_refused() -> None:
 
 def test_two_ids_of_one_person_are_refused_with_both_named() -> None:
     people = [Known("s1", {}, ("one", "one@example.org"))]
-    matches, (conflict,) = match_identities([canvas("1", "", "one"), canvas("2", "", "one@example.org")], people)
+    matches, (conflict,) = match_identities(
+        [canvas("1", "", "one"), canvas("2", "", "one@example.org")], people
+    )
     assert [found.key for found in matches] == ["s1", None]
     assert conflict.message == "canvas 1 and canvas 2 are both s1"
 
 
 def test_anonymous_ids_tell_capitals_from_small_letters() -> None:
-    people = [Known("s1", {("canvas-anonymous", "aB3de"): True}), Known("s2", {("github", "Octocat"): True})]
+    people = [
+        Known("s1", {("canvas-anonymous", "aB3de"): True}),
+        Known("s2", {("github", "Octocat"): True}),
+    ]
     identities = [Identity((("canvas-anonymous", "Ab3de"),)), Identity((("github", "octocat"),))]
     assert keys(identities, people) == [None, "s2"]

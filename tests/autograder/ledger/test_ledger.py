@@ -34,7 +34,14 @@ def put(course: Course, folder: str, assignment: str = "m1") -> None:
 def earlier(course: Course, arrivals: dict[str, tuple[str, str, str]]) -> None:
     """What `collect` noted before there was a ledger: student → platform, id, name."""
     students = {
-        student: {"origin": origin, "id": id_, "name": name, "file": "f", "late": None, "unread": ""}
+        student: {
+            "origin": origin,
+            "id": id_,
+            "name": name,
+            "file": "f",
+            "late": None,
+            "unread": "",
+        }
         for student, (origin, id_, name) in arrivals.items()
     }
     record = {"students": students, "not_taken": {}, "absent": [], "source": "a.zip", "said": []}
@@ -49,17 +56,30 @@ def moodle(number: str, name: str, email: str = "", group: str = "") -> Identity
 def test_what_was_learned_is_there_again_with_its_history(course: Course) -> None:
     ledger = class_list(course, "id,name\ns1,Person One\n")
     students = ledger.link_download(
-        "canvas", "m1", [Identity((("canvas", "11"),), (), "personone"), Identity((("canvas", "12"),), (), "guest")],
-        ["personone_11", "guest_12"], "first.zip",
-    )  # fmt: skip
+        "canvas",
+        "m1",
+        [
+            Identity((("canvas", "11"),), (), "personone"),
+            Identity((("canvas", "12"),), (), "guest"),
+        ],
+        ["personone_11", "guest_12"],
+        "first.zip",
+    )
     assert students == ["s1", "guest_12"]
     ledger.save()
     again = read_ledger(course)
-    assert (again.ids("s1", "m1").get("canvas", ""), again.ids("guest_12", "m2").get("canvas", "")) == ("11", "12")
+    assert (
+        again.ids("s1", "m1").get("canvas", ""),
+        again.ids("guest_12", "m2").get("canvas", ""),
+    ) == ("11", "12")
     history = json.loads((course.root / "ledger.json").read_text(encoding="utf-8"))["history"]
-    assert [(e["source"], e["assignment"], e["student"], e["evidence"], e["platform"], e["id"]) for e in history] == [
-        ("first.zip", "m1", "s1", "name", "canvas", "11"), ("first.zip", "m1", "guest_12", "new", "canvas", "12"),
-    ]  # fmt: skip
+    assert [
+        (e["source"], e["assignment"], e["student"], e["evidence"], e["platform"], e["id"])
+        for e in history
+    ] == [
+        ("first.zip", "m1", "s1", "name", "canvas", "11"),
+        ("first.zip", "m1", "guest_12", "new", "canvas", "12"),
+    ]
     before = (course.root / "ledger.json").stat().st_mtime_ns
     again.save()
     assert (course.root / "ledger.json").stat().st_mtime_ns == before
@@ -72,17 +92,27 @@ def test_a_broken_ledger_is_named_and_never_overwritten(course: Course) -> None:
 
 
 def test_a_course_of_an_earlier_version_is_read_and_upgraded(course: Course) -> None:
-    earlier(course, {
-        "doejane_101": ("canvas", "101", "doejane_101"), "anon_Ab3dE": ("canvas", "Ab3dE", "anon_Ab3dE"),
-        "x@example.org": ("gradescope", "x@example.org", "X"), "Person Four_7": ("moodle", "7", "Person Four"),
-    })  # fmt: skip
+    earlier(
+        course,
+        {
+            "doejane_101": ("canvas", "101", "doejane_101"),
+            "anon_Ab3dE": ("canvas", "Ab3dE", "anon_Ab3dE"),
+            "x@example.org": ("gradescope", "x@example.org", "X"),
+            "Person Four_7": ("moodle", "7", "Person Four"),
+        },
+    )
     ledger = read_ledger(course)
     assert not (course.root / "ledger.json").exists()  # reading writes nothing
     assert ledger.ids("doejane_101", "m2") == {"canvas": "101"}
     assert ledger.ids("anon_Ab3dE", "m1") == {"canvas-anonymous": "Ab3dE"}
-    assert (ledger.ids("Person Four_7", "m1"), ledger.ids("Person Four_7", "m2")) == ({"moodle": "7"}, {})
+    assert (ledger.ids("Person Four_7", "m1"), ledger.ids("Person Four_7", "m2")) == (
+        {"moodle": "7"},
+        {},
+    )
     gradescope = Identity((("gradescope", "55"),), ("55", "x@example.org"), "X")
-    assert ledger.link_download("gradescope", "m2", [gradescope], ["55"], "b.zip") == ["x@example.org"]
+    assert ledger.link_download("gradescope", "m2", [gradescope], ["55"], "b.zip") == [
+        "x@example.org"
+    ]
     ledger.save()
     assert read_ledger(course).ids("x@example.org", "m1") == {"gradescope": "55"}
 
@@ -91,7 +121,13 @@ def test_a_link_by_name_of_an_earlier_version_does_not_settle_a_namesake(course:
     earlier(course, {"s1": ("canvas", "101", "doejohn_101")})
     ledger = class_list(course, "id,name\ns1,John Doe\n")
     with pytest.raises(KitError, match=r"doejohn \(canvas 102\) and canvas 101 have one name"):
-        ledger.link_download("canvas", "m2", [Identity((("canvas", "102"),), (), "doejohn")], ["doejohn_102"], "b.zip")
+        ledger.link_download(
+            "canvas",
+            "m2",
+            [Identity((("canvas", "102"),), (), "doejohn")],
+            ["doejohn_102"],
+            "b.zip",
+        )
 
 
 def test_collecting_again_makes_no_link_by_name_surer(course: Course) -> None:
@@ -112,9 +148,12 @@ def test_the_class_list_corrects_what_a_name_had_linked(course: Course) -> None:
     ledger.save()
     ledger = class_list(course, "id,name,canvas\ns1,John Doe,103\n")
     other = Identity((("canvas", "103"),), (), "doejohn")
-    assert ledger.link_download("canvas", "m1", [john, other], ["doejohn_102", "doejohn_103"], "b.zip") == [
-        "doejohn_102", "s1",
-    ]  # fmt: skip
+    assert ledger.link_download(
+        "canvas", "m1", [john, other], ["doejohn_102", "doejohn_103"], "b.zip"
+    ) == [
+        "doejohn_102",
+        "s1",
+    ]
     assert ledger.ids("s1", "m1") == {"canvas": "103"}
 
 
@@ -129,7 +168,17 @@ def test_moodles_numbers_in_the_class_list_are_one_for_each_assignment(course: C
 
 @pytest.mark.parametrize(
     "folder",
-    ["O\u2019Neil, Ann", "Zoe\u0308", "ana&bob", "group #3", "a:b", "x" * 90, "Lee \U0001f600", "a%b", " lead"],
+    [
+        "O\u2019Neil, Ann",
+        "Zoe\u0308",
+        "ana&bob",
+        "group #3",
+        "a:b",
+        "x" * 90,
+        "Lee \U0001f600",
+        "a%b",
+        " lead",
+    ],
 )
 def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: str) -> None:
     put(course, folder)
@@ -142,7 +191,9 @@ def test_a_folder_is_the_student_whatever_it_is_called(course: Course, folder: s
 def test_what_a_worksheet_says_of_a_student_leaves_the_folder(course: Course, folder: str) -> None:
     put(course, folder)
     ledger = read_ledger(course)
-    ledger.learn_rows("moodle", "m1", [moodle("501", folder)], ledger.students_with_notebooks("m1"), "ws.csv")
+    ledger.learn_rows(
+        "moodle", "m1", [moodle("501", folder)], ledger.students_with_notebooks("m1"), "ws.csv"
+    )
     ledger.save()
     ledger = read_ledger(course)
     assert ledger.ids(folder, "m1") == {"moodle": "501"}
@@ -150,7 +201,9 @@ def test_what_a_worksheet_says_of_a_student_leaves_the_folder(course: Course, fo
 
 
 @pytest.mark.parametrize("folder", ["a\nb", "a\udc80b"])
-def test_a_folder_whose_name_is_no_text_has_a_student_all_the_same(course: Course, folder: str) -> None:
+def test_a_folder_whose_name_is_no_text_has_a_student_all_the_same(
+    course: Course, folder: str
+) -> None:
     put(course, folder)
     ledger = read_ledger(course)
     (student,) = ledger.students_with_notebooks("m1")
@@ -160,7 +213,9 @@ def test_a_folder_whose_name_is_no_text_has_a_student_all_the_same(course: Cours
 
 def test_who_can_have_no_folder_of_the_name_keeps_the_name(course: Course) -> None:
     ledger = read_ledger(course)
-    (student,) = ledger.link_download("github", "m1", [Identity((("github", "a/b"),))], ["a/b"], "z")
+    (student,) = ledger.link_download(
+        "github", "m1", [Identity((("github", "a/b"),))], ["a/b"], "z"
+    )
     assert student == "a/b"
     folder = ledger.folder(student)
     assert "/" not in folder
@@ -188,10 +243,15 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
     names = [moodle("501", "Group A"), moodle("17", "Group B")]
     ledger.link_download("moodle", "m1", names, ["Group A_501", "Group B_17"], "a.zip")
     rows = [
-        moodle("501", "Person One", "one@example.org", "Group A"), moodle("17", "Person Two", "", "Group A"),
-        moodle("18", "Person Three", "", "Group B"), moodle("19", "Person Four", "", "Group C"),
-    ]  # fmt: skip
-    assert ledger.learn_rows("moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv") == []
+        moodle("501", "Person One", "one@example.org", "Group A"),
+        moodle("17", "Person Two", "", "Group A"),
+        moodle("18", "Person Three", "", "Group B"),
+        moodle("19", "Person Four", "", "Group C"),
+    ]
+    assert (
+        ledger.learn_rows("moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
+        == []
+    )
     assert ledger.members("Group A_501", "m1") == ("Person One_501", "Person Two_17")
     assert ledger.members("Group B_17", "m1") == ("Person Three_18",)
     assert ledger.holder("Person Two_17", "m1") == "Group A_501"
@@ -202,11 +262,15 @@ def test_a_worksheet_tells_groups_from_people_by_its_own_column(course: Course) 
 
 
 def test_a_group_of_the_class_list_hands_in_once(course: Course) -> None:
-    ledger = class_list(course, "id,name,group\ns1,Person One,Team Red\ns2,Person Two,Team Red\ns3,Person Three,\n")
+    ledger = class_list(
+        course, "id,name,group\ns1,Person One,Team Red\ns2,Person Two,Team Red\ns3,Person Three,\n"
+    )
     put(course, "teamred_101")
     ledger = read_ledger(course)
     assert ledger.listed_group("team-red") == ("s1", "s2")
-    ledger.link_download("canvas", "m1", [Identity((("canvas", "101"),), (), "teamred")], ["teamred_101"], "a.zip")
+    ledger.link_download(
+        "canvas", "m1", [Identity((("canvas", "101"),), (), "teamred")], ["teamred_101"], "a.zip"
+    )
     assert ledger.members("teamred_101", "m1") == ("s1", "s2")
     assert ledger.submission("s2", "m1") == course.submitted / "teamred_101" / "m1"
 
@@ -216,20 +280,33 @@ def test_whose_own_work_is_here_is_in_no_group(course: Course) -> None:
         put(course, folder)
     ledger = read_ledger(course)
     ledger.link_download(
-        "moodle", "m1", [Identity((), (), "Default group"), moodle("501", "Person One")],
-        ["Default group", "Person One_501"], "a.zip",
-    )  # fmt: skip
-    rows = [moodle("501", "Person One", "", "Default group"), moodle("502", "Person Two", "", "Default group")]
+        "moodle",
+        "m1",
+        [Identity((), (), "Default group"), moodle("501", "Person One")],
+        ["Default group", "Person One_501"],
+        "a.zip",
+    )
+    rows = [
+        moodle("501", "Person One", "", "Default group"),
+        moodle("502", "Person Two", "", "Default group"),
+    ]
     ledger.learn_rows("moodle", "m1", rows, ledger.students_with_notebooks("m1"), "ws.csv")
     assert ledger.members("Default group", "m1") == ("Person Two_502",)
     assert ledger.members("Person One_501", "m1") == ("Person One_501",)
 
 
 def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course) -> None:
-    """A name linked 503 to the one John Doe of the list, and the worksheet has that one's email at 502."""
+    """A name linked 503 to the one John Doe of the list, and the worksheet has that one's email at
+    502.
+    """
     ledger = class_list(course, "id,name,email\ns2,John Doe,john@example.org\n")
-    assert ledger.link_download("moodle", "m1", [moodle("503", "John Doe")], ["John Doe_503"], "a.zip") == ["s2"]
-    rows = [moodle("502", "John Doe", "john@example.org"), moodle("503", "John Doe", "other@example.org")]
+    assert ledger.link_download(
+        "moodle", "m1", [moodle("503", "John Doe")], ["John Doe_503"], "a.zip"
+    ) == ["s2"]
+    rows = [
+        moodle("502", "John Doe", "john@example.org"),
+        moodle("503", "John Doe", "other@example.org"),
+    ]
     matches, (conflict,) = ledger.match_rows("moodle", "m1", rows, ["s2"])
     assert [match.key for match in matches] == [None, "s2"]
     assert conflict.message == "John Doe (moodle 503) and John Doe (moodle 502) are both s2"
@@ -238,16 +315,28 @@ def test_a_row_of_somebody_else_with_a_listed_email_is_a_conflict(course: Course
     assert ([match.key for match in matches], conflicts) == ([None, "s2"], [])
 
 
-def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alone(course: Course) -> None:
+def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alone(
+    course: Course,
+) -> None:
     """Some platforms' own files have accounts, and not the number that stands in a download."""
     ledger = class_list(course, "id,email\n")
-    downloaded = [Identity((("ilias", "11"),), (), "Ada Lovelace"), Identity((("ilias", "12"),), (), "Max Roe")]
-    ada, max_ = ledger.link_download("ilias", "m1", downloaded, ["Ada Lovelace_11", "Max Roe_12"], "a.zip")
-    rows = [Identity((), ("u7",), "Ada Lovelace"), Identity((), ("u8",), "Max Roe"), Identity((), ("u9",), "Max Roe")]
+    downloaded = [
+        Identity((("ilias", "11"),), (), "Ada Lovelace"),
+        Identity((("ilias", "12"),), (), "Max Roe"),
+    ]
+    ada, max_ = ledger.link_download(
+        "ilias", "m1", downloaded, ["Ada Lovelace_11", "Max Roe_12"], "a.zip"
+    )
+    rows = [
+        Identity((), ("u7",), "Ada Lovelace"),
+        Identity((), ("u8",), "Max Roe"),
+        Identity((), ("u9",), "Max Roe"),
+    ]
     matches, conflicts = ledger.match_rows("ilias", "m1", rows, [ada, max_])
     assert [match.key for match in matches] == ["Ada Lovelace_11", None, None]
     with pytest.raises(
-        KitError, match=r"either may be Max Roe_12\. Write who is who into students\.csv, column `email`"
+        KitError,
+        match=r"either may be Max Roe_12\. Write who is who into students\.csv, column `email`",
     ):
         assert_certain(conflicts, [max_], "ilias")
     assert_certain(conflicts, [ada], "ilias")
@@ -257,14 +346,23 @@ def test_rows_that_have_no_ids_are_found_by_name_and_two_namesakes_by_email_alon
 
 
 def test_moodles_worksheet_in_another_language_and_without_names() -> None:
-    german = [["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Gruppe", "Bewertung"],
-              ["Teilnehmer/in 501", "Person One", "one@example.org", "Abgegeben", "Rot", ""]]  # fmt: skip
-    assert moodle_platform.read_people(german) == {1: moodle("501", "Person One", "one@example.org", "Rot")}
+    german = [
+        ["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Gruppe", "Bewertung"],
+        ["Teilnehmer/in 501", "Person One", "one@example.org", "Abgegeben", "Rot", ""],
+    ]
+    assert moodle_platform.read_people(german) == {
+        1: moodle("501", "Person One", "one@example.org", "Rot")
+    }
     blind = [["Identifier", "Status", "Grade"], ["Participant 7", "Submitted", ""], ["", "", ""]]
     assert moodle_platform.read_people(blind) == {1: moodle("7", "")}
 
 
 def test_canvas_gradebook_without_its_row_of_points() -> None:
-    table = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "m1 (4)"],
-             ["    Points Possible", "", "", "", "", "10"], ["Doe, Jane", "101", "77", "jdoe", "A", ""]]  # fmt: skip
-    assert canvas_platform.read_people(table) == {2: Identity((("canvas", "101"),), ("jdoe", "77"), "Doe, Jane")}
+    table = [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "m1 (4)"],
+        ["    Points Possible", "", "", "", "", "10"],
+        ["Doe, Jane", "101", "77", "jdoe", "A", ""],
+    ]
+    assert canvas_platform.read_people(table) == {
+        2: Identity((("canvas", "101"),), ("jdoe", "77"), "Doe, Jane")
+    }

@@ -11,7 +11,12 @@ import pytest
 from downloaded import exported, grade, marks, take_in
 
 from autograder.basics.errors import KitError
-from autograder.cli.marks_commands import ExportRequest, export_command, report_command, totals_command
+from autograder.cli.marks_commands import (
+    ExportRequest,
+    export_command,
+    report_command,
+    totals_command,
+)
 from autograder.course import Course, load_course
 from autograder.ledger.folder_names import earlier_safe_name
 from autograder.records.results import read_result, result_path, write_result
@@ -33,7 +38,17 @@ def put(course: Course, folder: str, points: float) -> None:
 
 
 def test_every_name_that_a_folder_can_have_has_a_mark(course: Course) -> None:
-    names = ["O\u2019Neil, Ann", "Zoe\u0308", "ana&bob", "group #3", "a:b", "x" * 90, "Lee \U0001f600", ".ada", "a\nb"]
+    names = [
+        "O\u2019Neil, Ann",
+        "Zoe\u0308",
+        "ana&bob",
+        "group #3",
+        "a:b",
+        "x" * 90,
+        "Lee \U0001f600",
+        ".ada",
+        "a\nb",
+    ]
     for points, name in enumerate(names, 1):
         put(course, name, points)
     grade(course, "m1")
@@ -57,7 +72,10 @@ def test_a_result_of_an_earlier_version_is_the_folders(course: Course) -> None:
     assert marks(course, "m1") == {"O\u2019Neil": "7", "plain": "3"}
 
 
-GROUPS = {"Red_17_assignsubmission_file/m1.ipynb": 4.0, "Blue_18_assignsubmission_file/m1.ipynb": 9.0}
+GROUPS = {
+    "Red_17_assignsubmission_file/m1.ipynb": 4.0,
+    "Blue_18_assignsubmission_file/m1.ipynb": 9.0,
+}
 WORKSHEET = """Identifier,Full name,Email address,Status,Group,Grade,Maximum grade,Last modified (grade)
 Participant 17,Person One,one@example.org,-,Blue,,1000.00,-
 Participant 18,Person Two,two@example.org,-,Red,,1000.00,-
@@ -65,7 +83,9 @@ Participant 19,Person Three,three@example.org,-,Red,,1000.00,-
 """
 
 
-def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(course: Course, tmp_path: Path) -> None:
+def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(
+    course: Course, tmp_path: Path
+) -> None:
     sheet = tmp_path / "worksheet.csv"
     sheet.write_text(WORKSHEET, encoding="utf-8")
     take_in(course, "m1", "moodle", GROUPS)
@@ -73,17 +93,28 @@ def test_a_group_has_one_result_and_each_member_the_mark_and_the_page(course: Co
     assert marks(course, "m1") == {"Blue_18": "9", "Red_17": "4"}  # who is in them is not known yet
     filled = exported(course, "m1", "moodle", sheet)
     assert {row["Identifier"]: row["Grade"] for row in filled} == {
-        "Participant 17": "9", "Participant 18": "4", "Participant 19": "4",
-    }  # fmt: skip
-    assert marks(course, "m1") == {"Person One_17": "9", "Person Two_18": "4", "Person Three_19": "4"}
-    assert sorted(path.name for path in (course.results / "m1").iterdir()) == ["Blue_18.json", "Red_17.json"]
+        "Participant 17": "9",
+        "Participant 18": "4",
+        "Participant 19": "4",
+    }
+    assert marks(course, "m1") == {
+        "Person One_17": "9",
+        "Person Two_18": "4",
+        "Person Three_19": "4",
+    }
+    assert sorted(path.name for path in (course.results / "m1").iterdir()) == [
+        "Blue_18.json",
+        "Red_17.json",
+    ]
     list(report_command(course, course.assignment("m1"), course.results, print))
     pages = sorted(path.parts[-3] for path in course.feedback.glob("*/m1/m1.html"))
     assert pages == ["Person One_17", "Person Three_19", "Person Two_18"]
     page = (course.feedback / "Person Three_19/m1/m1.html").read_text(encoding="utf-8")
     assert "Feedback for <bdi>Person Three_19</bdi>" in page
     assert "Person Two_18" not in page
-    request = ExportRequest(course, course.assignment("m1"), course.results, "moodle-feedback", tmp_path / "pages.zip")
+    request = ExportRequest(
+        course, course.assignment("m1"), course.results, "moodle-feedback", tmp_path / "pages.zip"
+    )
     list(export_command(request, print))
     assert sorted(zipfile.ZipFile(tmp_path / "pages.zip").namelist()) == [
         f"{name}_{number}_assignsubmission_file_/m1.html"
@@ -104,7 +135,9 @@ def test_a_number_that_may_be_a_groups_goes_to_no_participant(
     list(report_command(course, course.assignment("m1"), course.results, print))
     said: list[str] = []
     for format_ in ("moodle", "moodle-feedback"):
-        request = ExportRequest(course, course.assignment("m1"), course.results, format_, tmp_path / format_)
+        request = ExportRequest(
+            course, course.assignment("m1"), course.results, format_, tmp_path / format_
+        )
         list(export_command(request, said.append))
     assert "Participant" not in (tmp_path / "moodle").read_text(encoding="utf-8")
     assert zipfile.ZipFile(tmp_path / "moodle-feedback").namelist() == []
@@ -112,12 +145,16 @@ def test_a_number_that_may_be_a_groups_goes_to_no_participant(
 
 
 def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) -> None:
-    (course.root / "students.csv").write_text("id,canvas,group\ns1,101,Red\ns2,102,Red\ns3,103,\n", encoding="utf-8")
+    (course.root / "students.csv").write_text(
+        "id,canvas,group\ns1,101,Red\ns2,102,Red\ns3,103,\n", encoding="utf-8"
+    )
     take_in(course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "blue_103_9003_m1.ipynb": 5.0})
     grade(course, "m1")
     assert marks(course, "m1") == {"s1": "4", "s2": "4", "s3": "5"}
     list(report_command(course, course.assignment("m1"), course.results, print))
-    request = ExportRequest(course, course.assignment("m1"), course.results, "canvas-feedback", tmp_path / "pages.zip")
+    request = ExportRequest(
+        course, course.assignment("m1"), course.results, "canvas-feedback", tmp_path / "pages.zip"
+    )
     list(export_command(request, print))
     assert sorted(zipfile.ZipFile(tmp_path / "pages.zip").namelist()) == [
         "blue_103_9003_m1.html",
@@ -126,11 +163,15 @@ def test_a_group_on_canvas_gets_its_page_once(course: Course, tmp_path: Path) ->
 
 
 def test_a_group_on_canvas_that_no_list_tells_of_is_said(course: Course, tmp_path: Path) -> None:
-    take_in(course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "doejane_103_9003_m1.ipynb": 5.0})
+    take_in(
+        course, "m1", "canvas", {"red_101_9001_m1.ipynb": 4.0, "doejane_103_9003_m1.ipynb": 5.0}
+    )
     grade(course, "m1")
     sheet = tmp_path / "gradebook.csv"
     rows = ['"Roe, Rita",101,rroe,A,', '"Doe, Jane",103,jdoe,A,']
-    sheet.write_text("\n".join(["Student,ID,SIS Login ID,Section,m1 (4)", ",,,,", *rows]), encoding="utf-8")
+    sheet.write_text(
+        "\n".join(["Student,ID,SIS Login ID,Section,m1 (4)", ",,,,", *rows]), encoding="utf-8"
+    )
     request = ExportRequest(course, course.assignment("m1"), course.results, "canvas", roster=sheet)
     said: list[str] = []
     list(export_command(request, said.append))
@@ -138,7 +179,9 @@ def test_a_group_on_canvas_that_no_list_tells_of_is_said(course: Course, tmp_pat
     assert line.startswith("the download calls Roe, Rita (canvas 101) red: ")
 
 
-def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_again(course: Course) -> None:
+def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_again(
+    course: Course,
+) -> None:
     students = course.root / "students.csv"
     students.write_text("id,name\ns1,John Doe\n", encoding="utf-8")
     for name in ("m1", "m2"):
@@ -146,7 +189,9 @@ def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_a
         grade(course, name)
         assert marks(course, name) == {"s1": "4"}
     students.write_text("id,name,canvas\ns1,John Doe,103\n", encoding="utf-8")
-    take_in(course, "m2", "canvas", {"doejohn_102_9002_m2.ipynb": 4.0, "doejohn_103_9003_m2.ipynb": 5.0})
+    take_in(
+        course, "m2", "canvas", {"doejohn_102_9002_m2.ipynb": 4.0, "doejohn_103_9003_m2.ipynb": 5.0}
+    )
     grade(course, "m2")
     assert marks(course, "m2") == {"s1": "5", "doejohn_102": "4"}
     (row,) = (row for row in exported(course, "m1", "csv") if row["status"] == "withdrawn")
@@ -157,33 +202,58 @@ def test_work_that_came_by_anothers_id_counts_for_nobody_until_it_is_collected_a
 
 def test_totals_say_where_moodles_numbers_split_a_student(course: Course, tmp_path: Path) -> None:
     for first, name in ((500, "m1"), (700, "m2")):
-        files = {f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)}
+        files = {
+            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)
+        }
         take_in(course, name, "moodle", files)
         grade(course, name)
     said: list[str] = []
     rows = list(totals_command(course, course.results, None, said.append, provisional=False))
     assert len("\n".join(rows).splitlines()) == 5
     assert any(
-        line.startswith("Moodle numbers people anew in each assignment, so these may stand here once") for line in said
+        line.startswith(
+            "Moodle numbers people anew in each assignment, so these may stand here once"
+        )
+        for line in said
     )
     said.clear()
     for first, name in ((500, "m1"), (700, "m2")):  # the worksheets' emails join them
         sheet = tmp_path / "worksheet.csv"
         people = [f"Participant {first + n},Person {n},p{n}@example.org" for n in (1, 2)]
-        sheet.write_text("\n".join(["Identifier,Full name,Email address", *people]), encoding="utf-8")
-        files = {f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)}
+        sheet.write_text(
+            "\n".join(["Identifier,Full name,Email address", *people]), encoding="utf-8"
+        )
+        files = {
+            f"Person {n}_{first + n}_assignsubmission_file/{name}.ipynb": 100.0 * n for n in (1, 2)
+        }
         take_in(course, name, "moodle", files, sheet)
-    rows = "\n".join(totals_command(course, course.results, None, said.append, provisional=False)).splitlines()
-    assert [row.split(",")[4:8] for row in rows[1:]] == [["10", "10", "", "10"], ["20", "20", "", "20"]]
+    rows = "\n".join(
+        totals_command(course, course.results, None, said.append, provisional=False)
+    ).splitlines()
+    assert [row.split(",")[4:8] for row in rows[1:]] == [
+        ["10", "10", "", "10"],
+        ["20", "20", "", "20"],
+    ]
     assert said == []
 
 
-def test_brightspaces_rows_are_found_without_the_number_of_the_download(course: Course, tmp_path: Path) -> None:
-    """By name, of two namesakes by the email in the class list; the row of nobody here gets nothing."""
-    (tmp_path / "students.csv").write_text("id,brightspace,email\ns3,13,john3@example.org\n", encoding="utf-8")
+def test_brightspaces_rows_are_found_without_the_number_of_the_download(
+    course: Course, tmp_path: Path
+) -> None:
+    """By name, of two namesakes by the email in the class list; the row of nobody here gets
+    nothing.
+    """
+    (tmp_path / "students.csv").write_text(
+        "id,brightspace,email\ns3,13,john3@example.org\n", encoding="utf-8"
+    )
     folder = "{}-67890 - {} - Oct 1, 2026 1015 PM/m1.ipynb"
     people = {"11": ("Ada Lovelace", 7.0), "13": ("John Doe", 9.0)}
-    take_in(course, "m1", "brightspace", {folder.format(number, name): pts for number, (name, pts) in people.items()})
+    take_in(
+        course,
+        "m1",
+        "brightspace",
+        {folder.format(number, name): pts for number, (name, pts) in people.items()},
+    )
     grade(course, "m1")
     grades = tmp_path / "grades.csv"
     grades.write_text(
@@ -195,16 +265,24 @@ def test_brightspaces_rows_are_found_without_the_number_of_the_download(course: 
         encoding="utf-8",
     )
     rows = exported(course, "m1", "brightspace", grades)
-    assert [list(row.values()) for row in rows] == [["#1", "#ada", "7", "#"], ["#3", "#john3", "9", "#"]]
+    assert [list(row.values()) for row in rows] == [
+        ["#1", "#ada", "7", "#"],
+        ["#3", "#john3", "9", "#"],
+    ]
     with pytest.raises(KitError, match="give the platform's own file as `--roster`"):
         exported(course, "m1", "brightspace")
 
 
-def test_a_group_of_the_class_list_hands_in_once_on_brightspace(course: Course, tmp_path: Path) -> None:
+def test_a_group_of_the_class_list_hands_in_once_on_brightspace(
+    course: Course, tmp_path: Path
+) -> None:
     (tmp_path / "students.csv").write_text(
-        "id,group,email\ns1,Team Red,one@example.org\ns2,Team Red,two@example.org\n", encoding="utf-8"
+        "id,group,email\ns1,Team Red,one@example.org\ns2,Team Red,two@example.org\n",
+        encoding="utf-8",
     )
-    take_in(course, "m1", "brightspace", {"77-67890 - Team Red - Oct 1, 2026 1015 PM/m1.ipynb": 5.0})
+    take_in(
+        course, "m1", "brightspace", {"77-67890 - Team Red - Oct 1, 2026 1015 PM/m1.ipynb": 5.0}
+    )
     grade(course, "m1")
     grades = tmp_path / "grades.csv"
     grades.write_text(

@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Late
-from autograder.marks.late_policy import Lateness, apply_late, lateness, submitted_at, with_late_days
+from autograder.marks.late_policy import (
+    Lateness,
+    apply_late,
+    lateness,
+    submitted_at,
+    with_late_days,
+)
 
 PER_DAY = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
 DAY = 24 * 60
@@ -58,7 +64,9 @@ def test_lateness_is_the_submissions_own_time(
     assert lateness(handed_in(tmp_path, text), DUE, extension) == Lateness(minutes)
 
 
-@pytest.mark.parametrize("text", ["soon", "2026-03-01 14:30:00 Nowhere/City", "2026-03-01 14:30:00 BST"])
+@pytest.mark.parametrize(
+    "text", ["soon", "2026-03-01 14:30:00 Nowhere/City", "2026-03-01 14:30:00 BST"]
+)
 def test_a_time_that_cannot_be_read_is_neither_late_nor_in_time(tmp_path: Path, text: str) -> None:
     late = lateness(handed_in(tmp_path, text), DUE, marked=True)
     assert (late.minutes, late.unreadable) == (None, True)
@@ -69,22 +77,34 @@ def test_what_a_platform_marks_as_late_counts_where_it_gives_no_time(tmp_path: P
     late = Late("per_day", penalty_per_day=0.1, grace_minutes=15)
     marked = lateness(tmp_path, DUE, marked=True, grace_minutes=15)
     assert marked.minutes is not None
-    assert apply_late(80.0, 100.0, marked.minutes, late) == 70.0  # one day begun, the least that it can be
+    # one day begun, the least that it can be
+    assert apply_late(80.0, 100.0, marked.minutes, late) == 70.0
     assert "counted as one day begun" in marked.note
     assert lateness(tmp_path, DUE, marked=False) == Lateness(0.0)
-    assert lateness(tmp_path, DUE) == Lateness(None, "no hand-in time is known: nothing is taken off")
+    assert lateness(tmp_path, DUE) == Lateness(
+        None, "no hand-in time is known: nothing is taken off"
+    )
     assert lateness(tmp_path, DUE, timedelta(days=2), marked=True).unreadable
 
 
 def test_a_time_that_did_not_come_along_readable_is_not_guessed(tmp_path: Path) -> None:
     late = lateness(tmp_path, DUE, unread="'soon' is no time")
-    assert late == Lateness(None, "when it was handed in is not known: 'soon' is no time", unreadable=True)
+    assert late == Lateness(
+        None, "when it was handed in is not known: 'soon' is no time", unreadable=True
+    )
 
 
 def test_late_days_are_spent_in_the_order_of_the_due_times() -> None:
     per_day = Late("per_day", penalty_per_day=0.1, late_days=3)
-    days = with_late_days([Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)], per_day)
-    assert [(one.minutes, one.days_used) for one in days] == [(0.0, 2), (0.0, 0), (DAY, 1), (None, 0)]
+    days = with_late_days(
+        [Lateness(DAY + 1.0), Lateness(0.0), Lateness(2.0 * DAY), Lateness(None)], per_day
+    )
+    assert [(one.minutes, one.days_used) for one in days] == [
+        (0.0, 2),
+        (0.0, 0),
+        (DAY, 1),
+        (None, 0),
+    ]
 
 
 def test_where_late_is_nothing_a_late_day_is_not_spent_in_vain() -> None:
@@ -93,8 +113,14 @@ def test_where_late_is_nothing_a_late_day_is_not_spent_in_vain() -> None:
     assert [(one.minutes, one.days_used) for one in days] == [(2.5 * DAY, 0), (0.0, 2)]
 
 
-@pytest.mark.parametrize("text", ["2026-03-01 12:30:00.500000 UTC\n", "2026-03-01 12:30:00.500000",
-                                  "2026-03-01T13:30:00.500000+01:00"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-01 12:30:00.500000 UTC\n",
+        "2026-03-01 12:30:00.500000",
+        "2026-03-01T13:30:00.500000+01:00",
+    ],
+)
 def test_the_timestamp_beside_a_submission(tmp_path: Path, text: str) -> None:
     (tmp_path / "timestamp.txt").write_text(text, encoding="utf-8")
     assert submitted_at(tmp_path) == datetime(2026, 3, 1, 12, 30, 0, 500_000, tzinfo=UTC)

@@ -32,7 +32,9 @@ SCHEME = """\
 Anything else: look at the model answer.
 """
 SUM, ROOT, SHRINKS = (
-    RubricItem(1, 2.0, "variances add up, so that of the sum is $d$. (1 point where it is not said why.)"),
+    RubricItem(
+        1, 2.0, "variances add up, so that of the sum is $d$. (1 point where it is not said why.)"
+    ),
     RubricItem(2, 0.5, "the root of it."),
     RubricItem(3, 1.0, "dividing by $d$ makes it shrink."),
 )
@@ -45,13 +47,17 @@ def test_the_lines_of_a_scheme_are_its_items() -> None:
 
 
 def test_a_grader_sees_the_numbers() -> None:
-    assert numbered("For graders\n\n- 2 points: sums.\n  And so on.\n* 1 point: roots.\n- neither") == (
+    assert numbered(
+        "For graders\n\n- 2 points: sums.\n  And so on.\n* 1 point: roots.\n- neither"
+    ) == (
         "For graders\n\n- **#1** 2 points: sums.\n  And so on.\n- **#2** 1 point: roots.\n- neither"
     )
 
 
 def test_a_comment_gives_items_by_their_numbers() -> None:
-    """Each once, in the order of the scheme; no numbers of others, addresses, entities, or parts of words."""
+    """Each once, in the order of the scheme; no numbers of others, addresses, entities, or parts of
+    words.
+    """
     items = rubric_items(SCHEME)
     assert items_given("#2 #1, and #2 again", items) == (SUM, ROOT)
     assert items_given("#4, see issue#1, &#49; and x/#3 #1st", items) == ()
@@ -68,12 +74,16 @@ def test_items_are_counted() -> None:
     assert counted(comments, rubric_items(SCHEME)) == ((SUM, 1), (ROOT, 2), (SHRINKS, 0))
 
 
-def by_hand(student: str, points: float | None, comment: str, *, waits: bool = False) -> ManualGrades:
+def by_hand(
+    student: str, points: float | None, comment: str, *, waits: bool = False
+) -> ManualGrades:
     return ManualGrades(student, (ManualScore("why", 3.5, points, comment=comment, waits=waits),))
 
 
 def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> None:
-    """Ada has 2.5 for 2 + 0.5, Ben 3 for 0.5 alone, Cay 1 without a number; Dan still waits: the mean is 6.5 / 3."""
+    """Ada has 2.5 for 2 + 0.5, Ben 3 for 0.5 alone, Cay 1 without a number; Dan still waits: the
+    mean is 6.5 / 3.
+    """
     hands = [
         by_hand("ada", 2.5, "#1 #2"),
         by_hand("ben", 3.0, "#2"),
@@ -82,15 +92,22 @@ def test_the_class_report_counts_them_and_names_other_sums(plain: Result) -> Non
     ]
     rubrics = {"why": rubric_items(SCHEME)}
     (statistics,) = written_statistics(hands, rubrics)
-    assert statistics == WrittenStatistics("why", 3.5, 3, 6.5 / 3, ((SUM, 1), (ROOT, 2), (SHRINKS, 0)), ("ben",))
-    marks = [dataclasses.replace(mark_of(plain), student=hand.student, by_hand=hand) for hand in hands]
+    assert statistics == WrittenStatistics(
+        "why", 3.5, 3, 6.5 / 3, ((SUM, 1), (ROOT, 2), (SHRINKS, 0)), ("ben",)
+    )
+    marks = [
+        dataclasses.replace(mark_of(plain), student=hand.student, by_hand=hand) for hand in hands
+    ]
     page = "".join(report_page("attention", marks, rubrics=rubrics))
     assert '<td class="number">2</td><td>#2, 0.5: the root of it.</td>' in page
     assert "Other points than their lines give together: <bdi>ben</bdi></p>" in page
 
 
 def test_the_students_page_has_the_text_and_no_number(plain: Result) -> None:
-    marks = [mark_of(plain), dataclasses.replace(mark_of(plain), by_hand=by_hand("ada", 2.5, "#2 Good."))]
+    marks = [
+        mark_of(plain),
+        dataclasses.replace(mark_of(plain), by_hand=by_hand("ada", 2.5, "#2 Good.")),
+    ]
     untouched, mark = as_students_read(marks, {"why": rubric_items(SCHEME)})
     assert untouched == marks[0]
     page = feedback_page(plain, mark=mark)

@@ -20,8 +20,10 @@ from autograder.records.results import write_result
 
 @pytest.fixture(scope="session")
 def empty_gradebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without rows; making one starts a process, so it is made once and copied. It is made where no
-    environment is activated, as the program of whoever starts `.venv/bin/autograder` by its path."""
+    """A database without rows; making one starts a process, so it is made once and copied. It is
+    made where no environment is activated, as the program of whoever starts `.venv/bin/autograder`
+    by its path.
+    """
     root = tmp_path_factory.mktemp("gradebook")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", "/usr/bin:/bin")
@@ -43,7 +45,9 @@ def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch)
     suite = root / "tests" / "hidden" / "tiny"
     suite.mkdir(parents=True)
     for question in ("double", "half"):
-        (suite / f"test_{question}.py").write_text("# graded by a stand-in here\n", encoding="utf-8")
+        (suite / f"test_{question}.py").write_text(
+            "# graded by a stand-in here\n", encoding="utf-8"
+        )
     source = root / "source" / "tiny" / "tiny.py"
     source.parent.mkdir(parents=True)
     source.write_text("# not built here: the release is written by hand\n", encoding="utf-8")
@@ -57,15 +61,20 @@ def tiny(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch)
 def graded_class(tiny: TinyCourse, request: pytest.FixtureRequest) -> TinyCourse:
     """The module's STUDENTS in the gradebook, with 4 of 6 points from the tests.
 
-    The written answers (4 points) of all wait, but those of the module's LEFT_BLANK, and Ada's, which has 2.5.
+    The written answers (4 points) of all wait, but those of the module's LEFT_BLANK, and Ada's,
+    which has 2.5.
     """
     results = [result_for(student) for student in request.module.STUDENTS]
     for result in results:
         write_result(tiny.root / "results", result)
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results])
+    fill_gradebook(
+        tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results]
+    )
     tiny.score_by_hand("ada", "written_why", 2.5)
     with open_gradebook(tiny.course) as gradebook:
-        gradebook.find_comment("written_why", "tiny", "tiny", "ada").manual_comment = "Say why.\nAnd how."
+        gradebook.find_comment(
+            "written_why", "tiny", "tiny", "ada"
+        ).manual_comment = "Say why.\nAnd how."
         for student in getattr(request.module, "LEFT_BLANK", ()):
             blank = gradebook.find_grade("written_why", "tiny", "tiny", student)
             blank.auto_score, blank.needs_manual_grade = 0.0, False
@@ -75,7 +84,9 @@ def graded_class(tiny: TinyCourse, request: pytest.FixtureRequest) -> TinyCourse
 
 @pytest.fixture
 def graded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Graded | Exception]:
-    """student → what grading makes of the submission, in place of the sandbox; `result_for` where nothing is set."""
+    """student → what grading makes of the submission, in place of the sandbox; `result_for` where
+    nothing is set.
+    """
     given: dict[str, Graded | Exception] = {}
 
     def grade(course: Course, assignment: Any, found: FoundSubmission) -> Graded:

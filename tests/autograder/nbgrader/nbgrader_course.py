@@ -1,4 +1,6 @@
-"""A course of one tiny assignment, written by hand: two questions of 3 points, a written answer of 4."""
+"""A course of one tiny assignment, written by hand: two questions of 3 points, a written answer of
+4.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,32 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 HALF_ANSWERED = "def half(x):\n    return x // 2"
 
 
-def cell(kind: str, source: str, grade_id: str = "", *, grade: bool = False, solution: bool = False, points: float = 0,
-         role: str = "", name: str = "") -> Any:  # fmt: skip
+def cell(
+    kind: str,
+    source: str,
+    grade_id: str = "",
+    *,
+    grade: bool = False,
+    solution: bool = False,
+    points: float = 0,
+    role: str = "",
+    name: str = "",
+) -> Any:
     """A cell as the build writes it."""
     made = (nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell)(source)
     made.id = f"{grade_id or 'text'}".replace("_", "-")
     if role:
         made.metadata["attention_kit"] = {"role": role, "name": name}
     if grade_id:
-        meta = {"schema_version": 3, "grade_id": grade_id, "grade": grade, "solution": solution,
-                "locked": not solution, "task": False, "cell_type": kind}  # fmt: skip
+        meta = {
+            "schema_version": 3,
+            "grade_id": grade_id,
+            "grade": grade,
+            "solution": solution,
+            "locked": not solution,
+            "task": False,
+            "cell_type": kind,
+        }
         made.metadata["nbgrader"] = meta | ({"points": points} if grade else {})
         made.metadata.nbgrader["checksum"] = compute_checksum(made)
     return made
@@ -48,13 +66,44 @@ def release_cells() -> list[Any]:
     return [
         cell("markdown", "# Tiny"),
         cell("code", "import math", "given_library", role="given", name="library"),
-        cell("code", f"def double(x):\n{stub}", "double", solution=True, role="question", name="double"),
-        cell("code", "assert double(2) == 4", "check_double", grade=True, points=3, role="check", name="double"),
+        cell(
+            "code",
+            f"def double(x):\n{stub}",
+            "double",
+            solution=True,
+            role="question",
+            name="double",
+        ),
+        cell(
+            "code",
+            "assert double(2) == 4",
+            "check_double",
+            grade=True,
+            points=3,
+            role="check",
+            name="double",
+        ),
         cell("code", f"def half(x):\n{stub}", "half", solution=True, role="question", name="half"),
-        cell("code", "assert half(2) == 1", "check_half", grade=True, points=3, role="check", name="half"),
-        cell("markdown", "Why? *Your answer here.*", "written_why", grade=True, solution=True, points=4,
-             role="written", name="why"),
-    ]  # fmt: skip
+        cell(
+            "code",
+            "assert half(2) == 1",
+            "check_half",
+            grade=True,
+            points=3,
+            role="check",
+            name="half",
+        ),
+        cell(
+            "markdown",
+            "Why? *Your answer here.*",
+            "written_why",
+            grade=True,
+            solution=True,
+            points=4,
+            role="written",
+            name="why",
+        ),
+    ]
 
 
 def notebook(cells: list[Any]) -> Any:
@@ -71,18 +120,27 @@ def write(path: Path, made: Any) -> Path:
 
 
 def result_for(student: str, half: float = 1.0) -> Result:
-    """A result with full marks for `double` and `half` points for the second question, one test of which failed."""
+    """A result with full marks for `double` and `half` points for the second question, one test of
+    which failed.
+    """
     passed = TestOutcome("test_doubles", "passed", 3.0, 3.0)
-    failed = TestOutcome("test_halves_an_odd_number", "failed", half, 3.0, "`half(3)` is <b>1</b>; it should be 1.5.")
+    failed = TestOutcome(
+        "test_halves_an_odd_number", "failed", half, 3.0, "`half(3)` is <b>1</b>; it should be 1.5."
+    )
     return Result(
-        assignment="tiny", student=student, submission_sha256="0" * 64, suite_sha256="1" * 64, isolation="strict",
-        score=3.0 + half, max_score=6.0,
+        assignment="tiny",
+        student=student,
+        submission_sha256="0" * 64,
+        suite_sha256="1" * 64,
+        isolation="strict",
+        score=3.0 + half,
+        max_score=6.0,
         questions=(
             QuestionResult("double", 3.0, 3.0, 0.0, None, (passed,)),
             QuestionResult("half", half, 3.0, 0.0, None, (failed,)),
         ),
         cells=(CellOutcome("double", "ok"), CellOutcome("half", "ok")),
-    )  # fmt: skip
+    )
 
 
 class TinyCourse:
@@ -95,7 +153,9 @@ class TinyCourse:
     def course(self) -> Course:
         return load_course(self.root)
 
-    def hand_in(self, student: str, cells: list[Any] | None = None, *, at: str = "", name: str = "tiny") -> Path:
+    def hand_in(
+        self, student: str, cells: list[Any] | None = None, *, at: str = "", name: str = "tiny"
+    ) -> Path:
         """A submission; as released where no cells are given."""
         made = notebook(release_cells() if cells is None else cells)
         path = write(self.root / "submitted" / student / "tiny" / f"{name}.ipynb", made)
@@ -104,7 +164,9 @@ class TinyCourse:
         return path
 
     def hand_in_words(self, student: str, words: str | None) -> None:
-        """A submission with this written answer, or none, and its result among those that are stored."""
+        """A submission with this written answer, or none, and its result among those that are
+        stored.
+        """
         cells = release_cells()
         if words is not None:
             cells[-1].source = f"Why? {words}"
@@ -119,13 +181,17 @@ class TinyCourse:
         """The answer key's written answer, with a marking guide below it."""
         cells = release_cells()
         cells[-1].source = "Why? Since a sum is linear."
-        guide = cell("markdown", "**Marking guide**\n\n- 4 points: linear.", role="guide", name="why")
+        guide = cell(
+            "markdown", "**Marking guide**\n\n- 4 points: linear.", role="guide", name="why"
+        )
         guide.id = "guide"
         write(self.root / "solutions" / "tiny" / "tiny.ipynb", notebook([*cells, guide]))
 
     def export(self, format_: str, **options: Any) -> list[str]:
         """`export` of the stored results; the lines that it prints."""
-        request = ExportRequest(self.course, self.course.assignment("tiny"), self.root / "results", format_, **options)
+        request = ExportRequest(
+            self.course, self.course.assignment("tiny"), self.root / "results", format_, **options
+        )
         return list(export_command(request, on_stderr))
 
     def export_gradebook(self) -> list[str]:
@@ -151,13 +217,18 @@ class TinyCourse:
         return (self.root / "feedback" / student / "tiny" / "tiny.html").read_text(encoding="utf-8")
 
     def autograded(self, student: str) -> Any:
-        return nbformat.read(self.root / "autograded" / student / "tiny" / "tiny.ipynb", as_version=4)
+        return nbformat.read(
+            self.root / "autograded" / student / "tiny" / "tiny.ipynb", as_version=4
+        )
 
     def grades(self, student: str) -> dict[str, tuple[float | None, float | None, bool]]:
         """grade_id → automatic score, manual score, waits for a person."""
         with open_gradebook(self.course) as gradebook:
             submitted = gradebook.find_submission_notebook("tiny", "tiny", student)
-            return {g.name: (g.auto_score, g.manual_score, g.needs_manual_grade) for g in submitted.grades}
+            return {
+                g.name: (g.auto_score, g.manual_score, g.needs_manual_grade)
+                for g in submitted.grades
+            }
 
     def comments(self, student: str) -> dict[str, str | None]:
         with open_gradebook(self.course) as gradebook:

@@ -1,4 +1,6 @@
-"""`nbgrader autograde`, and `autograder grade` with its export, leave the same gradebook however a file was saved."""
+"""`nbgrader autograde`, and `autograder grade` with its export, leave the same gradebook however a
+file was saved.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ SUITE = {
     ),
     "tiny/test_half.py": (
         "from autograder.suite import assert_equal, points\n\n\n"
-        "@points(1)\ndef test_halves_an_even_number(student):\n    assert_equal(student.half(4), 2)\n\n\n"
-        "@points(2)\ndef test_halves_an_odd_number(student):\n    assert_equal(student.half(3), 1.5)\n"
+        "@points(1)\ndef test_halves_an_even_number(student):\n    "
+        "assert_equal(student.half(4), 2)\n\n\n"
+        "@points(2)\ndef test_halves_an_odd_number(student):\n    "
+        "assert_equal(student.half(3), 1.5)\n"
     ),
 }
 STUDENTS = {f"student-{number:02}": name for number, name in enumerate((*AWKWARD, *BLANK))}
@@ -42,7 +46,10 @@ def handed_in(tiny: TinyCourse) -> TinyCourse:
     for name, text in SUITE.items():
         (tiny.root / "tests" / "hidden" / name).write_text(text, encoding="utf-8")
     key = release_cells()
-    key[2].source, key[4].source = "def double(x):\n    return 2 * x", HALF_ANSWERED.replace("//", "/")
+    key[2].source, key[4].source = (
+        "def double(x):\n    return 2 * x",
+        HALF_ANSWERED.replace("//", "/"),
+    )
     write(tiny.root / "solutions" / "tiny" / "tiny.ipynb", notebook(key))
     for student, name in STUDENTS.items():
         content = AWKWARD[name] if student in list(STUDENTS)[: len(AWKWARD)] else BLANK[name]
@@ -56,9 +63,13 @@ def _rows(tiny: TinyCourse) -> dict[str, tuple[dict[str, object], dict[str, obje
     with open_gradebook(tiny.course) as gradebook:
         for submitted in gradebook.notebook_submissions("tiny", "tiny"):
             grades: dict[str, object] = {
-                g.name: (g.auto_score, g.manual_score, g.needs_manual_grade) for g in submitted.grades
+                g.name: (g.auto_score, g.manual_score, g.needs_manual_grade)
+                for g in submitted.grades
             }
-            rows[submitted.student.id] = (grades, {c.name: c.auto_comment for c in submitted.comments})
+            rows[submitted.student.id] = (
+                grades,
+                {c.name: c.auto_comment for c in submitted.comments},
+            )
     return rows
 
 
@@ -72,7 +83,11 @@ def test_they_agree_on_every_awkward_notebook(
     handed_in: TinyCourse, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One grading for both: it depends on nothing but the file, which must be the same one."""
-    course, assignment, results = handed_in.course, handed_in.course.assignment("tiny"), handed_in.root / "results"
+    course, assignment, results = (
+        handed_in.course,
+        handed_in.course.assignment("tiny"),
+        handed_in.root / "results",
+    )
     graded = grade_command(GradeRequest(course, assignment, results=results))
     assert [result.score for result in graded.results] == [1.0] * len(STUDENTS)
     assert handed_in.export_gradebook()
@@ -81,8 +96,10 @@ def test_they_agree_on_every_awkward_notebook(
     shutil.copy(empty_gradebook, handed_in.root / "gradebook.db")
     shutil.rmtree(handed_in.root / "autograded")
     stored = read_results(results, assignment.name, on_stderr)
-    made = {one: Graded(one.student, result)
-            for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)}  # fmt: skip
+    made = {
+        one: Graded(one.student, result)
+        for one, result in zip(find_submissions(course, assignment, ()), stored, strict=True)
+    }
     monkeypatch.setattr(warm_graders, "grade", lambda course, assignment, found: made[found])
     monkeypatch.setattr(warm_graders, "warm_up", lambda course, assignment: None)
     handed_in.autograde()
@@ -91,4 +108,6 @@ def test_they_agree_on_every_awkward_notebook(
     assert _notebooks(handed_in) == notebooks
     written = {student: grades["written_why"] for student, (grades, _) in one.items()}
     answered = list(STUDENTS)[: len(AWKWARD)]
-    assert written == {s: (None, None, True) if s in answered else (0.0, None, False) for s in STUDENTS}
+    assert written == {
+        s: (None, None, True) if s in answered else (0.0, None, False) for s in STUDENTS
+    }

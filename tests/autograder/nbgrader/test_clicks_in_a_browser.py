@@ -1,4 +1,6 @@
-"""Links in a written answer, clicked by an instructor in the formgrader: none of them runs anything there."""
+"""Links in a written answer, clicked by an instructor in the formgrader: none of them runs anything
+there.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ from devtools import Tab, open_tab
 
 _SCRIPT = "javascript:void(document.documentElement.dataset.ran=1)"
 ANSWER = (
-    f"[one](files/{_SCRIPT}) <a href='files/{_SCRIPT}'>two</a> <a href='/files/{_SCRIPT}'>three</a> "
-    f"[four](files/files/{_SCRIPT}) <svg><a xlink:href='{_SCRIPT}'><text y='9'>five</text></a></svg> "
+    f"[one](files/{_SCRIPT}) <a href='files/{_SCRIPT}'>two</a> <a "
+    f"href='/files/{_SCRIPT}'>three</a> "
+    f"[four](files/files/{_SCRIPT}) <svg><a xlink:href='{_SCRIPT}'><text "
+    "y='9'>five</text></a></svg> "
     f"<a href='{_SCRIPT}'>six</a> [honest](https://example.org/x)"
 )
 NAME = 'ada"><img src=x onerror=document.documentElement.dataset.ran=1>'
@@ -33,14 +37,21 @@ def _open_the_submission(tab: Tab, address: str, course: Path) -> list[str]:
     tab.wait_for("location.pathname.endsWith('manage_assignments')")
     tab.go(f"{address}formgrader/gradebook/tiny/tiny")
     tab.click("tbody td a[href*='/submissions/']")
-    tab.wait_for("typeof submission_id != 'undefined' && formgrader.grades?.loaded && formgrader.comments?.loaded")
+    tab.wait_for(
+        "typeof submission_id != 'undefined' && formgrader.grades?.loaded && "
+        "formgrader.comments?.loaded"
+    )
     tab.look(f"{_LINKS}.forEach((link, place) => {{ link.dataset.place = place }})")
     targets: list[str] = tab.look(f"[...{_LINKS}].map(link => link.getAttribute('href') || '')")
     return targets
 
 
 def test_names_in_the_formgraders_pages_are_text() -> None:
-    values = {"student_id": '"</script><b>', "index": 1, "resources": {"student": "a&b", "late": None}}
+    values = {
+        "student_id": '"</script><b>',
+        "index": 1,
+        "resources": {"student": "a&b", "late": None},
+    }
     assert _as_text(values) == {
         "student_id": "&quot;&lt;/script&gt;&lt;b&gt;",
         "index": 1,
@@ -50,7 +61,9 @@ def test_names_in_the_formgraders_pages_are_text() -> None:
 
 @needs_chromium
 def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(tiny: TinyCourse) -> None:
-    """Jupyter is started beside the course, so the formgrader reads its settings late. Without our filters one runs."""
+    """Jupyter is started beside the course, so the formgrader reads its settings late. Without our
+    filters one runs.
+    """
     tiny.hand_in_words("ada", ANSWER)
     tiny.export_gradebook()
     with open_gradebook(tiny.course) as gradebook:
@@ -62,7 +75,8 @@ def test_no_link_of_an_answer_runs_wherever_jupyter_was_started(tiny: TinyCourse
         assert sorted(targets) == ["", "", "", "", "", "https://example.org/x"]
         for place in range(5):
             tab.click(f"a[data-place='{place}']")
-        tab.look("setTimeout(() => document.documentElement.dataset.later = 1)")  # a script in a link runs late, too
+        # a script in a link runs late, too
+        tab.look("setTimeout(() => document.documentElement.dataset.later = 1)")
         tab.wait_for("document.documentElement.dataset.later")
         assert not tab.look("document.documentElement.dataset.ran")
         assert NAME in tab.look("document.querySelector('.live-notebook').textContent")

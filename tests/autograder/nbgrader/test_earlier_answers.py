@@ -15,7 +15,9 @@ from autograder.records.results import write_result
 
 @pytest.fixture
 def scored(tiny: TinyCourse) -> TinyCourse:
-    """Ada has 4 of 6 from the tests and 3 of 4 from a person, for "Because."; the answer key's 10 are full marks."""
+    """Ada has 4 of 6 from the tests and 3 of 4 from a person, for "Because."; the answer key's 10
+    are full marks.
+    """
     tiny.hand_in_words("ada", "Because.")
     tiny.export_gradebook()
     tiny.score_by_hand("ada", "written_why", 3.0)
@@ -34,7 +36,10 @@ def test_other_words_wait_for_a_person_before_the_gradebook_is_filled_again(
     assert "earlier answer" not in capsys.readouterr().err
     scored.hand_in_words("ada", "Who knows?")
     ada = exported(scored)
-    assert "points by hand are for an earlier answer and wait: 1: ada; fill the gradebook" in capsys.readouterr().err
+    assert (
+        "points by hand are for an earlier answer and wait: 1: ada; fill the gradebook"
+        in capsys.readouterr().err
+    )
     assert (ada["total"], ada["status"]) == ("", "waits for a person")
     assert ada["note"] == "waits: why; why: 3 of 4 given for an earlier answer"
     assert exported(scored, provisional=True)["total"] == "7"
@@ -47,10 +52,14 @@ def test_the_page_says_what_the_points_were_given_for(scored: TinyCourse) -> Non
     page = (scored.root / "feedback" / "ada" / "tiny" / "tiny.html").read_text(encoding="utf-8")
     assert "3 of 4 points were given for your earlier answer." in page
     assert "Up to 4 more points, for written answers, are given by a person." in page
-    assert "(points for an earlier answer)" in (scored.root / "results" / "tiny.html").read_text(encoding="utf-8")
+    assert "(points for an earlier answer)" in (scored.root / "results" / "tiny.html").read_text(
+        encoding="utf-8"
+    )
 
 
-def test_they_wait_after_it_is_filled_again_too_until_a_person_has_looked(scored: TinyCourse) -> None:
+def test_they_wait_after_it_is_filled_again_too_until_a_person_has_looked(
+    scored: TinyCourse,
+) -> None:
     scored.hand_in_words("ada", "Who knows?")
     scored.export_gradebook()
     assert exported(scored)["note"] == "waits: why; why: 3 of 4 given for an earlier answer"
@@ -81,10 +90,15 @@ def test_points_in_place_of_the_tests_are_for_that_code(scored: TinyCourse) -> N
     assert exported(scored)["total"] == "8"
     scored.store_result("ada", scored.hand_in("ada", cells))
     ada = exported(scored)
-    assert (ada["total"], ada["note"]) == ("", "waits: half; half: 2 of 3 given for an earlier answer")
+    assert (ada["total"], ada["note"]) == (
+        "",
+        "waits: half; half: 2 of 3 given for an earlier answer",
+    )
 
 
-def test_a_submission_that_is_not_there_any_more_gives_no_points_to_another_result(scored: TinyCourse) -> None:
+def test_a_submission_that_is_not_there_any_more_gives_no_points_to_another_result(
+    scored: TinyCourse,
+) -> None:
     write_result(scored.root / "results", replace(result_for("ada"), submission_sha256="f" * 64))
     assert exported(scored)["status"] == "waits for a person"
     scored.export_gradebook()  # without the answers, which nobody can read any more

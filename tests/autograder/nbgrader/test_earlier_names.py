@@ -1,4 +1,6 @@
-"""Students whom earlier versions called otherwise than their folder: one student in the gradebook again."""
+"""Students whom earlier versions called otherwise than their folder: one student in the gradebook
+again.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,16 @@ def gradebook(tmp_path: Path) -> Iterator[Gradebook]:
         yield gradebook
 
 
-def hand_in(gradebook: Gradebook, student: str, assignment: str, points: float | None, comment: str = "") -> None:
+def hand_in(
+    gradebook: Gradebook, student: str, assignment: str, points: float | None, comment: str = ""
+) -> None:
     if student not in [known.id for known in gradebook.students]:
         gradebook.add_student(student)
     gradebook.add_submission(assignment, student)
     gradebook.find_grade("essay", assignment, assignment, student).manual_score = points
-    gradebook.find_comment("essay", assignment, assignment, student).manual_comment = comment or None
+    gradebook.find_comment("essay", assignment, assignment, student).manual_comment = (
+        comment or None
+    )
     gradebook.db.commit()
 
 
@@ -43,8 +49,12 @@ def given(gradebook: Gradebook) -> dict[tuple[str, str], tuple[float | None, str
     """(student, assignment) → points and comment by hand."""
     return {
         (submission.student_id, assignment.name): (
-            gradebook.find_grade("essay", assignment.name, assignment.name, submission.student_id).manual_score,
-            gradebook.find_comment("essay", assignment.name, assignment.name, submission.student_id).manual_comment,
+            gradebook.find_grade(
+                "essay", assignment.name, assignment.name, submission.student_id
+            ).manual_score,
+            gradebook.find_comment(
+                "essay", assignment.name, assignment.name, submission.student_id
+            ).manual_comment,
         )
         for assignment in gradebook.assignments
         for submission in assignment.submissions
@@ -59,8 +69,10 @@ def test_what_stood_under_the_earlier_name_is_the_folders(gradebook: Gradebook) 
     gradebook.db.commit()
     assert sorted(student.id for student in gradebook.students) == [FOLDER, "student-002"]
     assert given(gradebook) == {
-        (FOLDER, "m1"): (4.0, "well said"), (FOLDER, "m2"): (None, None), ("student-002", "m1"): (1.0, None),
-    }  # fmt: skip
+        (FOLDER, "m1"): (4.0, "well said"),
+        (FOLDER, "m2"): (None, None),
+        ("student-002", "m1"): (1.0, None),
+    }
 
 
 def test_two_students_of_one_folder_become_one(gradebook: Gradebook) -> None:
@@ -77,5 +89,7 @@ def test_where_both_have_other_points_nothing_is_lost(gradebook: Gradebook) -> N
     hand_in(gradebook, FOLDER, "m1", 3.0)
     (line,) = take_over_earlier_names(gradebook, {EARLIER: FOLDER})
     gradebook.db.commit()
-    assert line.startswith(f"{FOLDER}: the gradebook has other points by hand in m1 under {EARLIER}")
+    assert line.startswith(
+        f"{FOLDER}: the gradebook has other points by hand in m1 under {EARLIER}"
+    )
     assert given(gradebook) == {(EARLIER, "m1"): (4.0, None), (FOLDER, "m1"): (3.0, None)}

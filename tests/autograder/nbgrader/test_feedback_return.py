@@ -17,7 +17,9 @@ from traitlets.config import PyFileConfigLoader
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     # nbgrader leaves timestamp.txt for the garbage collector to close
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+    ),
 ]
 
 AT = "2026-03-01 10:00:00 UTC"
@@ -30,7 +32,9 @@ def _release(tiny: TinyCourse, student: str = "*") -> None:
     (tiny.root / "exchange").mkdir()
     coursedir.assignment_id, coursedir.student_id = "tiny", student
     factory = ExchangeFactory(config=config)
-    factory.ReleaseFeedback(coursedir=coursedir, authenticator=Authenticator(config=config), config=config).start()
+    factory.ReleaseFeedback(
+        coursedir=coursedir, authenticator=Authenticator(config=config), config=config
+    ).start()
 
 
 def _released(tiny: TinyCourse) -> list[str]:
@@ -65,7 +69,9 @@ def test_one_student(pages: TinyCourse) -> None:
     assert _released(pages) == [HASH]
 
 
-@pytest.mark.parametrize(("student", "said"), [("ben", "no feedback was released"), ("cay", "no page at ")])
+@pytest.mark.parametrize(
+    ("student", "said"), [("ben", "no feedback was released"), ("cay", "no page at ")]
+)
 def test_one_who_cannot_be_reached(pages: TinyCourse, student: str, said: str) -> None:
     with pytest.raises(ExchangeError, match=said):
         _release(pages, student)

@@ -1,4 +1,6 @@
-"""What `export --format gradebook` leaves for a person: notebooks with answers, reports and marking guides."""
+"""What `export --format gradebook` leaves for a person: notebooks with answers, reports and marking
+guides.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def test_a_class_is_ready_to_be_graded_by_hand(tiny: TinyCourse) -> None:
     assert tiny.grades("ben")["written_why"] == (0.0, None, False)
     assert tiny.comments("ben")["written_why"] == "No response."
     *_, answer, guide = _cells(tiny, "ada")
-    assert (answer["metadata"]["nbgrader"]["grade_id"], answer["source"]) == ("written_why", "Why? Because.")
+    assert (answer["metadata"]["nbgrader"]["grade_id"], answer["source"]) == (
+        "written_why",
+        "Why? Because.",
+    )
     assert guide["source"] == (
         "**For graders: 4 points**\n\n**Marking guide**\n\n- **#1** 4 points: linear.\n\n"
         "**Model answer**\n\nWhy? Since a sum is linear."
@@ -58,7 +63,9 @@ def test_another_answer_goes_back_and_the_same_one_does_not(tiny: TinyCourse) ->
     assert tiny.grades("ada")["written_why"] == (None, 4.0, True)
 
 
-def test_what_is_not_what_was_graded_is_said(tiny: TinyCourse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_what_was_graded_is_said(
+    tiny: TinyCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
     tiny.hand_in_words("ada", "Because.")
     tiny.hand_in("ada")
     assert tiny.export_gradebook()[1].startswith("0 notebooks")

@@ -1,4 +1,6 @@
-"""A person grades a class in the formgrader, in a real browser: open, read, points, a comment, next."""
+"""A person grades a class in the formgrader, in a real browser: open, read, points, a comment,
+next.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def _submissions(tab: Tab) -> list[dict[str, str]]:
 
 
 def _opened(tab: Tab, before: str) -> tuple[str, str]:
-    """Wait until another submission than before is open and shows its grades; its id, and what its page says."""
+    """Wait until another submission than before is open and shows its grades; its id, and what its
+    page says.
+    """
     other = f"typeof submission_id != 'undefined' && submission_id != '{before}'"
     tab.wait_for(f"{other} && formgrader.grades?.loaded && formgrader.comments?.loaded")
     return tab.look("submission_id"), tab.look("document.body.innerText")
@@ -62,9 +66,13 @@ def test_the_class_is_graded_by_hand(graded_class: TinyCourse) -> None:
         opened, graded = "", []
         for _ in WORDS:
             opened, page = _opened(tab, opened)
-            student = next((name for name, words in WORDS.items() if words and words in page), "cay")
+            student = next(
+                (name for name, words in WORDS.items() if words and words in page), "cay"
+            )
             answer, _, guide = page.partition("For graders: 4 points")
-            assert answer.rstrip().endswith(f"Why? {WORDS[student] or '*Your answer here.*'.strip('*')}")
+            assert answer.rstrip().endswith(
+                f"Why? {WORDS[student] or '*Your answer here.*'.strip('*')}"
+            )
             assert "4 points: linear." in guide
             assert "half: 1 of 3 points" in answer
             points, comment = given[student]

@@ -19,11 +19,17 @@ from autograder.records.model import ManualGrades, ManualScore
 def class_of_two(tiny: TinyCourse) -> TinyCourse:
     tiny.hand_in("ada")
     tiny.hand_in("ben")
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result_for("ada"), None), (result_for("ben"), None)])
+    fill_gradebook(
+        tiny.course,
+        tiny.course.assignment("tiny"),
+        [(result_for("ada"), None), (result_for("ben"), None)],
+    )
     return tiny
 
 
-def _edit(tiny: TinyCourse, student: str, cell: str, comment: str | None = None, **values: Any) -> None:
+def _edit(
+    tiny: TinyCourse, student: str, cell: str, comment: str | None = None, **values: Any
+) -> None:
     with open_gradebook(tiny.course) as gradebook:
         grade = gradebook.find_grade(cell, "tiny", "tiny", student)
         for name, value in values.items():
@@ -41,11 +47,19 @@ def _read(tiny: TinyCourse) -> dict[str, ManualGrades]:
 def test_who_nobody_has_graded_waits(class_of_two: TinyCourse) -> None:
     waiting = ManualScore("why", 4.0, None, waits=True)
     assert _read(class_of_two) == {name: ManualGrades(name, (waiting,)) for name in ("ada", "ben")}
-    assert _read(class_of_two)["ada"].mark(result_for("ada")) == 4.0  # 3 and 1 from the tests, nothing else yet
+    # 3 and 1 from the tests, nothing else yet
+    assert _read(class_of_two)["ada"].mark(result_for("ada")) == 4.0
 
 
 def test_points_overrides_extra_credit_and_comments(class_of_two: TinyCourse) -> None:
-    _edit(class_of_two, "ada", "written_why", "*Well* put.", manual_score=3.5, needs_manual_grade=False)
+    _edit(
+        class_of_two,
+        "ada",
+        "written_why",
+        "*Well* put.",
+        manual_score=3.5,
+        needs_manual_grade=False,
+    )
     _edit(class_of_two, "ada", "check_half", "Near enough.", manual_score=2.0, extra_credit=0.5)
     _edit(class_of_two, "ada", "check_double", extra_credit=-1.0)
     ada = _read(class_of_two)["ada"]

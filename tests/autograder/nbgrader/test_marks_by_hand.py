@@ -1,4 +1,6 @@
-"""What a person does in the gradebook comes to the exports: points, changed scores, who waits, due times."""
+"""What a person does in the gradebook comes to the exports: points, changed scores, who waits, due
+times.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ STUDENTS = ("ada", "ben", "cay")
 LEFT_BLANK = ("cay",)
 
 
-def test_the_mark_is_out_of_all_points(graded_class: TinyCourse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mark_is_out_of_all_points(
+    graded_class: TinyCourse, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = graded_class.exported()
-    assert [(rows[s]["written"], rows[s]["total"], rows[s]["max"], rows[s]["status"]) for s in STUDENTS] == [
+    assert [
+        (rows[s]["written"], rows[s]["total"], rows[s]["max"], rows[s]["status"]) for s in STUDENTS
+    ] == [
         ("2.5", "6.5", "10", "graded"),
         ("0", "", "10", "waits for a person"),
         ("0", "4", "10", "graded"),
@@ -52,21 +58,30 @@ def test_without_a_gradebook_everybody_waits(graded_class: TinyCourse) -> None:
 
 
 def test_due_times_and_extensions_of_the_gradebook_count(graded_class: TinyCourse) -> None:
-    (graded_class.root / "course.toml").write_text('[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n')
+    (graded_class.root / "course.toml").write_text(
+        '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n'
+    )
     for student in STUDENTS:
         graded_class.hand_in(student, at="2026-03-02 10:00:00 UTC")
     with open_gradebook(graded_class.course) as gradebook:
         gradebook.update_or_create_assignment("tiny", duedate="2026-03-02 09:00:00 UTC")
         gradebook.grant_extension("tiny", "cay", minutes=60)
     rows = graded_class.exported()
-    assert [(rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")] == [("60", "0"), ("0", "4")]
+    assert [(rows[s]["minutes_late"], rows[s]["total_after_late"]) for s in ("ada", "cay")] == [
+        ("60", "0"),
+        ("0", "4"),
+    ]
 
 
 def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: TinyCourse) -> None:
     (graded_class.root / "students.csv").write_text(
-        "id,name,email\nada,Ada Roe,ada@example.org\nben,Ben Lee,\nzoe,Zoe Marie Lee,\n", encoding="utf-8"
+        "id,name,email\nada,Ada Roe,ada@example.org\nben,Ben Lee,\nzoe,Zoe Marie Lee,\n",
+        encoding="utf-8",
     )
-    settings = '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n[due]\ntiny = "2026-03-02 09:00 UTC"\n'
+    settings = (
+        '[course]\nname = "Tiny Course"\n[late]\npolicy = "zero"\n[due]\ntiny = "2026-03-02 '
+        '09:00 UTC"\n'
+    )
     (graded_class.root / "course.toml").write_text(f"{settings}[extensions.tiny]\nben = 2\n")
     for student in STUDENTS:
         graded_class.hand_in(student, at="2026-03-02 10:00:00 UTC")
@@ -75,7 +90,9 @@ def test_the_gradebook_learns_people_due_times_and_extensions(graded_class: Tiny
         graded_class.export_gradebook()
         with open_gradebook(course) as gradebook:
             students = {s.id: (s.first_name, s.last_name, s.email) for s in gradebook.students}
-            late = {s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")}
+            late = {
+                s.student_id: s.total_seconds_late for s in gradebook.assignment_submissions("tiny")
+            }
         assert students["ada"] == ("Ada", "Roe", "ada@example.org")
         assert students["zoe"] == ("Zoe Marie", "Lee", None)
         assert late == {"ada": 3600.0, "ben": 0.0, "cay": 3600.0}

@@ -1,4 +1,6 @@
-"""Marks by hand as a table: out of the gradebook, filled in by graders, and back as a difference."""
+"""Marks by hand as a table: out of the gradebook, filled in by graders, and back as a
+difference.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,22 @@ def totals(tiny: TinyCourse) -> dict[str, str]:
 def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: Path) -> None:
     rows = table(graded_class, tmp_path / "marks.csv")
     assert [(row["student"], row["question"]) for row in rows] == [
-        (student, question) for student in ("'=cay", "ada", "ben") for question in ("double", "half", "why")
+        (student, question)
+        for student in ("'=cay", "ada", "ben")
+        for question in ("double", "half", "why")
     ]
     ada = {row["question"]: row for row in rows if row["student"] == "ada"}
     assert [ada["half"][name] for name in ("max", "tests", "points", "waits")] == ["3", "1", "", ""]
-    assert [ada["why"][name] for name in ("max", "tests", "points", "comment", "waits", "points_before")] == [
-        "4", "", "2.5", "Say why.\nAnd how.", "", "2.5",
-    ]  # fmt: skip
+    assert [
+        ada["why"][name] for name in ("max", "tests", "points", "comment", "waits", "points_before")
+    ] == [
+        "4",
+        "",
+        "2.5",
+        "Say why.\nAnd how.",
+        "",
+        "2.5",
+    ]
     assert rows[2]["waits"] == "yes"
     marks(graded_class, to=tmp_path / "why.csv", question="why")
     assert (tmp_path / "why.csv").read_text(encoding="utf-8").count(",why,") == 3
@@ -62,15 +73,21 @@ def test_the_table_has_everybodys_questions(graded_class: TinyCourse, tmp_path: 
         marks(graded_class, to=tmp_path / "x.csv", question="what")
 
 
-def test_the_table_as_it_was_written_changes_nothing(graded_class: TinyCourse, tmp_path: Path) -> None:
+def test_the_table_as_it_was_written_changes_nothing(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
     marks(graded_class, to=tmp_path / "marks.csv")
     before = read_hand_marks(graded_class.course, graded_class.course.assignment("tiny"))
     assert marks(graded_class, back=tmp_path / "marks.csv", apply=True) == ["nothing differs"]
     assert read_hand_marks(graded_class.course, graded_class.course.assignment("tiny")) == before
 
 
-def test_what_is_filled_in_is_shown_and_then_stored(graded_class: TinyCourse, tmp_path: Path) -> None:
-    """Ben gets 3 of 4 and so 7 of 10; Cay's half counts 2 in place of 1, and half a point on top: 5.5, and waits."""
+def test_what_is_filled_in_is_shown_and_then_stored(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
+    """Ben gets 3 of 4 and so 7 of 10; Cay's half counts 2 in place of 1, and half a point on top:
+    5.5, and waits.
+    """
     rows = table(graded_class, tmp_path / "marks.csv")
     by_key = {(row["student"], row["question"]): row for row in rows}
     by_key["ben", "why"] |= {"points": "3,0", "comment": "Nearly."}
@@ -80,19 +97,34 @@ def test_what_is_filled_in_is_shown_and_then_stored(graded_class: TinyCourse, tm
         "=cay, half: 1 by the tests → 2 of 3, extra credit 0 → 0.5",
         "ben, why: waits → 3 of 4, a comment, looked at",
     ]
-    assert marks(graded_class, back=filled) == [*shown, "nothing has changed yet; `--apply` stores these marks"]
+    assert marks(graded_class, back=filled) == [
+        *shown,
+        "nothing has changed yet; `--apply` stores these marks",
+    ]
     assert totals(graded_class) == {"ada": "6.5", "ben": "", "'=cay": ""}
     assert marks(graded_class, back=filled, apply=True)[:2] == shown
     assert totals(graded_class) == {"ada": "6.5", "ben": "7", "'=cay": ""}
     with open_gradebook(graded_class.course) as gradebook:
         grade = gradebook.find_grade("check_half", "tiny", "tiny", "=cay")
-        assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (2.0, 0.5, False)
-        assert gradebook.find_comment("written_why", "tiny", "tiny", "ben").manual_comment == "Nearly."
-    with pytest.raises(KitError, match="ben, why: changed since the table was written"):  # the same table once more
-        marks(graded_class, back=write(tmp_path / "other.csv", [{**by_key["ben", "why"], "points": "4"}]))
+        assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (
+            2.0,
+            0.5,
+            False,
+        )
+        assert (
+            gradebook.find_comment("written_why", "tiny", "tiny", "ben").manual_comment == "Nearly."
+        )
+    # the same table once more
+    with pytest.raises(KitError, match="ben, why: changed since the table was written"):
+        marks(
+            graded_class,
+            back=write(tmp_path / "other.csv", [{**by_key["ben", "why"], "points": "4"}]),
+        )
 
 
-def test_only_three_columns_are_needed_and_points_can_be_taken_back(graded_class: TinyCourse, tmp_path: Path) -> None:
+def test_only_three_columns_are_needed_and_points_can_be_taken_back(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
     rows = [{"student": "ada", "question": "why", "points": "none"}]
     columns = ("student", "question", "points")
     (line, _) = marks(graded_class, back=write(tmp_path / "a.csv", rows, columns), apply=True)
@@ -110,7 +142,10 @@ def test_only_three_columns_are_needed_and_points_can_be_taken_back(graded_class
         ({"points": "much"}, "row 2: ben, why: 'much' is no number"),
         ({"points": "nan"}, "row 2: ben, why: 'nan' is no number"),
         ({"extra_credit": "1e9"}, "row 2: ben, why: '1e9' is no number"),
-        ({"points": "1", "points_before": "3"}, "changed since the table was written (nobody has given any)"),
+        (
+            {"points": "1", "points_before": "3"},
+            "changed since the table was written (nobody has given any)",
+        ),
         ({"items": "1"}, "there is no item 1; its marking scheme has 0 lines with points"),
     ],
 )
@@ -125,7 +160,9 @@ def test_what_cannot_be_taken_is_named_and_nothing_changes(
     assert totals(graded_class)["ada"] == "6.5"
 
 
-def test_a_table_without_its_columns_or_with_a_row_twice_is_refused(graded_class: TinyCourse, tmp_path: Path) -> None:
+def test_a_table_without_its_columns_or_with_a_row_twice_is_refused(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
     (tmp_path / "a.csv").write_text("student,points\nada,1\n", encoding="utf-8")
     with pytest.raises(KitError, match="no column 'question'"):
         marks(graded_class, back=tmp_path / "a.csv")
@@ -134,8 +171,12 @@ def test_a_table_without_its_columns_or_with_a_row_twice_is_refused(graded_class
         marks(graded_class, back=write(tmp_path / "b.csv", [row, row]))
 
 
-def test_a_mark_for_an_answer_that_was_replaced_is_refused(graded_class: TinyCourse, tmp_path: Path) -> None:
-    """The answer is another one since the table was written: whoever read the first has not read the second."""
+def test_a_mark_for_an_answer_that_was_replaced_is_refused(
+    graded_class: TinyCourse, tmp_path: Path
+) -> None:
+    """The answer is another one since the table was written: whoever read the first has not read
+    the second.
+    """
     graded_class.hand_in_words("ben", "Since it is so.")
     graded_class.export_gradebook()
     rows = table(graded_class, tmp_path / "marks.csv")
@@ -148,7 +189,9 @@ def test_a_mark_for_an_answer_that_was_replaced_is_refused(graded_class: TinyCou
 
 
 def test_rubric_items_make_points_and_a_comment(graded_class: TinyCourse, tmp_path: Path) -> None:
-    """Of a scheme of 3 and 1 points Ada gets the first, Ben both, Cay both but 3.5 points by hand."""
+    """Of a scheme of 3 and 1 points Ada gets the first, Ben both, Cay both but 3.5 points by
+    hand.
+    """
     graded_class.write_guide()
     key = graded_class.root / "solutions/tiny/tiny.ipynb"
     scheme = "- 4 points: linear."
@@ -166,14 +209,20 @@ def test_rubric_items_make_points_and_a_comment(graded_class: TinyCourse, tmp_pa
         "ben, why: waits → 4 of 4, a comment, looked at",
         "=cay, why: waits → 3.5 of 4, a comment, looked at",
     ]
-    why = {row["student"]: row for row in table(graded_class, tmp_path / "b.csv") if row["question"] == "why"}
+    why = {
+        row["student"]: row
+        for row in table(graded_class, tmp_path / "b.csv")
+        if row["question"] == "why"
+    }
     assert {name: (row["items"], row["comment"]) for name, row in why.items()} == {
         "ada": ("1", "#1 Say why.\nAnd how."),
         "ben": ("1 2", "#1 #2 Good."),
         "'=cay": ("1 2", "#1 #2"),
     }
     assert marks(graded_class, back=tmp_path / "b.csv") == ["nothing differs"]
-    with pytest.raises(KitError, match="there is no item 3; its marking scheme has 2 lines with points"):
+    with pytest.raises(
+        KitError, match="there is no item 3; its marking scheme has 2 lines with points"
+    ):
         marks(graded_class, back=write(tmp_path / "c.csv", [{**rows[0], "items": "3"}], columns))
 
 
@@ -182,7 +231,9 @@ def test_without_a_gradebook_it_says_what_to_run(tiny: TinyCourse, tmp_path: Pat
         marks(tiny, to=tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("options", [[], ["--to", "a.csv", "--apply"], ["--to", "a.csv", "--from", __file__]])
+@pytest.mark.parametrize(
+    "options", [[], ["--to", "a.csv", "--apply"], ["--to", "a.csv", "--from", __file__]]
+)
 def test_the_command_wants_one_direction(options: list[str]) -> None:
     done = CliRunner().invoke(main, ["marks", "tiny", *options])
     assert done.exit_code == 2

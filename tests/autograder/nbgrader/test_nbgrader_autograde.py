@@ -1,4 +1,6 @@
-"""`nbgrader autograde` on our course: grades through the sandbox, saves everything at once, stops for nobody."""
+"""`nbgrader autograde` on our course: grades through the sandbox, saves everything at once, stops
+for nobody.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,19 @@ FULL = {"check_double": (3.0, None, False), "check_half": (1.0, None, False)}
 
 
 def outputs(notebook: Any, grade_id: str) -> str:
-    found = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id)
+    found = next(
+        c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id
+    )
     return "".join(output.text for output in found.outputs)
 
 
-def test_scores_and_reports_are_those_of_the_result(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_scores_and_reports_are_those_of_the_result(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     tiny.hand_in("ada")
     tiny.autograde()
-    assert tiny.grades("ada") == {**FULL, "written_why": (0.0, None, False)}  # left as released: no response
+    # left as released: no response
+    assert tiny.grades("ada") == {**FULL, "written_why": (0.0, None, False)}
     assert tiny.comments("ada") == {
         "double": None,
         "half": "    `half(3)` is <b>1</b>; it should be 1.5.",
@@ -40,18 +47,25 @@ def test_scores_and_reports_are_those_of_the_result(tiny: TinyCourse, graded: di
         "half: 1 of 3 points\n✗ halves an odd number (1 of 3): not right yet\n"
         "    `half(3)` is <b>1</b>; it should be 1.5.\n"
     )
-    assert outputs(tiny.autograded("ada"), "check_double") == "double: 3 of 3 points\n✓ doubles (3 of 3): passed\n"
+    assert (
+        outputs(tiny.autograded("ada"), "check_double")
+        == "double: 3 of 3 points\n✓ doubles (3 of 3): passed\n"
+    )
 
 
 def test_an_error_in_a_cell_is_shown_there(tiny: TinyCourse, graded: dict[str, Any]) -> None:
     tiny.hand_in("ada")
-    broken = dataclasses.replace(result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),))
+    broken = dataclasses.replace(
+        result_for("ada"), cells=(CellOutcome("half", "error", "SyntaxError: line 2"),)
+    )
     graded["ada"] = Graded("ada", broken)
     tiny.autograde()
     assert outputs(tiny.autograded("ada"), "half") == "SyntaxError: line 2\n"
 
 
-def test_an_answered_question_in_words_waits_for_a_person(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_an_answered_question_in_words_waits_for_a_person(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     cells = release_cells()
     cells[-1].source = "Because."
     tiny.hand_in("ada", cells)
@@ -60,17 +74,25 @@ def test_an_answered_question_in_words_waits_for_a_person(tiny: TinyCourse, grad
     assert tiny.comments("ada")["written_why"] is None
 
 
-def test_the_student_s_outputs_and_extra_files_have_no_say(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_the_student_s_outputs_and_extra_files_have_no_say(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     cells = release_cells()
-    cells[3].outputs = [nbformat.v4.new_output("execute_result", data={"text/plain": "3"}, execution_count=1)]
+    cells[3].outputs = [
+        nbformat.v4.new_output("execute_result", data={"text/plain": "3"}, execution_count=1)
+    ]
     path = tiny.hand_in("ada", cells)
     for name in ("conftest.py", "numpy.py", "sqlalchemy.py"):
-        (path.parent / name).write_text("raise SystemExit('imported by the grading process')\n", encoding="utf-8")
+        (path.parent / name).write_text(
+            "raise SystemExit('imported by the grading process')\n", encoding="utf-8"
+        )
     tiny.autograde()
     assert tiny.grades("ada")["check_half"] == (1.0, None, False)
 
 
-def test_lost_and_copied_cells_do_not_stop_the_batch(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_lost_and_copied_cells_do_not_stop_the_batch(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     ada = release_cells()
     del ada[3], ada[1]  # the grade cell of double and the given cell
     tiny.hand_in("ada", ada)
@@ -81,13 +103,23 @@ def test_lost_and_copied_cells_do_not_stop_the_batch(tiny: TinyCourse, graded: d
     tiny.autograde()
     for student in ("ada", "ben", "cay"):
         assert {name: tiny.grades(student)[name] for name in FULL} == FULL
-    ids = [c.metadata.nbgrader.grade_id for c in tiny.autograded("ada").cells if "nbgrader" in c.metadata]
+    ids = [
+        c.metadata.nbgrader.grade_id
+        for c in tiny.autograded("ada").cells
+        if "nbgrader" in c.metadata
+    ]
     assert ids == ["given_library", "double", "check_double", "half", "check_half", "written_why"]
-    answers = [c for c in tiny.autograded("ben").cells if c.metadata.get("nbgrader", {}).get("grade_id") == "half"]
+    answers = [
+        c
+        for c in tiny.autograded("ben").cells
+        if c.metadata.get("nbgrader", {}).get("grade_id") == "half"
+    ]
     assert [answer.source for answer in answers] == [HALF_ANSWERED]
 
 
-def test_a_submission_that_is_no_notebook_gets_zero_and_waits(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_a_submission_that_is_no_notebook_gets_zero_and_waits(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     path = tiny.hand_in("ada", at="2026-03-01 10:00:00 UTC")
     tiny.autograde()
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)
@@ -99,11 +131,16 @@ def test_a_submission_that_is_no_notebook_gets_zero_and_waits(tiny: TinyCourse, 
     tiny.autograde()
     zero = (0.0, None, True)
     assert tiny.grades("ada") == {"check_double": zero, "check_half": zero, "written_why": zero}
-    assert tiny.comments("ada")["double"] == "    This submission could not be graded: tiny.ipynb: not a notebook"
+    assert (
+        tiny.comments("ada")["double"]
+        == "    This submission could not be graded: tiny.ipynb: not a notebook"
+    )
     assert tiny.grades("ben")["check_double"] == (3.0, None, False)
 
 
-def test_a_failure_while_grading_leaves_no_old_score(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_a_failure_while_grading_leaves_no_old_score(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     tiny.hand_in("ada")
     tiny.hand_in("ben")
     tiny.autograde()
@@ -137,7 +174,9 @@ def test_a_renamed_notebook_is_graded(tiny: TinyCourse, graded: dict[str, Any]) 
     assert tiny.grades("ada")["check_double"] == (3.0, None, False)
 
 
-def test_without_a_notebook_of_the_name_there_is_no_old_score(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_without_a_notebook_of_the_name_there_is_no_old_score(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     path = tiny.hand_in("ada")
     tiny.autograde()
     path.rename(path.with_name("one.ipynb"))
@@ -147,7 +186,9 @@ def test_without_a_notebook_of_the_name_there_is_no_old_score(tiny: TinyCourse, 
     assert tiny.grades("ada")["check_double"] == (0.0, None, True)
 
 
-def test_all_scores_of_a_submission_are_one_transaction(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_all_scores_of_a_submission_are_one_transaction(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     tiny.hand_in("ada")
     tiny.autograde()
     with_scores: list[list[str]] = []
@@ -172,7 +213,9 @@ def test_all_scores_of_a_submission_are_one_transaction(tiny: TinyCourse, graded
     assert len(with_scores) == 1
 
 
-def test_an_answer_that_did_not_change_keeps_its_points(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_an_answer_that_did_not_change_keeps_its_points(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     cells = release_cells()
     cells[-1].source = "Because."
     tiny.hand_in("ada", cells, at="2026-03-01 10:00:00 UTC")
@@ -194,8 +237,12 @@ def test_an_answer_that_did_not_change_keeps_its_points(tiny: TinyCourse, graded
     }
 
 
-@pytest.mark.parametrize("times", [("", ""), ("2026-03-01 10:00:00 UTC", "2026-03-02 10:00:00 UTC")])
-def test_another_answer_goes_back_to_a_person(tiny: TinyCourse, graded: dict[str, Any], times: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "times", [("", ""), ("2026-03-01 10:00:00 UTC", "2026-03-02 10:00:00 UTC")]
+)
+def test_another_answer_goes_back_to_a_person(
+    tiny: TinyCourse, graded: dict[str, Any], times: tuple[str, str]
+) -> None:
     cells = release_cells()
     for time, words in zip(times, ("Because.", "Because of the sum."), strict=True):
         cells[-1].source = words

@@ -20,18 +20,32 @@ from autograder.records.model import Answer, Result, Submission
 HOUR, DAY = 3600, 86400
 
 
-def fill(tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, str] | None = None) -> None:
+def fill(
+    tiny: TinyCourse, *results: Result, at: str = "", problems: dict[str, str] | None = None
+) -> None:
     times = {result.student: at for result in results} if at else {}
-    fill_gradebook(tiny.course, tiny.course.assignment("tiny"), [(result, None) for result in results], times, problems)
+    fill_gradebook(
+        tiny.course,
+        tiny.course.assignment("tiny"),
+        [(result, None) for result in results],
+        times,
+        problems,
+    )
 
 
-def test_a_class_larger_than_one_query_is_written_whole(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_larger_than_one_query_is_written_whole(
+    tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gradebook_module, "BATCH", 2)
     halves = {"ada": 0.5, "ben": 3.0, "cay": 0.0}
-    read = Submission("x", "tiny", tiny.root, "0" * 64, (), written=(Answer("written_why", "Because.", False),))
+    read = Submission(
+        "x", "tiny", tiny.root, "0" * 64, (), written=(Answer("written_why", "Because.", False),)
+    )
     for _ in range(2):
         graded = [(result_for(student, half=half), read) for student, half in halves.items()]
-        fill_gradebook(tiny.course, tiny.course.assignment("tiny"), graded, None, {"dee": "not a notebook"})
+        fill_gradebook(
+            tiny.course, tiny.course.assignment("tiny"), graded, None, {"dee": "not a notebook"}
+        )
         assert {student: tiny.grades(student)["check_half"][0] for student in [*halves, "dee"]} == {
             **halves,
             "dee": 0.0,
@@ -40,7 +54,12 @@ def test_a_class_larger_than_one_query_is_written_whole(tiny: TinyCourse, monkey
 
 
 def test_scores_and_comments_of_a_batch(tiny: TinyCourse) -> None:
-    fill(tiny, result_for("ada", half=0.5), result_for("ben", half=3.0), problems={"cay": "not a notebook"})
+    fill(
+        tiny,
+        result_for("ada", half=0.5),
+        result_for("ben", half=3.0),
+        problems={"cay": "not a notebook"},
+    )
     assert tiny.grades("ada") == {
         "check_double": (3.0, None, False),
         "check_half": (0.5, None, False),
@@ -49,7 +68,9 @@ def test_scores_and_comments_of_a_batch(tiny: TinyCourse) -> None:
     assert tiny.comments("ada")["half"] == "    `half(3)` is <b>1</b>; it should be 1.5."
     assert tiny.grades("ben")["check_half"] == (3.0, None, False)
     assert set(tiny.grades("cay").values()) == {(0.0, None, True)}
-    assert tiny.comments("cay")["double"] == "    This submission could not be graded: not a notebook"
+    assert (
+        tiny.comments("cay")["double"] == "    This submission could not be graded: not a notebook"
+    )
 
 
 def test_filled_twice_nothing_changes(tiny: TinyCourse) -> None:
@@ -59,7 +80,10 @@ def test_filled_twice_nothing_changes(tiny: TinyCourse) -> None:
     assert (tiny.grades("ada"), tiny.comments("ada")) == before
     with open_gradebook(tiny.course) as gradebook:
         assert len(gradebook.find_assignment("tiny").submissions) == 1
-        assert [(cell.name, cell.max_score) for cell in gradebook.find_notebook("tiny", "tiny").grade_cells] == [
+        assert [
+            (cell.name, cell.max_score)
+            for cell in gradebook.find_notebook("tiny", "tiny").grade_cells
+        ] == [
             ("check_double", 3.0),
             ("check_half", 3.0),
             ("written_why", 4.0),
@@ -91,7 +115,9 @@ def test_an_assignment_can_change_after_students_handed_in(tiny: TinyCourse) -> 
     cells = release_cells()
     cells[3].metadata.nbgrader["points"] = 5  # double is worth more now
     del cells[-1]  # no written answer any more
-    cells.append(cell("code", "assert True", "check_third", grade=True, points=1, role="check", name="third"))
+    cells.append(
+        cell("code", "assert True", "check_third", grade=True, points=1, role="check", name="third")
+    )
     write(tiny.root / "assignments" / "tiny" / "tiny.ipynb", notebook(cells))
     fill(tiny, result_for("ben"))
     assert tiny.grades("ada") == {
@@ -107,18 +133,22 @@ def test_a_class_of_600_is_filled_whole(tiny: TinyCourse) -> None:
     fill(tiny, *(result_for(f"s{number:03}", half=number % 4) for number in range(600)))
     with open_gradebook(tiny.course) as gradebook:
         scores = {
-            submission.student_id: submission.score for submission in gradebook.find_assignment("tiny").submissions
+            submission.student_id: submission.score
+            for submission in gradebook.find_assignment("tiny").submissions
         }
     assert len(scores) == 600
     assert (scores["s000"], scores["s001"], scores["s599"]) == (3.0, 4.0, 6.0)
 
 
 def test_a_late_submission_costs_what_the_course_says(tiny: TinyCourse) -> None:
-    (tiny.root / "course.toml").write_text('[late]\npolicy = "per_day"\npenalty_per_day = 0.1\n', encoding="utf-8")
+    (tiny.root / "course.toml").write_text(
+        '[late]\npolicy = "per_day"\npenalty_per_day = 0.1\n', encoding="utf-8"
+    )
     fill(tiny, result_for("ada"))
     with open_gradebook(tiny.course) as gradebook:
         gradebook.update_or_create_assignment("tiny", duedate="2026-03-01 12:00:00 UTC")
-    fill(tiny, result_for("ada"), result_for("ben"), at="2026-03-02 13:00:00 UTC")  # 25 hours: two days of 10 points
+    # 25 hours: two days of 10 points
+    fill(tiny, result_for("ada"), result_for("ben"), at="2026-03-02 13:00:00 UTC")
     with open_gradebook(tiny.course) as gradebook:
         assert gradebook.find_submission("tiny", "ada").late_submission_penalty == 2.0
         assert gradebook.find_submission("tiny", "ben").late_submission_penalty == 2.0
@@ -126,7 +156,9 @@ def test_a_late_submission_costs_what_the_course_says(tiny: TinyCourse) -> None:
     fill(tiny, result_for("ada"))
     with open_gradebook(tiny.course) as gradebook:
         assert gradebook.find_submission("tiny", "ada").late_submission_penalty == 0.0
-        assert gradebook.find_submission("tiny", "ada").timestamp == datetime.datetime(2026, 3, 2, 13)
+        assert gradebook.find_submission("tiny", "ada").timestamp == datetime.datetime(
+            2026, 3, 2, 13
+        )
 
 
 @pytest.mark.parametrize(
@@ -143,12 +175,18 @@ def test_a_late_submission_costs_what_the_course_says(tiny: TinyCourse) -> None:
         (Late("per_day", 0.5), 8.0, 3 * DAY, 8.0),  # never below zero
     ],
 )
-def test_late_penalties_of_a_maximum_of_10(late: Late, score: float, seconds: float, penalty: float) -> None:
+def test_late_penalties_of_a_maximum_of_10(
+    late: Late, score: float, seconds: float, penalty: float
+) -> None:
     assert late_penalty(late, score, 10.0, seconds) == penalty
 
 
-def test_a_new_gradebook_needs_no_activated_environment(tiny: TinyCourse, empty_gradebook: Path) -> None:
-    """The fixture had none when nbgrader called `alembic` by its name, which notes the version of the tables."""
+def test_a_new_gradebook_needs_no_activated_environment(
+    tiny: TinyCourse, empty_gradebook: Path
+) -> None:
+    """The fixture had none when nbgrader called `alembic` by its name, which notes the version of
+    the tables.
+    """
     with contextlib.closing(sqlite3.connect(empty_gradebook)) as database:
         assert database.execute("SELECT count(*) FROM alembic_version").fetchall() == [(1,)]
     fill(tiny, problems={"ada": "nothing in it"})

@@ -52,7 +52,10 @@ def test_a_batch_shares_one_grader_until_the_suite_changes(tiny: TinyCourse, war
     course, assignment = tiny.course, tiny.course.assignment("tiny")
     warm_graders.warm_up(course, assignment)
     for student in ("ada", "ben"):
-        assert warm_graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student == student
+        assert (
+            warm_graders.grade(course, assignment, FoundSubmission(student, Path("x"))).student
+            == student
+        )
     assert (FakeBench.opened, FakeBench.closed) == (1, 0)
 
     (assignment.suite / "test_half.py").write_text("# corrected\n", encoding="utf-8")

@@ -23,7 +23,9 @@ from autograder.records.model import FoundSubmission
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_feedback_shows_scores_and_messages_as_text(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_feedback_shows_scores_and_messages_as_text(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     cells = release_cells()
     cells[0].source = "# Mine\n\n<script>alert(1)</script>\n\n$a<b$ **bold**"
     cells[-1].source = "Because <img src=x onerror=alert(2)>."
@@ -68,24 +70,32 @@ def test_scores_and_comments_are_those_that_nbgraders_own_step_gives(
 
 
 def test_hidden_tests_of_nbgraders_own_kind_are_taken_out() -> None:
-    source = "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(2) == 4\n### END HIDDEN TESTS\nf(1)"
+    source = (
+        "assert f(1) == 1\n### BEGIN HIDDEN TESTS\nassert f(2) == 4\n### END HIDDEN TESTS\nf(1)"
+    )
     cell = nbformat.v4.new_code_cell(source)
     cell.metadata["nbgrader"] = {"grade": True, "grade_id": "check_f", "points": 1}
     cell.outputs = [
-        nbformat.v4.new_output("error", ename="AssertionError", evalue="4", traceback=["----> assert f(2) == 4"])
+        nbformat.v4.new_output(
+            "error", ename="AssertionError", evalue="4", traceback=["----> assert f(2) == 4"]
+        )
     ]
     HideFromStudents().preprocess_cell(cell, {}, 0)
     assert cell.source == "assert f(1) == 1\nf(1)"
     assert cell.outputs[0].traceback == ["AssertionError: a hidden test failed"]
     assert cell.outputs[0].evalue == ""
 
-    unclosed = nbformat.v4.new_code_cell("assert f(1) == 1\n    ### BEGIN HIDDEN TESTS\nassert f(2) == 4")
+    unclosed = nbformat.v4.new_code_cell(
+        "assert f(1) == 1\n    ### BEGIN HIDDEN TESTS\nassert f(2) == 4"
+    )
     unclosed.metadata["nbgrader"] = {"grade": True, "grade_id": "check_f", "points": 1}
     HideFromStudents().preprocess_cell(unclosed, {}, 0)
     assert unclosed.source == "assert f(1) == 1"
 
 
-def test_the_late_penalty_in_the_feedback_is_that_of_today(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_the_late_penalty_in_the_feedback_is_that_of_today(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     (tiny.root / "course.toml").write_text('[late]\npolicy = "zero"\n', encoding="utf-8")
     tiny.hand_in("ada", at="2026-03-02 10:00:00 UTC")
     tiny.autograde()
@@ -107,7 +117,9 @@ def test_the_export_is_quoted_and_holds_no_formula(tiny: TinyCourse) -> None:
         {"ben": "2026-03-01 10:00:00 UTC"},
     )
     with open_gradebook(tiny.course) as gradebook:
-        gradebook.update_or_create_student("ada", last_name='=HYPERLINK("http://x")', first_name="Ada, Countess\nof L")
+        gradebook.update_or_create_student(
+            "ada", last_name='=HYPERLINK("http://x")', first_name="Ada, Countess\nof L"
+        )
         gradebook.update_or_create_student("zoe", first_name="Zoë")  # handed in nothing
         app = ExportApp(config=Config())
         app.coursedir = CourseDirectory(root=str(tiny.root))
@@ -116,24 +128,42 @@ def test_the_export_is_quoted_and_holds_no_formula(tiny: TinyCourse) -> None:
         rows = {row["student_id"]: row for row in csv.DictReader(file)}
     assert rows["ada"]["last_name"] == '\'=HYPERLINK("http://x")'
     assert rows["ada"]["first_name"] == "Ada, Countess\nof L"
-    assert (rows["ada"]["raw_score"], rows["ada"]["max_score"], rows["ada"]["needs_manual_grade"]) == (
+    assert (
+        rows["ada"]["raw_score"],
+        rows["ada"]["max_score"],
+        rows["ada"]["needs_manual_grade"],
+    ) == (
         "3.333333",
         "10",
         "yes",
     )
     assert (rows["ben"]["score"], rows["ben"]["timestamp"]) == ("6", "2026-03-01 10:00:00")
-    assert (rows["zoe"]["score"], rows["zoe"]["timestamp"], rows["zoe"]["first_name"]) == ("0", "", "Zoë")
+    assert (rows["zoe"]["score"], rows["zoe"]["timestamp"], rows["zoe"]["first_name"]) == (
+        "0",
+        "",
+        "Zoë",
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, ""), (3.0, "3"), (2.5, "2.5"), (-1.5, "-1.5"), ("-1+2", "'-1+2"), ("@x", "'@x"), ("a=b", "a=b")],
+    [
+        (None, ""),
+        (3.0, "3"),
+        (2.5, "2.5"),
+        (-1.5, "-1.5"),
+        ("-1+2", "'-1+2"),
+        ("@x", "'@x"),
+        ("a=b", "a=b"),
+    ],
 )
 def test_plain_values(value: Any, text: str) -> None:
     assert plain(value) == text
 
 
-def test_found_submissions_name_the_file_as_handed_in(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_submissions_name_the_file_as_handed_in(
+    tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from autograder.nbgrader import warm_graders
     from autograder.records.model import Graded
 

@@ -17,8 +17,20 @@ from autograder.intake.released_notebook import read_release_cells
 from autograder.nbgrader.autograded import made_whole
 from autograder.nbgrader.gradebook import entry_of
 from autograder.nbgrader.released_cells import grade_id, read_built, read_release
-from autograder.nbgrader.student_texts import as_literal, cell_report, question_comment, question_report
-from autograder.records.model import CellOutcome, Diagnosis, FoundSubmission, QuestionResult, Submission, TestOutcome
+from autograder.nbgrader.student_texts import (
+    as_literal,
+    cell_report,
+    question_comment,
+    question_report,
+)
+from autograder.records.model import (
+    CellOutcome,
+    Diagnosis,
+    FoundSubmission,
+    QuestionResult,
+    Submission,
+    TestOutcome,
+)
 
 IDS = ["given_library", "double", "check_double", "half", "check_half", "written_why"]
 
@@ -38,7 +50,9 @@ def read(folder: Path, content: bytes) -> Submission:
 
 def repaired(folder: Path, cells: list[Any]) -> list[dict[str, Any]]:
     submission = read(folder, json.dumps(notebook(cells)).encode())
-    made: list[dict[str, Any]] = made_whole(read_built(folder / "release.ipynb"), submission)["cells"]
+    made: list[dict[str, Any]] = made_whole(read_built(folder / "release.ipynb"), submission)[
+        "cells"
+    ]
     return made
 
 
@@ -86,7 +100,15 @@ def test_locked_cells_have_the_released_source(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "meta", [None, [], "x", {"grade_id": 3}, {"grade_id": "half"}, {"grade_id": "other", "schema_version": 9}]
+    "meta",
+    [
+        None,
+        [],
+        "x",
+        {"grade_id": 3},
+        {"grade_id": "half"},
+        {"grade_id": "other", "schema_version": 9},
+    ],
 )
 def test_broken_metadata_is_replaced(folder: Path, meta: Any) -> None:
     cells = release_cells()
@@ -148,12 +170,17 @@ def test_what_a_student_reads() -> None:
         TestOutcome("test_b", "timeout", 0.0, 1 / 3),
         TestOutcome("test_c", "error", 0.0, 1.0, "ValueError: x\ncell half, line 2"),
     )
-    question = QuestionResult("half", 2.0, 10 / 3, 0.25, Diagnosis("floor", "Is // what you want?"), tests)
-    assert question_report(question, dataclasses.replace(result_for("ada"), questions=(question,))) == (
+    question = QuestionResult(
+        "half", 2.0, 10 / 3, 0.25, Diagnosis("floor", "Is // what you want?"), tests
+    )
+    assert question_report(
+        question, dataclasses.replace(result_for("ada"), questions=(question,))
+    ) == (
         "half: 2 of 3.33 points\n"
         "Look here first: Is // what you want?\n"
         "\n"
-        "0.25 of these points count in spite of a mistake in a question that it builds on: with a right answer in its "
+        "0.25 of these points count in spite of a mistake in a question that it builds on: with "
+        "a right answer in its "
         "place, yours passes more tests.\n"
         "\n"
         "✓ a (2 of 2): passed\n"
@@ -162,7 +189,10 @@ def test_what_a_student_reads() -> None:
         "    ValueError: x\n"
         "    cell half, line 2\n"
     )
-    assert question_comment(question) == "    Is // what you want?\n    \n    ValueError: x\n    cell half, line 2"
+    assert (
+        question_comment(question)
+        == "    Is // what you want?\n    \n    ValueError: x\n    cell half, line 2"
+    )
     assert question_comment(result_for("ada").questions[0]) == ""
 
 
@@ -170,4 +200,7 @@ def test_texts_are_shown_letter_by_letter() -> None:
     assert as_literal("a\x1b[31m<b>\n# c") == "    a[31m<b>\n    # c"
     assert as_literal("") == ""
     assert cell_report(CellOutcome("half", "ok", "all well")) == ""
-    assert cell_report(CellOutcome("half", "restored", "restored from the release")) == "restored from the release\n"
+    assert (
+        cell_report(CellOutcome("half", "restored", "restored from the release"))
+        == "restored from the release\n"
+    )

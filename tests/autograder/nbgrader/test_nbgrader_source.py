@@ -57,9 +57,13 @@ def text_course(tiny: TinyCourse) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_text_source_gives_the_bytes_of_the_build(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_source_gives_the_bytes_of_the_build(
+    tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text_course(tiny)
-    monkeypatch.setattr(assignment_exporter, "questions_asked", lambda assignment: {"double": Asked(3.0)})
+    monkeypatch.setattr(
+        assignment_exporter, "questions_asked", lambda assignment: {"double": Asked(3.0)}
+    )
     tiny.convert(GenerateAssignment)
     tiny.convert(GenerateSolution)
     built = build_assignment(tiny.course, tiny.course.assignment("tiny"), {"double": Asked(3.0)})
@@ -80,10 +84,17 @@ def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: Ti
     text_course(tiny)
     mirror(tiny.course)
     mirror(tiny.course)
-    files = sorted(path.relative_to("build/nbgrader").as_posix() for path in Path("build/nbgrader").rglob("*.*"))
+    files = sorted(
+        path.relative_to("build/nbgrader").as_posix()
+        for path in Path("build/nbgrader").rglob("*.*")
+    )
     assert files == ["tiny/figures/a.svg", "tiny/tiny.ipynb"]
     assert "2 * x" not in Path("build/nbgrader/tiny/tiny.ipynb").read_text(encoding="utf-8")
-    assert nbformat.read("build/nbgrader/tiny/tiny.ipynb", as_version=4).cells[0].source.startswith("This notebook")
+    assert (
+        nbformat.read("build/nbgrader/tiny/tiny.ipynb", as_version=4)
+        .cells[0]
+        .source.startswith("This notebook")
+    )
 
     Path("source/tiny/figures/a.svg").unlink()
     mirror(tiny.course)
@@ -95,7 +106,8 @@ def test_the_mirror_holds_a_stand_in_and_what_is_shipped_but_no_answers(tiny: Ti
 
 def test_a_jupyter_source_is_linked_and_a_new_one_is_moved_into_source(tiny: TinyCourse) -> None:
     write(tiny.root / "source" / "native" / "native.ipynb", notebook([]))
-    write(tiny.root / "build" / "nbgrader" / "made" / "made.ipynb", notebook([]))  # by the formgrader
+    # by the formgrader
+    write(tiny.root / "build" / "nbgrader" / "made" / "made.ipynb", notebook([]))
     mirror(tiny.course)
     assert Path("build/nbgrader/native").resolve() == tiny.root.resolve() / "source" / "native"
     assert Path("source/made/made.ipynb").is_file()
@@ -106,7 +118,9 @@ def test_a_jupyter_source_is_linked_and_a_new_one_is_moved_into_source(tiny: Tin
 def native(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
     """An assignment written in Jupyter with nbgrader's metadata, and without a hidden suite."""
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tiny.root.parent / "jupyter"))
-    hidden = "assert square(2) == 4\n### BEGIN HIDDEN TESTS\nassert square(3) == 9\n### END HIDDEN TESTS"
+    hidden = (
+        "assert square(2) == 4\n### BEGIN HIDDEN TESTS\nassert square(3) == 9\n### END HIDDEN TESTS"
+    )
     answer = "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
     cells = [
         cell("code", answer, "square", solution=True),
@@ -117,7 +131,8 @@ def native(tiny: TinyCourse, monkeypatch: pytest.MonkeyPatch) -> TinyCourse:
     return tiny
 
 
-@pytest.mark.filterwarnings("ignore")  # nbgrader's own path: kernels, tornado and SQLAlchemy each have something to say
+# nbgrader's own path: kernels, tornado and SQLAlchemy each have something to say
+@pytest.mark.filterwarnings("ignore")
 def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> None:
     native.convert(GenerateAssignment, "native")
     released = nbformat.read("assignments/native/native.ipynb", as_version=4)
@@ -153,7 +168,9 @@ def test_a_notebook_without_a_suite_goes_nbgraders_way(native: TinyCourse) -> No
 def test_a_failure_while_nbgrader_runs_a_notebook_leaves_its_hidden_tests_in_the_database(
     native: TinyCourse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A submission that ends its kernel must not take the hidden tests of everybody after it along."""
+    """A submission that ends its kernel must not take the hidden tests of everybody after it
+    along.
+    """
 
     def die(*_: Any, **__: Any) -> None:
         raise DeadKernelError("Kernel died")

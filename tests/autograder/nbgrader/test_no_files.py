@@ -1,4 +1,6 @@
-"""Pipes, devices and links in a submission's folder: `nbgrader autograde` neither waits for them nor takes them in."""
+"""Pipes, devices and links in a submission's folder: `nbgrader autograde` neither waits for them
+nor takes them in.
+"""
 
 from __future__ import annotations
 
@@ -84,27 +86,34 @@ def test_beside_the_notebook(tiny: TinyCourse, graded: dict[str, Any], what: str
     assert [file.name for file in copied.iterdir()] == ["own.csv"]
 
 
-def test_a_link_to_the_answer_key_does_not_come_back_as_feedback(tiny: TinyCourse, graded: dict[str, Any]) -> None:
+def test_a_link_to_the_answer_key_does_not_come_back_as_feedback(
+    tiny: TinyCourse, graded: dict[str, Any]
+) -> None:
     path = tiny.hand_in("ada")
     (path.parent / "notes.txt").symlink_to(tiny.root / "solutions" / "tiny" / "tiny.ipynb")
     tiny.autograde()
     tiny.feedback("ada")
     assert {name: tiny.grades("ada")[name] for name in FULL} == FULL
     assert [
-        path.name for folder in ("autograded", "feedback") for path in (tiny.root / folder).rglob("notes.txt")
+        path.name
+        for folder in ("autograded", "feedback")
+        for path in (tiny.root / folder).rglob("notes.txt")
     ] == []
 
 
 @pytest.mark.parametrize("what", ODD)
 def test_in_place_of_the_timestamp(tiny: TinyCourse, graded: dict[str, Any], what: str) -> None:
-    """nbgrader opens it first of all: the submission waits for a person, and the others are graded."""
+    """nbgrader opens it first of all: the submission waits for a person, and the others are
+    graded.
+    """
     path = tiny.hand_in("ada")
     ODD[what](path.parent / "timestamp.txt")
     tiny.hand_in("ben")
     tiny.autograde()
     assert tiny.grades("ada")["check_double"] == WAITS
     assert tiny.comments("ada")["double"] == (
-        f"    This submission could not be graded: timestamp.txt is {what}; put a file in its place, or remove it"
+        f"    This submission could not be graded: timestamp.txt is {what}; put a file in its "
+        "place, or remove it"
     )
     assert tiny.grades("ben")["check_double"] == (3.0, None, False)
     (path.parent / "timestamp.txt").unlink()

@@ -34,7 +34,10 @@ from autograder.nbgrader.manual_grades import read_manual_grades
 from autograder.records.model import Graded, ManualGrades
 from autograder.records.results import write_result
 
-PROGRAMS = [*map(Path, os.environ["PATH"].split(os.pathsep)), *Path("/usr/lib/postgresql").glob("*/bin")]
+PROGRAMS = [
+    *map(Path, os.environ["PATH"].split(os.pathsep)),
+    *Path("/usr/lib/postgresql").glob("*/bin"),
+]
 AT = "2026-03-01 10:00:00 UTC"
 
 
@@ -43,25 +46,49 @@ def program(name: str) -> Path | None:
 
 
 def somebody_else() -> str | None:
-    """PostgreSQL does not run as root; the Debian package has a user for it, and a group of that name."""
+    """PostgreSQL does not run as root; the Debian package has a user for it, and a group of that
+    name.
+    """
     return "postgres" if os.geteuid() == 0 else None
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Callable[[], str]]:
-    """A server of this module's own, reached by a socket in its folder; gives addresses of new, empty databases."""
+    """A server of this module's own, reached by a socket in its folder; gives addresses of new,
+    empty databases.
+    """
     initdb, postgres = program("initdb"), program("postgres")
     if initdb is None or postgres is None:
         pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
     who = somebody_else()
     if who and who not in {entry.pw_name for entry in pwd.getpwall()}:
         pytest.skip("PostgreSQL does not run as root, and there is no user called postgres")
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # where a socket's path is short, and another user may read
+    # where a socket's path is short, and another user may read
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     if who:
         shutil.chown(folder, who)
-    made = [str(initdb), "-D", str(folder / "data"), "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+    made = [
+        str(initdb),
+        "-D",
+        str(folder / "data"),
+        "-U",
+        "postgres",
+        "--auth=trust",
+        "--no-sync",
+        "--encoding=UTF8",
+    ]
     subprocess.run(made, check=True, capture_output=True, user=who, group=who)
-    run = [str(postgres), "-D", str(folder / "data"), "-k", str(folder), "-c", "listen_addresses=", "-c", "fsync=off"]
+    run = [
+        str(postgres),
+        "-D",
+        str(folder / "data"),
+        "-k",
+        str(folder),
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "fsync=off",
+    ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(run, stdout=log, stderr=log, user=who, group=who)
     numbers = itertools.count()
@@ -70,14 +97,18 @@ def server() -> Iterator[Callable[[], str]]:
         import psycopg
 
         name = f"course{next(numbers)}"
-        with psycopg.connect(host=str(folder), user="postgres", dbname="postgres", autocommit=True) as connection:
+        with psycopg.connect(
+            host=str(folder), user="postgres", dbname="postgres", autocommit=True
+        ) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return f"postgresql+psycopg://postgres:secret@/{name}?host={folder}"
 
     try:
         while process.poll() is None and not (folder / ".s.PGSQL.5432.lock").exists():
             os.sched_yield()
-        subprocess.run([program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"], capture_output=True)
+        subprocess.run(
+            [program("pg_isready") or "pg_isready", "-h", folder, "-t", "10"], capture_output=True
+        )
         yield new_database
     finally:
         process.terminate()
@@ -87,7 +118,9 @@ def server() -> Iterator[Callable[[], str]]:
 
 @pytest.fixture
 def on_server(tiny: TinyCourse, server: Callable[[], str]) -> Callable[..., None]:
-    """Move the gradebook to the server; with nbgrader's tables, since it starts programs to make its own."""
+    """Move the gradebook to the server; with nbgrader's tables, since it starts programs to make
+    its own.
+    """
 
     def move(*, empty: bool = False) -> None:
         address = server()
@@ -96,7 +129,9 @@ def on_server(tiny: TinyCourse, server: Callable[[], str]) -> Callable[..., None
             Base.metadata.create_all(engine)
             engine.dispose()
         text = (tiny.root / "course.toml").read_text(encoding="utf-8")
-        (tiny.root / "course.toml").write_text(f'{text}\n[gradebook]\ndb_url = "{address}"\n', encoding="utf-8")
+        (tiny.root / "course.toml").write_text(
+            f'{text}\n[gradebook]\ndb_url = "{address}"\n', encoding="utf-8"
+        )
         (tiny.root / "gradebook.db").unlink()
 
     return move
@@ -106,15 +141,22 @@ def fill(course: Course, half: float) -> None:
     results = [result_for("ada", half), result_for("ben–ß", 3.0)]
     times = {result.student: AT for result in results}
     problems = {"cay": "not a notebook % or one"}
-    fill_gradebook(course, course.assignment("tiny"), [(result, None) for result in results], times, problems)
+    fill_gradebook(
+        course, course.assignment("tiny"), [(result, None) for result in results], times, problems
+    )
 
 
 def everything(tiny: TinyCourse) -> tuple[object, dict[str, ManualGrades]]:
-    rows = {student: (tiny.grades(student), tiny.comments(student)) for student in ("ada", "ben–ß", "cay")}
+    rows = {
+        student: (tiny.grades(student), tiny.comments(student))
+        for student in ("ada", "ben–ß", "cay")
+    }
     return rows, read_manual_grades(tiny.course.db_url, "tiny")
 
 
-def test_a_server_holds_what_the_file_would(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+def test_a_server_holds_what_the_file_would(
+    tiny: TinyCourse, on_server: Callable[..., None]
+) -> None:
     """Filled, scored by hand, and filled again with another result."""
 
     def a_term() -> tuple[object, dict[str, ManualGrades]]:
@@ -134,7 +176,9 @@ def test_a_server_holds_what_the_file_would(tiny: TinyCourse, on_server: Callabl
 
 def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
     dates = '\n[due]\ntiny = "2026-03-01 09:00 UTC"\n[extensions]\ntiny = { ada = 2 }\n'
-    (tiny.root / "course.toml").write_text((tiny.root / "course.toml").read_text(encoding="utf-8") + dates)
+    (tiny.root / "course.toml").write_text(
+        (tiny.root / "course.toml").read_text(encoding="utf-8") + dates
+    )
 
     def told() -> object:
         fill(tiny.course, 1.0)
@@ -142,7 +186,9 @@ def test_due_times_and_extensions(tiny: TinyCourse, on_server: Callable[..., Non
         for _ in range(2):
             tell_gradebook(tiny.course, tiny.course.assignment("tiny"), people, tiny.course.db_url)
         with open_gradebook(tiny.course) as gradebook:
-            extensions = {row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")}
+            extensions = {
+                row.student_id: row.extension for row in gradebook.assignment_submissions("tiny")
+            }
             gradebook.grant_extension("tiny", "ada", days=3)
         return extensions, due_in_gradebook(tiny.course)
 
@@ -172,7 +218,9 @@ def test_nbgrader_grades_into_it(
     assert (ada["student_id"], ada["score"], ada["needs_manual_grade"]) == ("ada", "4", "no")
 
 
-def test_the_command_fills_it_and_shows_no_password(tiny: TinyCourse, on_server: Callable[..., None]) -> None:
+def test_the_command_fills_it_and_shows_no_password(
+    tiny: TinyCourse, on_server: Callable[..., None]
+) -> None:
     on_server()
     write_result(tiny.root / "results", result_for("ada"))
     done = CliRunner().invoke(main, ["export", "tiny", "--format", "gradebook"])
@@ -186,8 +234,12 @@ def test_the_command_fills_it_and_shows_no_password(tiny: TinyCourse, on_server:
 def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
     away = "postgresql+psycopg://ada:secret@127.0.0.1:9/course"
     text = (tiny.root / "course.toml").read_text(encoding="utf-8")
-    (tiny.root / "course.toml").write_text(f'{text}\n[gradebook]\ndb_url = "{away}"\n', encoding="utf-8")
-    with pytest.raises(KitError, match=r"postgresql\+psycopg://ada:\*\*\*@127.0.0.1:9/course: .*refused"):
+    (tiny.root / "course.toml").write_text(
+        f'{text}\n[gradebook]\ndb_url = "{away}"\n', encoding="utf-8"
+    )
+    with pytest.raises(
+        KitError, match=r"postgresql\+psycopg://ada:\*\*\*@127.0.0.1:9/course: .*refused"
+    ):
         read_manual_grades(tiny.course.db_url, "tiny")
     write_result(tiny.root / "results", result_for("ada"))
     done = CliRunner().invoke(main, ["export", "tiny", "--format", "gradebook"])
@@ -197,7 +249,9 @@ def test_a_server_that_is_away_is_named(tiny: TinyCourse) -> None:
     assert "secret" not in settings_of_nobody(tiny.course)
 
 
-@pytest.mark.parametrize("address", ["mysql://host/course", "course", "sqlite:///other.db", "postgresql://a b"])
+@pytest.mark.parametrize(
+    "address", ["mysql://host/course", "course", "sqlite:///other.db", "postgresql://a b"]
+)
 def test_other_addresses_are_refused(tmp_path: Path, address: str) -> None:
     (tmp_path / "course.toml").write_text(f'[gradebook]\ndb_url = "{address}"\n', encoding="utf-8")
     with pytest.raises(BadCourseFile, match="address of a database"):

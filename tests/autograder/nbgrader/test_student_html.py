@@ -1,4 +1,6 @@
-"""A student's Markdown on nbgrader's pages: no address runs anything, and honest text stays to be read."""
+"""A student's Markdown on nbgrader's pages: no address runs anything, and honest text stays to be
+read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from traitlets.config import Config
 from autograder.nbgrader import settings
 from autograder.nbgrader.student_html import clean_html, render
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+)
 
 
 class _Parts(HTMLParser):
@@ -31,7 +35,9 @@ class _Parts(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
-        self.addresses += [value or "" for name, value in attrs if name in ("href", "src", "xlink:href", "action")]
+        self.addresses += [
+            value or "" for name, value in attrs if name in ("href", "src", "xlink:href", "action")
+        ]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -81,7 +87,8 @@ LIVE = [
     "<math href='javascript:alert(1)'><mi>one</mi></math>",
     "<area href='javascript:alert(1)'>",
     "<base href='javascript:alert(1)//'>",
-    "<form action='javascript:alert(1)'><button formaction='javascript:alert(1)'>one</button></form>",
+    "<form action='javascript:alert(1)'><button "
+    "formaction='javascript:alert(1)'>one</button></form>",
     "<iframe src='javascript:alert(1)' srcdoc='<script>alert(1)</script>'></iframe>",
     "<object data='javascript:alert(1)'></object><embed src='javascript:alert(1)'>",
     "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>",
@@ -98,7 +105,8 @@ LIVE = [
     "![p](attachment:page.html)",
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'></noscript>",
     "<svg></p><style><a id='</style><img src=x onerror=alert(1)>'>",
-    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=x onerror=alert(1)&gt;'>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=x "
+    "onerror=alert(1)&gt;'>",
     "```mermaid\n</pre><script>alert(1)</script>\n```",
     "<script>alert(1)</script>",
 ]
@@ -107,11 +115,29 @@ LIVE = [
 @pytest.mark.parametrize("text", LIVE)
 def test_no_address_and_no_element_is_live(text: str) -> None:
     attachments = {"page.html": {"text/html": "PHNjcmlwdD4="}}
-    for html in (render(text, attachments), clean_html(text), strip_files_prefix(render(text, attachments))):
+    for html in (
+        render(text, attachments),
+        clean_html(text),
+        strip_files_prefix(render(text, attachments)),
+    ):
         parts = _Parts(html)
         assert parts.addresses == []
-        assert not parts.elements & {"script", "iframe", "svg", "math", "form", "button", "base", "object", "embed",
-                                     "meta", "style", "noscript", "area", "input"}  # fmt: skip
+        assert not parts.elements & {
+            "script",
+            "iframe",
+            "svg",
+            "math",
+            "form",
+            "button",
+            "base",
+            "object",
+            "embed",
+            "meta",
+            "style",
+            "noscript",
+            "area",
+            "input",
+        }
         assert parts.attributes <= {"rel", "title", "alt", "class", "id"}
 
 
@@ -124,24 +150,34 @@ def test_no_address_and_no_element_is_live(text: str) -> None:
         ("[a](#Because)", ["#answer-Because"]),
         ("see https://example.org/x", ["https://example.org/x"]),
         ("<https://example.org/x>", ["https://example.org/x"]),
-        ("[a](https://en.wikipedia.org/wiki/Attention_(machine_learning))",
-         ["https://en.wikipedia.org/wiki/Attention_(machine_learning)"]),
+        (
+            "[a](https://en.wikipedia.org/wiki/Attention_(machine_learning))",
+            ["https://en.wikipedia.org/wiki/Attention_(machine_learning)"],
+        ),
         ("![a](https://example.org/a.png)", ["https://example.org/a.png"]),
         ("![a](figures/split_heads.svg)", ["figures/split_heads.svg"]),
         ("![a](files/figures/split_heads.svg)", ["figures/split_heads.svg"]),
         ("![a](my%20plot.png)", ["my%20plot.png"]),
         (f"![a](data:image/png;base64,{PIXEL})", [f"data:image/png;base64,{PIXEL}"]),
     ],
-)  # fmt: skip
+)
 def test_honest_links_and_pictures_stay(text: str, addresses: list[str]) -> None:
     assert _Parts(render(text, {})).addresses == addresses
 
 
 @pytest.mark.parametrize(
-    "text", ["![p](attachment:my%20plot.png)", "<img src='attachment:my plot.png' width='200'>", "![p](attachment:q)"]
+    "text",
+    [
+        "![p](attachment:my%20plot.png)",
+        "<img src='attachment:my plot.png' width='200'>",
+        "![p](attachment:q)",
+    ],
 )
 def test_attached_pictures_are_shown(text: str) -> None:
-    attachments = {"my plot.png": {"image/png": f"{PIXEL[:60]}\n{PIXEL[60:]}"}, "q": {"image/png": PIXEL}}
+    attachments = {
+        "my plot.png": {"image/png": f"{PIXEL[:60]}\n{PIXEL[60:]}"},
+        "q": {"image/png": PIXEL},
+    }
     assert _Parts(render(text, attachments)).addresses == [f"data:image/png;base64,{PIXEL}"]
 
 
@@ -166,7 +202,9 @@ def test_tables_and_code_keep_their_looks() -> None:
 
 
 def test_a_students_id_is_none_of_the_pages_own() -> None:
-    html = render("# written_why\n\n<b id='statusmessage' class='btn full-credit navbar-fixed-top'>x</b>", {})
+    html = render(
+        "# written_why\n\n<b id='statusmessage' class='btn full-credit navbar-fixed-top'>x</b>", {}
+    )
     assert 'id="answer-written_why"' in html
     assert '<b id="answer-statusmessage">x</b>' in html
 
@@ -176,17 +214,24 @@ def test_a_text_that_would_take_minutes_is_shown_letter_by_letter() -> None:
 
 
 def test_outputs_of_notebooks_without_a_suite_run_nothing() -> None:
-    """nbgrader's templates write sizes without quotes, and HTML, scripts and widgets as they are."""
+    """nbgrader's templates write sizes without quotes, and HTML, scripts and widgets as they
+    are.
+    """
     config = Config()
     settings._steps(config)
     metadata = {"image/png": {"width": "1 onerror=alert(1)", "height": 20}}
     outputs = [
         nbformat.v4.new_output("display_data", {"image/png": PIXEL}, metadata=metadata),
-        nbformat.v4.new_output("display_data", {"text/html": "<b onclick=x>bold</b><script>alert(1)</script>"}),
+        nbformat.v4.new_output(
+            "display_data", {"text/html": "<b onclick=x>bold</b><script>alert(1)</script>"}
+        ),
         nbformat.v4.new_output("display_data", {"application/javascript": "alert(2)"}),
         nbformat.v4.new_output("display_data", {"text/markdown": "[m](files/javascript:alert(3))"}),
     ]
-    cells = [nbformat.v4.new_code_cell("1", outputs=outputs), nbformat.v4.new_raw_cell("<img src=x onerror=alert(4)>")]
+    cells = [
+        nbformat.v4.new_code_cell("1", outputs=outputs),
+        nbformat.v4.new_raw_cell("<img src=x onerror=alert(4)>"),
+    ]
     html, _ = HTMLExporter(config=config, template_name="classic").from_notebook_node(
         nbformat.v4.new_notebook(cells=cells)
     )

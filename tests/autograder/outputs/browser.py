@@ -1,6 +1,7 @@
 """A page as a browser sees it: what ran in it, and what elements it ended with.
 
-Every payload that runs leaves a mark on the root element, so a page that was not taken over has none.
+Every payload that runs leaves a mark on the root element, so a page that was not taken over has
+none.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 _LACK = "no chromium, chromium-browser or google-chrome on PATH"
-needs_chromium = pytest.mark.skipif(CHROMIUM is None and "REQUIRE_CHROMIUM" not in os.environ, reason=_LACK)
-"""Skips where there is no browser; with REQUIRE_CHROMIUM in the environment, a test fails there instead."""
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None and "REQUIRE_CHROMIUM" not in os.environ, reason=_LACK
+)
+"""Skips where there is no browser; with REQUIRE_CHROMIUM in the environment, a test fails there
+instead.
+"""
 
 OPTIONS = (
     "--headless",
@@ -49,7 +56,8 @@ PAYLOADS = {
     "source": f"<video><source onerror='{_mark('source')}'></video>",
     "frame": f'<iframe src="javascript:{_mark("frame", "parent.document")}"></iframe>',
     "inner": f'<iframe srcdoc="<script>{_mark("inner", "parent.document")}</script>"></iframe>',
-    "styled": f"<style>@keyframes k{{}} .k{{animation:k}}</style><b class=k onanimationstart='{_mark('styled')}'>x</b>",
+    "styled": f"<style>@keyframes k{{}} .k{{animation:k}}</style><b class=k "
+    f"onanimationstart='{_mark('styled')}'>x</b>",
     "maths": f"<math><mtext></p><img src=x onerror='{_mark('maths')}'></math>",
 }
 """What runs by itself where it stands in a page's text, by the mark that it leaves."""
@@ -96,7 +104,9 @@ class Page(HTMLParser):
             self.ran = {name.removeprefix("data-") for name in names if name.startswith("data-")}
             names = [name for name in names if not name.startswith("data-")]
         self.elements.append((tag, tuple(sorted(names))))
-        self.links += [value or "" for name, value in attributes if name in ("href", "src", "action", "srcdoc")]
+        self.links += [
+            value or "" for name, value in attributes if name in ("href", "src", "action", "srcdoc")
+        ]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -107,9 +117,18 @@ def in_a_browser(html: str, folder: Path) -> Page:
     assert CHROMIUM is not None, _LACK
     path = folder / "page.html"
     path.write_text(html, encoding="utf-8")
-    (folder / "elsewhere.html").write_text("<!DOCTYPE html><html data-elsewhere=1><title>x</title>", encoding="utf-8")
+    (folder / "elsewhere.html").write_text(
+        "<!DOCTYPE html><html data-elsewhere=1><title>x</title>", encoding="utf-8"
+    )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [CHROMIUM, *OPTIONS, *_DUMP, _NO_NETWORK, f"--user-data-dir={profile}", path.as_uri()]
+        command = [
+            CHROMIUM,
+            *OPTIONS,
+            *_DUMP,
+            _NO_NETWORK,
+            f"--user-data-dir={profile}",
+            path.as_uri(),
+        ]
         done = subprocess.run(command, capture_output=True, timeout=60, check=True)
     dumped = done.stdout.decode("utf-8")
     assert "<html" in dumped

@@ -1,4 +1,6 @@
-"""A browser that stays open and is worked with as a person does: it goes somewhere, looks, clicks and types."""
+"""A browser that stays open and is worked with as a person does: it goes somewhere, looks, clicks
+and types.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Tab:
         return seen["result"].get("value")
 
     def wait_for(self, expression: str) -> Any:
-        """The value of the expression, as soon as it is anything: a page may still load, and load again."""
+        """The value of the expression, as soon as it is anything: a page may still load, and load
+        again.
+        """
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             with contextlib.suppress(AssertionError):
@@ -61,15 +65,23 @@ class Tab:
         find = f"document.querySelector({selector!r})"
         self.wait_for(f"{find} !== null")
         self.look(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        box = self.look(f"(() => {{ const b = {find}.getBoundingClientRect(); return {{...b.toJSON()}} }})()")
-        where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2, "button": "left", "clickCount": 1}
+        box = self.look(
+            f"(() => {{ const b = {find}.getBoundingClientRect(); return {{...b.toJSON()}} }})()"
+        )
+        where = {
+            "x": box["x"] + box["width"] / 2,
+            "y": box["y"] + box["height"] / 2,
+            "button": "left",
+            "clickCount": 1,
+        }
         for kind in ("mousePressed", "mouseReleased"):
             self._tell("Input.dispatchMouseEvent", type=kind, **where)
 
     def type_into(self, selector: str, text: str) -> None:
         """Type in place of what stands there."""
         self.click(selector)
-        self.look(f"document.querySelector({selector!r}).select()")  # the page may have moved under the click
+        # the page may have moved under the click
+        self.look(f"document.querySelector({selector!r}).select()")
         self._tell("Input.insertText", text=text)
 
     def _tell(self, method: str, **parameters: Any) -> Any:
@@ -103,7 +115,9 @@ def _address(profile: Path, browser: subprocess.Popen[bytes]) -> str:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and browser.poll() is None:
         if note.is_file() and "\n" in (text := note.read_text(encoding="ascii")):
-            with urllib.request.urlopen(f"http://127.0.0.1:{text.split()[0]}/json/list", timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{text.split()[0]}/json/list", timeout=PATIENCE
+            ) as answer:
                 pages = [page for page in json.load(answer) if page["type"] == "page"]
             if pages:
                 return str(pages[0]["webSocketDebuggerUrl"])

@@ -1,5 +1,7 @@
-"""Marks into Brightspace's file of grades, and pages back into its folders. Titles, `#` before ids and the last column
-are as its exports have them; what an import takes is described at community.d2l.com, as read on 2026-11-29."""
+"""Marks into Brightspace's file of grades, and pages back into its folders. Titles, `#` before ids
+and the last column are as its exports have them; what an import takes is described at
+community.d2l.com, as read on 2026-11-29.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ from autograder.outputs.returns import feedback_zip
 from autograder.platforms.brightspace import Grades, feedback_name, read_grades
 from autograder.records.model import Result
 
-TITLE = "attention Points Grade <Numeric MaxPoints:20 Weight:16.66666667 Category:Week 1 CategoryWeight:10>"
+TITLE = (
+    "attention Points Grade <Numeric MaxPoints:20 Weight:16.66666667 Category:Week 1 "
+    "CategoryWeight:10>"
+)
 GRADES = (
-    f"\ufeffOrgDefinedId,Username,Last Name,First Name,Email,{TITLE},Quiz Points Grade <Numeric MaxPoints:5>,"
+    f"\ufeffOrgDefinedId,Username,Last Name,First Name,Email,{TITLE},Quiz Points Grade <Numeric "
+    "MaxPoints:5>,"
     "Final Points Grade <Calculated MaxPoints:100>,End-of-Line Indicator\r\n"
     "#1001,#ada,Lovelace,Ada,ada@example.org,,4,,#\r\n"
     "#1002,#max,Roe,Max,max@example.org,3,,,#\r\n"
@@ -51,7 +57,9 @@ def filled(
 
 
 def test_only_the_keys_and_what_changes_are_imported(ada: Mark) -> None:
-    table, _ = filled([ada, called(ada, "eve", 12.25), called(ada, "ira")], {1: "ada", 3: "ira", 4: "eve"})
+    table, _ = filled(
+        [ada, called(ada, "eve", 12.25), called(ada, "ira")], {1: "ada", 3: "ira", 4: "eve"}
+    )
     assert table == [
         ["OrgDefinedId", "Username", TITLE, "End-of-Line Indicator"],
         ["#1001", "#ada", "11", "#"],
@@ -91,12 +99,17 @@ def test_another_grade_item_by_its_name_or_its_title(column: str) -> None:
 
 
 def test_other_points_there_are_refused(ada: Mark) -> None:
-    with pytest.raises(ValueError, match="is out of 5 points in Brightspace, and the marks here are out of 20"):
+    with pytest.raises(
+        ValueError, match="is out of 5 points in Brightspace, and the marks here are out of 20"
+    ):
         filled([ada], {1: "ada"}, column="Quiz")
 
 
 def test_an_item_that_is_not_there_is_made_by_the_import(ada: Mark) -> None:
-    text = "OrgDefinedId,Username,Quiz Points Grade <Numeric MaxPoints:5>,End-of-Line Indicator\n#1001,#ada,4,#\n"
+    text = (
+        "OrgDefinedId,Username,Quiz Points Grade <Numeric MaxPoints:5>,End-of-Line "
+        "Indicator\n#1001,#ada,4,#\n"
+    )
     table, difference = filled([ada], {1: "ada"}, text)
     assert table[0] == [
         "OrgDefinedId",
@@ -106,19 +119,39 @@ def test_an_item_that_is_not_there_is_made_by_the_import(ada: Mark) -> None:
     ]
     assert table[1] == ["#1001", "#ada", "11", "#"]
     assert difference.notes == (
-        "no grade item of Brightspace is called attention, so Brightspace will offer to make one; `--column` names "
+        "no grade item of Brightspace is called attention, so Brightspace will offer to make "
+        "one; `--column` names "
         "another of: Quiz",
     )
 
 
-@pytest.mark.parametrize(("text", "column", "message"), [
-    (GRADES, "Week 9", "it has no points of a grade item 'Week 9'; there are: attention, Quiz, Final"),
-    (GRADES, "Final", "Brightspace works out the points of 'Final' itself"),
-    ("Student,ID,attention\nAda,1,\n", "", "it has no column OrgDefinedId or Username"),
-    (GRADES.replace("Quiz Points", "attention Points"), "", "2 grade items are called 'attention'"),
-    (GRADES.replace(TITLE, "attention Weighted Numerator"), "", "it has 'attention' without its points"),
-    (GRADES.replace(TITLE, "attention Grade Symbol"), "attention", "it has 'attention' without its points"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        (
+            GRADES,
+            "Week 9",
+            "it has no points of a grade item 'Week 9'; there are: attention, Quiz, Final",
+        ),
+        (GRADES, "Final", "Brightspace works out the points of 'Final' itself"),
+        ("Student,ID,attention\nAda,1,\n", "", "it has no column OrgDefinedId or Username"),
+        (
+            GRADES.replace("Quiz Points", "attention Points"),
+            "",
+            "2 grade items are called 'attention'",
+        ),
+        (
+            GRADES.replace(TITLE, "attention Weighted Numerator"),
+            "",
+            "it has 'attention' without its points",
+        ),
+        (
+            GRADES.replace(TITLE, "attention Grade Symbol"),
+            "attention",
+            "it has 'attention' without its points",
+        ),
+    ],
+)
 def test_what_is_refused(text: str, column: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         grades(text, column)
@@ -132,11 +165,21 @@ def test_a_username_that_a_spreadsheet_would_calculate_is_text(ada: Mark) -> Non
 
 def test_pages_go_back_into_the_folders_of_the_download(ada: Mark, tmp_path: Path) -> None:
     folder = "12345-67890 - Ada Lovelace - Oct 1, 2026 1015 PM"
-    by_download = replace(ada, student="ada", arrival=Arrival("brightspace", "12345", "Ada", f"week1/{folder}/x.ipynb"))
+    by_download = replace(
+        ada,
+        student="ada",
+        arrival=Arrival("brightspace", "12345", "Ada", f"week1/{folder}/x.ipynb"),
+    )
     for student in ("ada", "max"):
         (tmp_path / student / "attention").mkdir(parents=True)
-        (tmp_path / student / "attention" / "attention.html").write_text(f"page of {student}", encoding="utf-8")
-    packed, left_out = feedback_zip([by_download, called(ada, "max")], "attention", tmp_path, feedback_name)
+        (tmp_path / student / "attention" / "attention.html").write_text(
+            f"page of {student}", encoding="utf-8"
+        )
+    packed, left_out = feedback_zip(
+        [by_download, called(ada, "max")], "attention", tmp_path, feedback_name
+    )
     with zipfile.ZipFile(io.BytesIO(b"".join(packed))) as archive:
-        assert {name: archive.read(name) for name in archive.namelist()} == {f"{folder}/attention.html": b"page of ada"}
+        assert {name: archive.read(name) for name in archive.namelist()} == {
+            f"{folder}/attention.html": b"page of ada"
+        }
     assert left_out == ("max",)

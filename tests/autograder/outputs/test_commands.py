@@ -10,12 +10,17 @@ import pytest
 from courses import on_stderr
 
 from autograder.basics.errors import BadCourseFile, KitError, NothingToGrade
-from autograder.cli.marks_commands import ExportRequest, export_command, report_command, totals_command
+from autograder.cli.marks_commands import (
+    ExportRequest,
+    export_command,
+    report_command,
+    totals_command,
+)
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, NotTaken, record_path
 from autograder.marks.marks import mark_of
-from autograder.marks.totals import totals
 from autograder.outputs.feedback_page import feedback_path
+from autograder.outputs.totals import totals
 from autograder.records.model import Graded, QuestionResult, Result, TestOutcome, TwoAnswers
 from autograder.records.results import TimingFile, write_result
 
@@ -53,13 +58,16 @@ def uncarried(plain: Result) -> Result:
     return dataclasses.replace(
         plain,
         questions=tuple(
-            dataclasses.replace(question, carried=0.0, kept=question.carried) for question in plain.questions
+            dataclasses.replace(question, carried=0.0, kept=question.carried)
+            for question in plain.questions
         ),
     )
 
 
 def export(course: Course, format: str, **options: Any) -> list[str]:
-    request = ExportRequest(course, course.assignment("attention"), course.root / "results", format, **options)
+    request = ExportRequest(
+        course, course.assignment("attention"), course.root / "results", format, **options
+    )
     return list(export_command(request, on_stderr))
 
 
@@ -81,7 +89,9 @@ def put(course: Course, student: str, time: str | None = None) -> None:
         (folder / "timestamp.txt").write_text(time, encoding="utf-8")
 
 
-def test_report_writes_a_page_a_student_and_one_for_the_class(course: Course, plain: Result) -> None:
+def test_report_writes_a_page_a_student_and_one_for_the_class(
+    course: Course, plain: Result
+) -> None:
     results = course.root / "results"
     write_result(results, plain)
     lines = list(report_command(course, course.assignment("attention"), results, on_stderr))
@@ -89,17 +99,32 @@ def test_report_writes_a_page_a_student_and_one_for_the_class(course: Course, pl
         f"1 feedback pages in {course.root / 'feedback'}",
         f"class report: {(results / 'attention.html').as_uri()}",
     ]
-    page = (course.root / "feedback" / "ada" / "attention" / "attention.html").read_text(encoding="utf-8")
+    page = (course.root / "feedback" / "ada" / "attention" / "attention.html").read_text(
+        encoding="utf-8"
+    )
     assert "the mistake in <code>softmax</code>" in page
-    assert 'href="../feedback/ada/attention/attention.html"' in (results / "attention.html").read_text(encoding="utf-8")
+    assert 'href="../feedback/ada/attention/attention.html"' in (
+        results / "attention.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_suite_that_does_not_import_stops_no_report(
     course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (course.root / "tests/hidden/attention/test_broken.py").write_text("import nothing_of_that_name\n")
+    (course.root / "tests/hidden/attention/test_broken.py").write_text(
+        "import nothing_of_that_name\n"
+    )
     write_result(course.root / "results", plain)
-    assert len(list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr))) == 2
+    assert (
+        len(
+            list(
+                report_command(
+                    course, course.assignment("attention"), course.root / "results", on_stderr
+                )
+            )
+        )
+        == 2
+    )
     assert "does not import" in capsys.readouterr().err
 
 
@@ -116,7 +141,11 @@ def test_a_class_of_problems_has_a_report(course: Course, problem: Graded) -> No
 
 def test_nothing_graded_says_what_to_run(course: Course) -> None:
     commands: tuple[Callable[[], list[str]], ...] = (
-        lambda: list(report_command(course, course.assignment("attention"), course.root / "results", on_stderr)),
+        lambda: list(
+            report_command(
+                course, course.assignment("attention"), course.root / "results", on_stderr
+            )
+        ),
         lambda: export(course, "csv"),
         lambda: export(course, "gradebook"),
     )
@@ -143,15 +172,25 @@ def test_an_export_names_who_gave_two_answers_to_one_call(
     flag = TwoAnswers("test_it", "softmax(z)", ("one run", "another"), ("1", "2"))
     first, *others = uncarried.questions
     questions = (dataclasses.replace(first, two_answers=(flag,)), *others)
-    for student, result in (("ada", dataclasses.replace(uncarried, questions=questions)), ("zoe", uncarried)):
+    for student, result in (
+        ("ada", dataclasses.replace(uncarried, questions=questions)),
+        ("zoe", uncarried),
+    ):
         write_result(course.root / "results", dataclasses.replace(result, student=student))
     export(course, format)
     said = capsys.readouterr().err
-    assert "two answers to one call, for a person to look at: 1: ada (softmax); `autograder report` shows them" in said
+    assert (
+        "two answers to one call, for a person to look at: 1: ada (softmax); `autograder "
+        "report` shows them" in said
+    )
 
 
-def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever became of a submission, its student is in every table, in the report, and on stderr."""
+def test_nobody_disappears(
+    course: Course, uncarried: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever became of a submission, its student is in every table, in the report, and on
+    stderr.
+    """
     results = course.root / "results"
     (course.root / "students.csv").write_text(
         "id,name,email,section\nada,Ada Roe,,A\nzoe,Zoe Lee,,B\n", encoding="utf-8"
@@ -161,7 +200,10 @@ def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.Cap
     TimingFile(results, "attention").note([Graded("bad", None, "bad.ipynb: is empty")])
     for student in ("ada", "bad", "new"):
         put(course, student)
-    arrivals = {name: Arrival("canvas", name, name, f"{name}_1_2_a.ipynb") for name in ("ada", "gone", "new", "pdf")}
+    arrivals = {
+        name: Arrival("canvas", name, name, f"{name}_1_2_a.ipynb")
+        for name in ("ada", "gone", "new", "pdf")
+    }
     pdf = NotTaken("pdf", arrivals.pop("pdf"), "pdf_1_2_a.pdf: not a notebook")
     path = record_path(course.root / "submitted", "attention")
     path.parent.mkdir()
@@ -176,7 +218,8 @@ def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.Cap
             "gone",
             "",
             "withdrawn",
-            "its submission is not in submitted/ any more, so its 11 of 20 do not count: put it there if they should",
+            "its submission is not in submitted/ any more, so its 11 of 20 do not count: put it "
+            "there if they should",
         ),
         ("new", "", "not graded yet", ""),
         ("pdf", "", "no notebook", "pdf_1_2_a.pdf: not a notebook"),
@@ -202,7 +245,9 @@ def test_nobody_disappears(course: Course, uncarried: Result, capsys: pytest.Cap
 def test_results_of_other_folders_are_not_withdrawn(course: Course, plain: Result) -> None:
     write_result(course.root / "elsewhere", plain)
     put(course, "somebody")
-    request = ExportRequest(course, course.assignment("attention"), course.root / "elsewhere", "csv")
+    request = ExportRequest(
+        course, course.assignment("attention"), course.root / "elsewhere", "csv"
+    )
     (text,) = export_command(request, on_stderr)
     assert rows(text)[1][0:1] + rows(text)[1][-2:-1] == ["ada", "graded"]
 
@@ -228,7 +273,8 @@ def test_lateness_by_due_time_extension_and_late_days(
     late = with_settings(course, LATE)
     (course.root / "students.csv").write_text("id,name\ns3,Cleo Roe\n", encoding="utf-8")
     times = {
-        "ada": "2026-03-03 13:00:00 CET",  # three days begun, one of them her own: 2 of 20 points for each
+        # three days begun, one of them her own: 2 of 20 points for each
+        "ada": "2026-03-03 13:00:00 CET",
         "bea": "2026-03-03 11:00:00 CET",
         "Cleo Roe": "2026-03-09 10:59:00 UTC",
         "dan": "whenever",
@@ -238,7 +284,10 @@ def test_lateness_by_due_time_extension_and_late_days(
         write_result(course.root / "results", dataclasses.replace(plain, student=student))
     (text,) = export(late, "csv")
     table = {row[0]: row for row in rows(text)}
-    at = {name: rows(text)[0].index(name) for name in ("total", "minutes_late", "total_after_late", "note")}
+    at = {
+        name: rows(text)[0].index(name)
+        for name in ("total", "minutes_late", "total_after_late", "note")
+    }
     assert [table[name][at["total_after_late"]] for name in times] == ["7", "11", "11", ""]
     assert table["ada"][at["minutes_late"]] == str(2 * 24 * 60 + 60 - 24 * 60)
     assert table["ada"][at["note"]] == "late days used: 1"
@@ -254,7 +303,10 @@ def test_lateness_by_due_time_extension_and_late_days(
         ("[due]\nattention = 2026-03-01", "must be a time"),
         ("[due]\nattention = 2026-03-01T12:00:00", "has no time zone"),
         ("[extensions]\nattention = 3", r"\[extensions\.attention\] must be one table"),
-        ("[extensions.attention]\nada = -1", r"extensions\.attention\.ada = -1: it must be a number of days"),
+        (
+            "[extensions.attention]\nada = -1",
+            r"extensions\.attention\.ada = -1: it must be a number of days",
+        ),
         ("[extensions.attention]\nada = inf", "must be a number of days"),
         ("due = 3", r"\[due\] must be one table"),
         ('[course]\ntimezone = "Mars"', "names a time zone"),
@@ -278,7 +330,9 @@ def test_a_late_policy_without_due_times_is_said(
 
 def test_canvas_by_a_roster_file(course: Course, plain: Result, tmp_path: Path) -> None:
     roster = tmp_path / "canvas.csv"
-    roster.write_text('Student,ID,SIS Login ID,Section\n"Lovelace, Ada",7,ada,A\n', encoding="utf-8")
+    roster.write_text(
+        'Student,ID,SIS Login ID,Section\n"Lovelace, Ada",7,ada,A\n', encoding="utf-8"
+    )
     write_result(course.root / "results", plain)
     (text,) = export(course, "canvas", roster=roster)
     others = tmp_path / "other.csv"
@@ -314,7 +368,9 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(
         export(course, f"{platform}-feedback", to=to)
         with zipfile.ZipFile(to) as archive:
             assert sorted(archive.namelist()) == names
-        assert f"without a name that {platform} knows: {4 - len(names)}: " in capsys.readouterr().err
+        assert (
+            f"without a name that {platform} knows: {4 - len(names)}: " in capsys.readouterr().err
+        )
         again = to.read_bytes()
         export(course, f"{platform}-feedback", to=to)
         assert to.read_bytes() == again
@@ -322,9 +378,13 @@ def test_feedback_pages_go_back_in_the_names_of_the_platform(
         export(course, "canvas-feedback")
 
 
-def test_the_mark_of_the_course_drops_the_lowest(course: Course, plain: Result, tmp_path: Path) -> None:
+def test_the_mark_of_the_course_drops_the_lowest(
+    course: Course, plain: Result, tmp_path: Path
+) -> None:
     settings = with_settings(course, "[totals]\ndrop_lowest = 1\n")
-    (course.root / "students.csv").write_text("id,name\nada,Ada Roe\nzoe,Zoe Lee\n", encoding="utf-8")
+    (course.root / "students.csv").write_text(
+        "id,name\nada,Ada Roe\nzoe,Zoe Lee\n", encoding="utf-8"
+    )
     scores = {"attention": 11.0, "heads": 20.0, "masks": 5.0}
     for name, score in scores.items():
         (course.root / "source" / name).mkdir(exist_ok=True)
@@ -332,14 +392,26 @@ def test_the_mark_of_the_course_drops_the_lowest(course: Course, plain: Result, 
         tests = (TestOutcome("test_it", "failed", score, 20.0),)
         questions = (QuestionResult("softmax", score, 20.0, 0.0, None, tests),)
         write_result(
-            course.root / "results", dataclasses.replace(plain, assignment=name, score=score, questions=questions)
+            course.root / "results",
+            dataclasses.replace(plain, assignment=name, score=score, questions=questions),
         )
     write_result(course.root / "results", dataclasses.replace(plain, student="zoe"))
     to = tmp_path / "totals.csv"
     (line,) = totals_command(settings, course.root / "results", to, on_stderr, provisional=False)
     assert line == f"totals of 2 students over 3 assignments in {to}"
     assert rows(to.read_text(encoding="utf-8")) == [
-        ["student", "name", "email", "section", "attention", "heads", "masks", "dropped", "total", "note"],
+        [
+            "student",
+            "name",
+            "email",
+            "section",
+            "attention",
+            "heads",
+            "masks",
+            "dropped",
+            "total",
+            "note",
+        ],
         ["ada", "Ada Roe", "", "", "55", "100", "25", "masks", "77.5", ""],
         [
             "zoe",

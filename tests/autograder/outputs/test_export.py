@@ -48,13 +48,24 @@ def ada(plain: Result) -> Mark:
     return mark_of(plain)
 
 
-NOTHING = Mark("bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {}))
+NOTHING = Mark(
+    "bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {})
+)
 
 
 def test_csv_has_a_row_a_student_and_a_column_a_question(ada: Mark, hostile: Result) -> None:
     assert rows(csv_of_students([mark_of(hostile), ada])) == [
         ["student", "softmax", "attention", "heads", "total", "max", "status", "note"],
-        ["'=cmd|' /C calc'!A0<script>alert(1)</script>redabcdcba[bold]x[/bold]", "1", "", "", "1", "20", "graded", ""],
+        [
+            "'=cmd|' /C calc'!A0<script>alert(1)</script>redabcdcba[bold]x[/bold]",
+            "1",
+            "",
+            "",
+            "1",
+            "20",
+            "graded",
+            "",
+        ],
         ["ada", "2", "6", "3", "11", "20", "graded", ""],
     ]
 
@@ -75,8 +86,32 @@ def test_csv_names_who_has_no_mark_and_why(ada: Mark) -> None:
         "status",
         "note",
     ]
-    assert table[2] == ["bob", "Bob Roe", "bob@example.org", "B", "", "", "", "", "20", "handed in nothing", ""]
-    assert table[3] == ["eve", "", "", "", "", "", "", "", "20", "could not be graded", "m1.ipynb: is empty"]
+    assert table[2] == [
+        "bob",
+        "Bob Roe",
+        "bob@example.org",
+        "B",
+        "",
+        "",
+        "",
+        "",
+        "20",
+        "handed in nothing",
+        "",
+    ]
+    assert table[3] == [
+        "eve",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "20",
+        "could not be graded",
+        "m1.ipynb: is empty",
+    ]
 
 
 def test_who_waits_for_a_person_has_a_total_only_where_it_was_asked_for(ada: Mark) -> None:
@@ -99,7 +134,11 @@ def test_csv_shows_no_dust(ada: Mark) -> None:
 def test_lateness_has_columns_and_what_nobody_knows_is_empty(ada: Mark) -> None:
     late = replace(ada, late=Lateness(90.0), total=9.0)
     unknown = named(
-        ada, "bea", late=Lateness(None, "no time", unreadable=True), total=None, status="time cannot be read"
+        ada,
+        "bea",
+        late=Lateness(None, "no time", unreadable=True),
+        total=None,
+        status="time cannot be read",
     )
     table = rows(csv_of_students([late, unknown], late=True))
     assert table[0][-6:] == ["total", "max", "minutes_late", "total_after_late", "status", "note"]
@@ -112,7 +151,9 @@ def test_a_row_a_test(hostile: Result) -> None:
     assert len(table) == 5
     assert table[1][1:6] == ["softmax", "test_rows_sum_to_one", "passed", "1", "1"]
     assert table[2][3:6] == ["error", "0", "1"]
-    assert table[2][6].startswith("<script>alert(1)</script>\nred\n[link](javascript:alert(1))\nabcdcba\n::set-output")
+    assert table[2][6].startswith(
+        "<script>alert(1)</script>\nred\n[link](javascript:alert(1))\nabcdcba\n::set-output"
+    )
     assert "\x1b" not in "".join(csv_of_tests([mark_of(hostile)]))
     assert table[4] == ["bob", "", "", "handed in nothing", "", "", "", ""]
 

@@ -1,4 +1,6 @@
-"""The pages in a real browser: nothing of a submission runs, and no element of a page comes from one."""
+"""The pages in a real browser: nothing of a submission runs, and no element of a page comes from
+one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import HOSTILE, IN_AN_ATTRIBUTE, PAYLOADS, QUIET, STEERING, Page, in_a_browser, needs_chromium
+from browser import (
+    HOSTILE,
+    IN_AN_ATTRIBUTE,
+    PAYLOADS,
+    QUIET,
+    STEERING,
+    Page,
+    in_a_browser,
+    needs_chromium,
+)
 from courses import built_course, handed_in
 from markupsafe import escape
 
@@ -48,7 +59,9 @@ def harmless(name: str) -> str:
 
 
 def result(text: Texts) -> Result:
-    """A result in which every text is one of the submission's; each payload stands in every place once."""
+    """A result in which every text is one of the submission's; each payload stands in every place
+    once.
+    """
     questions = tuple(
         QuestionResult(
             name=text(name),
@@ -82,7 +95,13 @@ def report(text: Texts) -> str:
     timing = [Graded(text(name), seconds={text(name): 1.0}, older=text(name)) for name in HOSTILE]
     arrival = Arrival("canvas", text("attribute"), text("attribute"), text("attribute"))
     others = [
-        Mark(text(name), "no notebook", text(name), Person(text(name), text(name), text(name), text(name), {}), arrival)
+        Mark(
+            text(name),
+            "no notebook",
+            text(name),
+            Person(text(name), text(name), text(name), text(name), {}),
+            arrival,
+        )
         for name in HOSTILE
     ]
     said = Collected(source=text("attribute"), said=tuple(map(text, HOSTILE)))
@@ -93,7 +112,10 @@ def report(text: Texts) -> str:
 def control() -> str:
     """A page that escapes nothing, and has no policy."""
     parts = "".join(f"<div>{payload}</div>" for payload in PAYLOADS.values())
-    return f'<!DOCTYPE html><html><title>x</title><body><i title="{IN_AN_ATTRIBUTE}">x</i>{parts}</body></html>'
+    return (
+        "<!DOCTYPE html><html><title>x</title><body><i "
+        f'title="{IN_AN_ATTRIBUTE}">x</i>{parts}</body></html>'
+    )
 
 
 def unescaped(page: str) -> str:
@@ -107,7 +129,9 @@ def unescaped(page: str) -> str:
 def assert_untouched(page: Page, as_harmless: str) -> None:
     assert page.ran == set()
     assert page.elements == Page(as_harmless).elements
-    assert all(re.fullmatch(r"#(question|written)-\d+|\.\./feedback/x\.html", link) for link in page.links)
+    assert all(
+        re.fullmatch(r"#(question|written)-\d+|\.\./feedback/x\.html", link) for link in page.links
+    )
     assert not [mark for mark in STEERING if mark in page.text]
 
 
@@ -139,14 +163,19 @@ def test_the_policy_holds_without_escaping(page: Callable[[Texts], str], tmp_pat
 
 
 def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> None:
-    """At 390 px each has one line, but a word of 80 letters; and the page is no wider than the screen."""
+    """At 390 px each has one line, but a word of 80 letters; and the page is no wider than the
+    screen.
+    """
     made = replace(
-        result(lambda name: "x"), questions=result(lambda name: "scaled_dot_product_attention").questions[:1]
+        result(lambda name: "x"),
+        questions=result(lambda name: "scaled_dot_product_attention").questions[:1],
     )
     names = ("Maximiliane Oberhauser", "ada", "w" * 80)
     marks = [
         replace(
-            mark_of(replace(made, student=f"s{n}")), status="waits for a person", person=Person(name, name, "", "", {})
+            mark_of(replace(made, student=f"s{n}")),
+            status="waits for a person",
+            person=Person(name, name, "", "", {}),
         )
         for n, name in enumerate(names)
     ]
@@ -166,9 +195,14 @@ def test_names_and_statuses_stand_on_one_line_on_a_telephone(tmp_path: Path) -> 
         marks["status_" + counted(".by-student td.status")] = 1;
         marks["wider_" + (page.documentElement.scrollWidth > 390)] = 1;
     """
-    frame = f'<iframe id="f" width="390" height="900" style="border:0" srcdoc="{escape(page)}"></iframe>'
+    frame = (
+        '<iframe id="f" width="390" height="900" style="border:0" '
+        f'srcdoc="{escape(page)}"></iframe>'
+    )
     script = f"<script>f.onload = () => {{{measure}}}</script>"
-    seen = in_a_browser(f"<!DOCTYPE html><html><title>x</title><body>{frame}{script}</body></html>", tmp_path)
+    seen = in_a_browser(
+        f"<!DOCTYPE html><html><title>x</title><body>{frame}{script}</body></html>", tmp_path
+    )
     assert seen.ran == {"names_11n", "questions_1", "heads_", "status_111", "wider_false"}
 
 

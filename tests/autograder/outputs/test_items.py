@@ -10,7 +10,13 @@ import pytest
 
 from autograder.marks.marks import mark_of
 from autograder.outputs.class_report import report_page
-from autograder.outputs.statistics import Attempt, attempts, correlation, question_statistics, submissions_graded
+from autograder.outputs.statistics import (
+    Attempt,
+    attempts,
+    correlation,
+    question_statistics,
+    submissions_graded,
+)
 from autograder.records.model import QuestionResult, Result, TestOutcome
 from autograder.records.results import write_result
 
@@ -23,15 +29,29 @@ def question(name: str, score: float, passed: bool = True) -> QuestionResult:
 def class_of(rows: list[tuple[float, float, bool]]) -> list[Result]:
     """Results of two questions: their scores, and whether the second one's test passed."""
     return [
-        Result("a", f"s{n}", f"sha-{n}", "suite", "strict", first + second, 8.0,
-               (question("first", first), question("second", second, passed)), ())
+        Result(
+            "a",
+            f"s{n}",
+            f"sha-{n}",
+            "suite",
+            "strict",
+            first + second,
+            8.0,
+            (question("first", first), question("second", second, passed)),
+            (),
+        )
         for n, (first, second, passed) in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
-def discriminations(results: list[Result]) -> dict[str, tuple[float | None, tuple[tuple[str, float], ...]]]:
+def discriminations(
+    results: list[Result],
+) -> dict[str, tuple[float | None, tuple[tuple[str, float], ...]]]:
     """Question → how far it goes along with the rest, and the tests that go against it."""
-    return {question.name: (question.discrimination, question.against) for question in question_statistics(results)}
+    return {
+        question.name: (question.discrimination, question.against)
+        for question in question_statistics(results)
+    }
 
 
 def test_a_question_that_goes_along_with_the_rest() -> None:
@@ -41,8 +61,10 @@ def test_a_question_that_goes_along_with_the_rest() -> None:
 
 
 def test_a_test_that_the_better_ones_fail_is_named() -> None:
-    """first: 0 0 0 0 0 4 4 4 4 4; the test of second passes in the first six: of passed (6) and failed (4) the means of
-    the rest are 4/6 and 4, the standard deviation of the rest is 2, so (4/6 - 4) / 2 * sqrt(0.6 * 0.4) = -0.816497."""
+    """first: 0 0 0 0 0 4 4 4 4 4; the test of second passes in the first six: of passed (6) and
+    failed (4) the means of the rest are 4/6 and 4, the standard deviation of the rest is 2, so (4/6
+    - 4) / 2 * sqrt(0.6 * 0.4) = -0.816497.
+    """
     rows = [(0.0, 2.0, True)] * 5 + [(4.0, 2.0, True)] + [(4.0, 2.0, False)] * 4
     found = discriminations(class_of(rows))
     assert found["second"] == (None, (("second", -0.816497),))
@@ -59,8 +81,15 @@ def test_nothing_is_said_of_few_or_of_equal_answers() -> None:
 
 
 def test_attempts_are_submissions_and_not_gradings(tmp_path: Path, plain: Result) -> None:
-    """Ada hands in three times (5, then 11 of 20; the last again by another suite: 20), zoe once (10)."""
-    scores = [("one", "suite-1", 5.0), ("two", "suite-1", 11.0), ("three", "suite-1", 12.0), ("three", "suite-2", 20.0)]
+    """Ada hands in three times (5, then 11 of 20; the last again by another suite: 20), zoe once
+    (10).
+    """
+    scores = [
+        ("one", "suite-1", 5.0),
+        ("two", "suite-1", 11.0),
+        ("three", "suite-1", 12.0),
+        ("three", "suite-2", 20.0),
+    ]
     for sha, suite, score in scores:
         result = dataclasses.replace(plain, submission_sha256=sha, suite_sha256=suite, score=score)
         write_result(tmp_path, result)

@@ -20,7 +20,14 @@ from autograder.outputs.feedback_page import feedback_page, feedback_path
 from autograder.outputs.outcome_words import carried_note, kept_note
 from autograder.outputs.pages import prose
 from autograder.outputs.statistics import histogram, question_statistics, shares, timing_summary
-from autograder.records.model import Diagnosis, Graded, ManualGrades, ManualScore, Result, TwoAnswers
+from autograder.records.model import (
+    Diagnosis,
+    Graded,
+    ManualGrades,
+    ManualScore,
+    Result,
+    TwoAnswers,
+)
 from autograder.suite.prerequisites import prerequisites
 
 VOID = {"meta", "br", "rect", "link", "img", "input"}
@@ -71,9 +78,14 @@ def assert_harmless(html: str) -> None:
     targets = [attributes["href"] for _, attributes in page.elements if "href" in attributes]
     assert all(re.fullmatch(r"#question-\d+", target or "") for target in targets)
     assert clean(html) == html
-    policy = next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
     digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert (
+        policy
+        == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
     assert "url(" not in page.style
     assert "@import" not in page.style
 
@@ -81,12 +93,22 @@ def assert_harmless(html: str) -> None:
 def test_feedback_says_what_was_lost_and_why(plain: Result) -> None:
     text = words(feedback_page(plain, {"attention": ["softmax"]}))
     assert "Feedback for ada 11 of 20 points" in text
-    assert "softmax 2 of 4 points Look here first. Each row should sum to 1: does dim point at the keys?" in text
     assert (
-        "each query distributes over the keys 0 of 2 · not right yet softmax(z[4, 7]) differs first at [0, 1]." in text
+        "softmax 2 of 4 points Look here first. Each row should sum to 1: does dim point "
+        "at the keys?" in text
     )
-    assert "You lost nothing here for the mistake in softmax: with a right answer in its place, yours passes" in text
-    assert "What failed with the earlier mistake in place causal 0 of 4 · not right yet row 0 looks ahead." in text
+    assert (
+        "each query distributes over the keys 0 of 2 · not right yet softmax(z[4, 7]) differs "
+        "first at [0, 1]." in text
+    )
+    assert (
+        "You lost nothing here for the mistake in softmax: with a right answer in its place, "
+        "yours passes" in text
+    )
+    assert (
+        "What failed with the earlier mistake in place causal 0 of 4 · not right yet row 0 "
+        "looks ahead." in text
+    )
     assert "library was put back as released: it differed from the release" in text
     assert "attention ran: there were two copies; the first one counts" in text
     assert "heat_map did not run" in text
@@ -96,7 +118,9 @@ def test_feedback_says_what_was_lost_and_why(plain: Result) -> None:
 def test_tests_that_fail_alike_share_one_message(plain: Result) -> None:
     text = words(feedback_page(plain))
     assert text.count("there is no split_heads") == 1
-    assert "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
+    assert (
+        "order of heads 0 of 4 · your notebook does not define it merge undoes split 0 of 3" in text
+    )
 
 
 def test_passed_tests_are_folded_away(plain: Result) -> None:
@@ -133,7 +157,9 @@ def test_partly_carried_points_are_counted(plain: Result) -> None:
         "3 of these points count in spite of the mistake in `softmax`: "
         "with a right answer in its place, yours passes more tests."
     )
-    assert carried_note(question, plain, []).startswith("3 of these points count in spite of a mistake in a question")
+    assert carried_note(question, plain, []).startswith(
+        "3 of these points count in spite of a mistake in a question"
+    )
     assert carried_note(plain.questions[0], plain, ["heads"]) == ""
 
 
@@ -144,7 +170,10 @@ def test_prerequisites_of_prerequisites_count() -> None:
 
 
 def test_feedback_lies_where_nbgrader_looks(tmp_path: Path) -> None:
-    assert feedback_path(tmp_path, "attention", "ada") == tmp_path / "ada" / "attention" / "attention.html"
+    assert (
+        feedback_path(tmp_path, "attention", "ada")
+        == tmp_path / "ada" / "attention" / "attention.html"
+    )
 
 
 def test_no_submission_has_no_questions_to_show(plain: Result) -> None:
@@ -158,14 +187,26 @@ def test_no_submission_has_no_questions_to_show(plain: Result) -> None:
 def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
     waits = dataclasses.replace(mark_of(plain), status="waits for a person", max_score=25.0)
     text = words(feedback_page(plain, mark=waits))
-    assert "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
+    assert (
+        "11 of 20 points Up to 5 more points, for written answers, are given by a person." in text
+    )
     hand = ManualGrades(
         "ada",
         (ManualScore("why", 5.0, 4.0, comment="Say <b>why</b> rows sum to 1."),),
-        (ManualScore("heads", 10.0, 8.0, extra_credit=1.0, comment="Nearly."), ManualScore("softmax", 4.0, None)),
+        (
+            ManualScore("heads", 10.0, 8.0, extra_credit=1.0, comment="Nearly."),
+            ManualScore("softmax", 4.0, None),
+        ),
     )
-    given = dataclasses.replace(mark_of(plain), by_hand=hand, written=5.0, score=21.0, total=18.5, max_score=25.0,
-                                late=Lateness(10.0))  # fmt: skip
+    given = dataclasses.replace(
+        mark_of(plain),
+        by_hand=hand,
+        written=5.0,
+        score=21.0,
+        total=18.5,
+        max_score=25.0,
+        late=Lateness(10.0),
+    )
     html = feedback_page(plain, mark=given)
     text = words(html)
     assert "Feedback for ada 21 of 25 points 18.5 count, since it was handed in late." in text
@@ -175,7 +216,10 @@ def test_the_page_adds_what_a_person_gave(plain: Result) -> None:
 
 
 def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded) -> None:
-    timing = [Graded("ada", seconds={"read": 0.5, "tests": 1.5}), dataclasses.replace(problem, seconds={"read": 1.0})]
+    timing = [
+        Graded("ada", seconds={"read": 0.5, "tests": 1.5}),
+        dataclasses.replace(problem, seconds={"read": 1.0}),
+    ]
     broken = Mark(problem.student, "could not be graded", problem.problem)
     html = "".join(report_page("attention", [mark_of(plain), mark_of(hostile), broken], timing))
     assert_harmless(html)
@@ -185,8 +229,8 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
     assert "1 graded without isolation." in text
     assert "Results of 2 different suites." in text
     assert (
-        "student-005<script>alert(1)</script> could not be graded: not a notebook [link](javascript:alert(1))red"
-        in text
+        "student-005<script>alert(1)</script> could not be graded: not a notebook "
+        "[link](javascript:alert(1))red" in text
     )
     assert "1 softmax_over_queries Each row should sum to 1: does dim point at the keys?" in text
     assert "Median 1.5 s a submission. Slowest: ada with 2 s." in text
@@ -194,17 +238,25 @@ def test_report_counts_the_class(plain: Result, hostile: Result, problem: Graded
 
 
 def test_report_of_nobody(problem: Graded) -> None:
-    html = "".join(report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)]))
+    html = "".join(
+        report_page("attention", [Mark(problem.student, "could not be graded", problem.problem)])
+    )
     assert_harmless(html)
     assert "0 graded, 1 could not be graded" in words(html)
 
 
 def test_the_class_is_there_in_three_orders_without_a_script(plain: Result) -> None:
     better = dataclasses.replace(plain, student="zoe", score=19.0)
-    html = "".join(report_page("attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]))
+    html = "".join(
+        report_page(
+            "attention", [mark_of(plain), Mark("max", "handed in nothing"), mark_of(better)]
+        )
+    )
     tables = re.findall(r'<table class="class">.*?</table>', html, re.DOTALL)
     assert len(tables) == 3
-    for table, order in zip(tables, (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]), strict=True):
+    for table, order in zip(
+        tables, (["ada", "max", "zoe"], ["zoe", "ada", "max"], ["max", "ada", "zoe"]), strict=True
+    ):
         assert re.findall(r"<bdi>(\w+)</bdi>", table) == order
     assert html.count('type="radio"') == 3
     assert html.count(" checked>") == 1
@@ -223,19 +275,35 @@ def test_the_report_leads_to_the_pages(tmp_path: Path, plain: Result) -> None:
     marks = [mark_of(plain), mark_of(odd)]
     write_whole(feedback_path(tmp_path / "feedback", "attention", odd.student), feedback_page(odd))
     with Together(tmp_path / "kept", "a test") as files:
-        path = write_report(files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback")
+        path = write_report(
+            files, tmp_path / "results", "attention", marks, [], Collected(), tmp_path / "feedback"
+        )
     assert path == tmp_path / "results" / "attention.html"
     links = set(re.findall(r'href="(\.\.[^"]+)"', path.read_text(encoding="utf-8")))
     assert links == {"../feedback/%C3%85da%20%231%3F/attention/attention.html"}
 
 
 def test_the_report_shows_what_collect_did(plain: Result) -> None:
-    said = ("2 submissions of attention: 2 new", "eve: has no notebook here: eve.pdf: not a notebook")
-    text = words("".join(report_page("attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said))))
-    assert "Collected The last download: all.zip 2 submissions of attention: 2 new eve: has no notebook here" in text
+    said = (
+        "2 submissions of attention: 2 new",
+        "eve: has no notebook here: eve.pdf: not a notebook",
+    )
+    text = words(
+        "".join(
+            report_page(
+                "attention", [mark_of(plain)], collected=Collected(source="all.zip", said=said)
+            )
+        )
+    )
+    assert (
+        "Collected The last download: all.zip 2 submissions of attention: 2 new eve: has no "
+        "notebook here" in text
+    )
 
 
-@pytest.mark.parametrize(("score", "bin_"), [(0.0, 0), (1.99, 0), (2.0, 1), (6.0, 3), (19.9, 9), (20.0, 9)])
+@pytest.mark.parametrize(
+    ("score", "bin_"), [(0.0, 0), (1.99, 0), (2.0, 1), (6.0, 3), (19.9, 9), (20.0, 9)]
+)
 def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
     from dataclasses import replace
 
@@ -245,12 +313,19 @@ def test_histogram_bins(plain: Result, score: float, bin_: int) -> None:
 
 def flagged(result: Result, flag: TwoAnswers) -> Result:
     first, *others = result.questions
-    return dataclasses.replace(result, questions=(dataclasses.replace(first, two_answers=(flag,)), *others))
+    return dataclasses.replace(
+        result, questions=(dataclasses.replace(first, two_answers=(flag,)), *others)
+    )
 
 
 def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
     runs = ("a worker that had served other questions", "a fresh worker, which counts")
-    flag = TwoAnswers("test_is_stable", "softmax(z[4, 7])", runs, ("float64[4, 7], at [0, 1]: 2", "ValueError: no"))
+    flag = TwoAnswers(
+        "test_is_stable",
+        "softmax(z[4, 7])",
+        runs,
+        ("float64[4, 7], at [0, 1]: 2", "ValueError: no"),
+    )
     html = "".join(report_page("attention", [mark_of(flagged(plain, flag))]))
     text = words(html)
     assert "Two answers to one call" in text
@@ -259,7 +334,8 @@ def test_report_shows_both_answers_to_one_call(plain: Result) -> None:
         "float64[4, 7], at [0, 1]: 2 a fresh worker, which counts: ValueError: no"
     ) in text
     assert "Two answers" not in "".join(report_page("attention", [mark_of(plain)]))
-    assert "ValueError: no" not in feedback_page(flagged(plain, flag))  # for a person to judge first
+    # for a person to judge first
+    assert "ValueError: no" not in feedback_page(flagged(plain, flag))
 
 
 def test_answers_in_the_report_are_text(plain: Result) -> None:
@@ -272,9 +348,16 @@ def test_statistics_of_a_question(plain: Result, hostile: Result) -> None:
     softmax, attention, heads = question_statistics([plain, plain, hostile])
     assert (softmax.mean, softmax.max_score, softmax.right_share) == (5 / 3, 4.0, 0.0)
     assert softmax.mean_share == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
-    assert [(m.name, m.count) for m in softmax.mistakes] == [("softmax_over_queries", 2), ("mistake", 1)]
+    assert [(m.name, m.count) for m in softmax.mistakes] == [
+        ("softmax_over_queries", 2),
+        ("mistake", 1),
+    ]
     assert softmax.failing[0] == ("each query distributes over the keys", 2)
-    assert (attention.right_share, attention.carried, attention.failing) == (1.0, 2, (("causal", 2),))
+    assert (attention.right_share, attention.carried, attention.failing) == (
+        1.0,
+        2,
+        (("causal", 2),),
+    )
     assert heads.mean == 3.0
 
 
@@ -283,22 +366,37 @@ def test_no_times_no_summary() -> None:
 
 
 def test_a_slip_keeps_its_share_and_a_second_one_stands_under_its_test(plain: Result) -> None:
-    """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said there, and the page
-    says that each has its own price. A slip by itself is called the one slip."""
+    """3 of 6 points kept where the tests give 1; the second mistake explains one test and is said
+    there, and the page says that each has its own price. A slip by itself is called the one slip.
+    """
     softmax = dataclasses.replace(
         plain.questions[0],
         score=3.0,
         max_score=6.0,
         kept=2.0,
-        slips=(Diagnosis("no_checks", "Which sizes cannot be right?", ("test_each_query_distributes_over_the_keys",)),),
+        slips=(
+            Diagnosis(
+                "no_checks",
+                "Which sizes cannot be right?",
+                ("test_each_query_distributes_over_the_keys",),
+            ),
+        ),
     )
     text = words(feedback_page(dataclasses.replace(plain, questions=(softmax,))))
-    assert "You keep 3 of 6 points: a known slip costs what it costs by itself, and whatever else failed" in text
+    assert (
+        "You keep 3 of 6 points: a known slip costs what it costs by itself, and "
+        "whatever else failed" in text
+    )
     failed = tuple(test.name for test in softmax.tests if test.outcome != "passed")
     assert softmax.diagnosis is not None
-    alone = dataclasses.replace(softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed))
+    alone = dataclasses.replace(
+        softmax, slips=(), diagnosis=dataclasses.replace(softmax.diagnosis, tests=failed)
+    )
     assert kept_note(alone) == "You keep 3 of 6 points for this slip."
     assert "softmax(z[4, 7]) differs first at [0, 1]. Which sizes cannot be right?" in text
     statistics = question_statistics([dataclasses.replace(plain, questions=(softmax,))])[0]
     assert statistics.kept == 1
-    assert [(m.name, m.count) for m in statistics.mistakes] == [("softmax_over_queries", 1), ("no_checks", 1)]
+    assert [(m.name, m.count) for m in statistics.mistakes] == [
+        ("softmax_over_queries", 1),
+        ("no_checks", 1),
+    ]

@@ -1,4 +1,6 @@
-"""The platforms by their names: what the command line and the instructors' page offer follows from their modules."""
+"""The platforms by their names: what the command line and the instructors' page offer follows from
+their modules.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,35 @@ import pytest
 
 from autograder.course.platform_names import NAMES, WITH_IDS
 from autograder.course.roster import read_roster
-from autograder.platforms.registry import export_formats, platforms, with_downloads, with_interface, with_own_file
+from autograder.platforms.registry import (
+    export_formats,
+    platforms,
+    with_downloads,
+    with_interface,
+    with_own_file,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
-MODULES = {"collect", "fill", "push", "platform", "registry", "canvas_api", "moodle_api", "__init__"}
+MODULES = {
+    "collect",
+    "fill",
+    "push",
+    "platform",
+    "registry",
+    "canvas_api",
+    "moodle_api",
+    "__init__",
+}
 
 
 def first_cells(heading: str) -> set[str]:
     """The words in the first column of the table on the instructors' page that has this heading."""
     table = PAGE.split(f"| {heading} |")[1].split("\n\n")[0]
     return {
-        word for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for word in re.findall(r"`([^`]+)`", row)
+        word
+        for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
+        for word in re.findall(r"`([^`]+)`", row)
     }
 
 
@@ -37,7 +56,11 @@ def test_the_page_has_a_row_for_every_download_and_every_format() -> None:
 def test_what_can_be_pushed_and_what_is_filled() -> None:
     assert with_interface() == ["canvas", "moodle", "classroom"]
     assert [name for name in with_own_file() if not NAMES[name].own_file] == []
-    assert [name for name, platform in platforms().items() if platform.find_owners and not platform.example] == []
+    assert [
+        name
+        for name, platform in platforms().items()
+        if platform.find_owners and not platform.example
+    ] == []
 
 
 @pytest.mark.parametrize("name", WITH_IDS)

@@ -1,4 +1,6 @@
-"""What submissions share: seen through new names, comments and another order; not where the assignment explains it."""
+"""What submissions share: seen through new names, comments and another order; not where the
+assignment explains it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def mixture(queries: Any, keys: Any, values: Any) -> None:
 """
 RENAMED = re.sub(
     r"scores|biggest|shifted|powers|total|rows|position|queries|keys|values(?!$)",
-    lambda found: f"{found.group()[:2]}_{len(found.group())}" if found.group() != "values" else "values",
+    lambda found: (
+        f"{found.group()[:2]}_{len(found.group())}" if found.group() != "values" else "values"
+    ),
     OWN.replace("# numerically safe", "# my own idea"),
 )
 REORDERED = "\n\n".join(reversed(OWN.strip().split("\n\n\n")))
@@ -63,7 +67,9 @@ def handed_in(student: str, source: str) -> Submission:
 
 
 def pairs(*sources: str, explaining: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    made = [handed_in(f"student-{number}", source) for number, source in enumerate(sources, start=1)]
+    made = [
+        handed_in(f"student-{number}", source) for number, source in enumerate(sources, start=1)
+    ]
     return [pair.students for pair in similar_pairs(made, explaining)]
 
 
@@ -83,11 +89,16 @@ def test_what_many_have_is_what_people_write() -> None:
 
 
 def test_given_cells_are_not_compared() -> None:
-    given = [Submission(s, "small", Path(), "sha", (Cell("imports", "given", OWN),)) for s in ("ada", "eve")]
+    given = [
+        Submission(s, "small", Path(), "sha", (Cell("imports", "given", OWN),))
+        for s in ("ada", "eve")
+    ]
     assert similar_pairs(given, ()) == []
 
 
-@pytest.mark.parametrize("source", ["", "x = 1", "'" * 5000, '"""' + "x" * 5000, "\\" * 5000, "\ud800 = 1\n" * 100])
+@pytest.mark.parametrize(
+    "source", ["", "x = 1", "'" * 5000, '"""' + "x" * 5000, "\\" * 5000, "\ud800 = 1\n" * 100]
+)
 def test_any_text_has_fingerprints(source: str) -> None:
     assert all(0 <= print_.first <= print_.last for print_ in fingerprints(source))
 
@@ -104,7 +115,9 @@ def test_the_page_shows_the_passages_escaped_and_marked() -> None:
 
 
 def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) -> None:
-    """The demo class comes from the answer key and the known answers: all that it shares is explained."""
+    """The demo class comes from the answer key and the known answers: all that it shares is
+    explained.
+    """
     course = load_course(ROOT)
     assignment = course.assignment("a2_attention")
     write_demo_class(course, assignment, tmp_path)
@@ -117,22 +130,31 @@ def test_an_honest_class_has_no_pairs_and_a_copy_in_it_is_found(tmp_path: Path) 
     known = explained(course, assignment)
     assert similar_pairs(readable, known) == []
     copies = [handed_in("student-101", OWN), handed_in("student-102", RENAMED)]
-    assert [p.students for p in similar_pairs([*readable, *copies], known)] == [("student-101", "student-102")]
+    assert [p.students for p in similar_pairs([*readable, *copies], known)] == [
+        ("student-101", "student-102")
+    ]
 
 
 # Answers in words
 
-PROMPT = "## 3. In your own words\n\nWhy does k-means stop after finitely many steps, whatever the points are?\n\n"
+PROMPT = (
+    "## 3. In your own words\n\nWhy does k-means stop after finitely many steps, whatever the "
+    "points are?\n\n"
+)
 ADA = (
-    "Every step of the algorithm can only lower the inertia or leave it alone, and since a given assignment of points "
+    "Every step of the algorithm can only lower the inertia or leave it alone, and since a given "
+    "assignment of points "
     "to centers fixes the inertia, no assignment comes back; there are only finitely many of them."
 )
 SHUFFLED = (
-    "there are only finitely many of them, I think. *Every* step of the algorithm can only lower the Inertia - or "
-    "leave it alone, and since a given assignment of points to centers fixes the inertia, nothing comes back"
+    "there are only finitely many of them, I think. *Every* step of the algorithm can only lower "
+    "the Inertia - or "
+    "leave it alone, and since a given assignment of points to centers fixes the inertia, "
+    "nothing comes back"
 )
 OWN_WORDS = (
-    "The sum of squares never grows. There are finitely many ways to give N points to K centers, so it must end."
+    "The sum of squares never grows. There are finitely many ways to give N points to K centers, "
+    "so it must end."
 )
 
 
@@ -141,7 +163,9 @@ def wrote(student: str, text: str, *, blank: bool = False) -> Submission:
     return Submission(student, "small", Path("x"), "sha", (), (answer,))
 
 
-def written_pairs(*given: Submission, explaining: tuple[str, ...] = (PROMPT,)) -> list[tuple[str, str]]:
+def written_pairs(
+    *given: Submission, explaining: tuple[str, ...] = (PROMPT,)
+) -> list[tuple[str, str]]:
     return [pair.students for pair in similar_pairs(given, explaining)]
 
 
@@ -156,9 +180,13 @@ def test_an_answer_in_the_same_words_is_shown_whatever_their_order_and_markup() 
 
 def test_the_prompt_the_key_and_what_is_blank_explain_themselves() -> None:
     assert written_pairs(wrote("ada", ""), wrote("ben", "")) == []
-    assert written_pairs(wrote("ada", ADA), wrote("ben", ADA), explaining=(PROMPT, f"The key: {ADA}")) == []
+    assert (
+        written_pairs(wrote("ada", ADA), wrote("ben", ADA), explaining=(PROMPT, f"The key: {ADA}"))
+        == []
+    )
     assert written_pairs(wrote("ada", ADA, blank=True), wrote("ben", ADA, blank=True)) == []
-    assert written_pairs(*(wrote(f"s{n}", ADA) for n in range(4))) == []  # what the whole class has, somebody told it
+    # what the whole class has, somebody told it
+    assert written_pairs(*(wrote(f"s{n}", ADA) for n in range(4))) == []
 
 
 def test_a_sentence_of_twelve_words_is_not_enough_and_one_of_thirteen_is() -> None:
@@ -170,7 +198,9 @@ def test_a_sentence_of_twelve_words_is_not_enough_and_one_of_thirteen_is() -> No
 
 
 def test_runs_of_words_are_those_that_a_reader_sees() -> None:
-    """Case, an invisible space, a ligature and lines do not count; Chinese has a word in each character."""
+    """Case, an invisible space, a ligature and lines do not count; Chinese has a word in each
+    character.
+    """
     plain = [run.value for run in shingles("the first difficult word")]
     assert [run.value for run in shingles("The  \ufb01rst, **diffi\u200bcult**\nword!")] == plain
     assert [(run.first, run.last) for run in shingles("a b\nc d e")] == [(0, 1), (0, 1)]

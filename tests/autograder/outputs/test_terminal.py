@@ -14,9 +14,9 @@ def printed(results: Sequence[Result], width: int = 100, color: bool = False) ->
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None).print(
-        terminal_table(*ends(results), sum(result.walls == "none" for result in results))
-    )
+    Console(
+        file=out, width=width, force_terminal=color, color_system="standard" if color else None
+    ).print(terminal_table(*ends(results), sum(result.walls == "none" for result in results)))
     return out.getvalue()
 
 
@@ -28,7 +28,8 @@ def test_a_row_a_student(plain: Result) -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "carried", "expected"), [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")]
+    ("score", "carried", "expected"),
+    [(4.0, 0.0, "✓"), (0.0, 0.0, "✗"), (1.0, 0.0, "~"), (4.0, 2.0, "+")],
 )
 def test_marks(score: float, carried: float, expected: str) -> None:
     assert mark(QuestionResult("softmax", score, 4.0, carried, None, ())) == expected
@@ -45,7 +46,8 @@ def test_names_are_neither_markup_nor_escapes(plain: Result, hostile: Result) ->
 
 def test_what_was_not_graded_is_named_without_escapes(problem: Graded) -> None:
     assert not_graded(GradeSummary((), (problem,), 0, 0.0)) == [
-        "not graded: student-005<script>alert(1)</script>: not a notebook [link](javascript:alert(1))red"
+        "not graded: student-005<script>alert(1)</script>: not a notebook "
+        "[link](javascript:alert(1))red"
     ]
 
 
@@ -56,7 +58,12 @@ def test_marks_stand_under_their_question(plain: Result, hostile: Result) -> Non
 
 
 def test_markup_in_a_name_changes_no_colour(plain: Result) -> None:
-    assert "\x1b[1m" not in printed([replace(plain, student="[bold]x[/]")], color=True).split("x[/]")[0].split("\n")[-1]
+    assert (
+        "\x1b[1m"
+        not in printed([replace(plain, student="[bold]x[/]")], color=True)
+        .split("x[/]")[0]
+        .split("\n")[-1]
+    )
 
 
 def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
@@ -71,7 +78,9 @@ def test_the_middle_of_a_long_class_is_counted(plain: Result) -> None:
 
 
 def test_everything_fits_100_columns(plain: Result) -> None:
-    many = tuple(replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}") for i in range(12))
+    many = tuple(
+        replace(plain.questions[0], name=f"scaled_dot_product_attention_{i}") for i in range(12)
+    )
     text = printed([replace(plain, student="x" * 300, questions=many), plain])
     assert max(len(line) for line in text.splitlines()) <= 100
     assert " 9 10 11 12 " in text.splitlines()[0]

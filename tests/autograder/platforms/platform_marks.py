@@ -9,7 +9,9 @@ from dataclasses import replace
 from autograder.course.roster import Person
 from autograder.marks.marks import Mark
 
-NOTHING = Mark("bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {}))
+NOTHING = Mark(
+    "bob", "handed in nothing", person=Person("bob", "Bob Roe", "bob@example.org", "B", {})
+)
 
 
 def rows(text: str) -> list[list[str]]:

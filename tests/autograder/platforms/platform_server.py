@@ -50,7 +50,9 @@ def serve(answer: Callable[[Asked], Answer]) -> Iterator[str]:
             form = {} if is_json else parse_qs(data.decode(), keep_blank_values=True)
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             body = json.loads(data) if is_json and data else None
-            made = answer(Asked(self.command, address.path, parse_qs(address.query), form, body, token))
+            made = answer(
+                Asked(self.command, address.path, parse_qs(address.query), form, body, token)
+            )
             content = b"" if made.body is None else json.dumps(made.body).encode()
             self.send_response(made.status)
             self.send_header("Content-Type", "application/json")

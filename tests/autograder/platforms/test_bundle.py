@@ -44,7 +44,9 @@ def course(tmp_path: Path) -> Course:
 
 
 def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Path) -> None:
-    path = bundle(course, course.assignment("attention"), "gradescope", tmp_path / "out" / "attention.zip")
+    path = bundle(
+        course, course.assignment("attention"), "gradescope", tmp_path / "out" / "attention.zip"
+    )
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         scripts = {name: archive.read(name).decode() for name in ("setup.sh", "run_autograder")}
@@ -58,11 +60,17 @@ def test_gradescope_gets_what_it_needs_and_no_more(course: Course, tmp_path: Pat
         "course/tests/hidden/pytest.ini",
         "course/tests/hidden/attention/test_softmax.py",
     }
-    assert [name for name in names if not name.startswith("course/")] == [*scripts, f"kit/{kit_wheel()[0]}"]
+    assert [name for name in names if not name.startswith("course/")] == [
+        *scripts,
+        f"kit/{kit_wheel()[0]}",
+    ]
     assert not [name for name in names if "masks" in name or "__pycache__" in name]
     assert len(names) == len(set(names))
     assert modes == {"setup.sh": 0o755, "run_autograder": 0o755}
-    assert "autograder.platforms.gradescope attention /autograder/source/course" in scripts["run_autograder"]
+    assert (
+        "autograder.platforms.gradescope attention /autograder/source/course"
+        in scripts["run_autograder"]
+    )
     assert not [script for script in scripts.values() if "http" in script]
     for script in scripts.values():
         assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
@@ -75,18 +83,27 @@ def test_the_bundle_has_the_settings_and_nobodys_name(course: Course, tmp_path: 
         encoding="utf-8",
     )
     settings = load_course(course.root)
-    with zipfile.ZipFile(bundle(settings, settings.assignment("masks"), "gradescope", tmp_path / "a.zip")) as archive:
+    with zipfile.ZipFile(
+        bundle(settings, settings.assignment("masks"), "gradescope", tmp_path / "a.zip")
+    ) as archive:
         text = archive.read("course/course.toml").decode()
     assert "student-001" not in text
     other = tmp_path / "other"
     other.mkdir()
     (other / "course.toml").write_text(text, encoding="utf-8")
     read = load_course(other)
-    assert (read.about, read.limits, read.grading) == (settings.about, settings.limits, settings.grading)
+    assert (read.about, read.limits, read.grading) == (
+        settings.about,
+        settings.limits,
+        settings.grading,
+    )
 
 
 def test_the_same_course_gives_the_same_zip(course: Course, tmp_path: Path) -> None:
-    paths = [bundle(course, course.assignment("masks"), "gradescope", tmp_path / name) for name in ("a.zip", "b.zip")]
+    paths = [
+        bundle(course, course.assignment("masks"), "gradescope", tmp_path / name)
+        for name in ("a.zip", "b.zip")
+    ]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert [p.name for p in tmp_path.glob("*part")] == []
 
@@ -95,14 +112,25 @@ def test_a_classroom_repository_holds_nothing_hidden(course: Course, tmp_path: P
     import yaml
 
     folder = bundle(course, course.assignment("attention"), "github", tmp_path / "classroom")
-    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert set(files) == {".github/workflows/classroom.yml", "GRADING.md", "attention.ipynb", "figures/heads.svg"}
+    files = {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert set(files) == {
+        ".github/workflows/classroom.yml",
+        "GRADING.md",
+        "attention.ipynb",
+        "figures/heads.svg",
+    }
     assert not [name for name, text in files.items() if SECRET in text]
     workflow = yaml.safe_load(files[".github/workflows/classroom.yml"])
     assert workflow["permissions"] == {"contents": "read"}
     job = workflow["jobs"]["run-autograding-tests"]
     assert job["environment"] == "grading"
-    checkouts = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]
+    checkouts = [
+        step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")
+    ]
     assert [with_["persist-credentials"] for with_ in checkouts] == [False, False]
     assert checkouts[1]["token"] == "${{ secrets.COURSE_TOKEN }}"
     grade = next(step["run"] for step in job["steps"] if step.get("name") == "Grade")
@@ -123,17 +151,24 @@ def _course_workflow(course: Course, tmp_path: Path) -> Any:
     return yaml.safe_load(text)
 
 
-def test_the_workflow_of_the_course_gives_its_token_to_no_submission(course: Course, tmp_path: Path) -> None:
+def test_the_workflow_of_the_course_gives_its_token_to_no_submission(
+    course: Course, tmp_path: Path
+) -> None:
     workflow = _course_workflow(course, tmp_path)
     assert workflow[True] == "workflow_dispatch"  # YAML reads `on` as a truth value
     assert workflow["permissions"] == {"contents": "read"}
     steps = workflow["jobs"]["grade"]["steps"]
-    assert [step["name"] for step in steps if "secrets." in str(step)] == ["The students' repositories"]
+    assert [step["name"] for step in steps if "secrets." in str(step)] == [
+        "The students' repositories"
+    ]
     grade = next(step["run"] for step in steps if step.get("name") == "Grade")
     assert "grade attention --isolation strict" in grade
     for step in steps:
         if "run" in step:
-            assert subprocess.run(["bash", "-n"], input=step["run"], text=True, check=False).returncode == 0
+            assert (
+                subprocess.run(["bash", "-n"], input=step["run"], text=True, check=False).returncode
+                == 0
+            )
 
 
 FORKS = "uni/attention-ada\nfork/attention-ada\nuni/attention-ben\n"
@@ -143,7 +178,9 @@ FORKS = "uni/attention-ada\nfork/attention-ada\nuni/attention-ben\n"
 @pytest.mark.parametrize(
     "list_", [None, FORKS, "# this term\r\nuni/attention-ada\r\n\nuni/attention-gone\n; rm -rf /\n"]
 )
-def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_path: Path, list_: str | None) -> None:
+def test_the_workflow_of_the_course_clones_who_is_asked_for(
+    course: Course, tmp_path: Path, list_: str | None
+) -> None:
     """With git itself, repositories on this disk, and a stand-in for GitHub's command line."""
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
     script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
@@ -173,9 +210,18 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_
         "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://github.com/",
     }
-    done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=work,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     clones = runner / "clones"
-    cloned = sorted(path.parent.relative_to(clones).as_posix() for path in clones.glob("**/attention.ipynb"))
+    cloned = sorted(
+        path.parent.relative_to(clones).as_posix() for path in clones.glob("**/attention.ipynb")
+    )
     warnings = [line for line in done.stdout.splitlines() if line.startswith("::warning::")]
     if list_ is None:
         assert cloned == ["attention-ada", "attention-ben"]
@@ -192,13 +238,17 @@ def test_the_workflow_of_the_course_clones_who_is_asked_for(course: Course, tmp_
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-def test_the_workflow_finds_repositories_with_underscores_in_their_names(course: Course, tmp_path: Path) -> None:
+def test_the_workflow_finds_repositories_with_underscores_in_their_names(
+    course: Course, tmp_path: Path
+) -> None:
     steps = _course_workflow(course, tmp_path)["jobs"]["grade"]["steps"]
     script = next(step["run"] for step in steps if step.get("name") == "The students' repositories")
     query = script.split("--jq '")[1].split("'")[0].replace("attention-", "k1-means-")
     names = ["k1_means-jane_univ", "K1_Means-octocat", "k1-means-ann", "k2_means-bob", "k1_means"]
     listed = json.dumps([{"name": name, "nameWithOwner": f"uni/{name}"} for name in names])
-    done = subprocess.run(["jq", "-r", query], input=listed, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["jq", "-r", query], input=listed, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == [f"uni/{name}" for name in names[:3]]
 
 

@@ -1,5 +1,6 @@
-"""Marks into Canvas's gradebook. The format is that of canvas-lms, `lib/gradebook_exporter.rb` (what it writes) and
-`lib/gradebook_importer.rb` (what it takes), as read on 2026-11-29."""
+"""Marks into Canvas's gradebook. The format is that of canvas-lms, `lib/gradebook_exporter.rb`
+(what it writes) and `lib/gradebook_importer.rb` (what it takes), as read on 2026-11-29.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from autograder.platforms.canvas import Gradebook, canvas_csv, read_gradebook
 from autograder.records.model import Result
 
 ROSTER = (
-    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Root Account,Section,attention (4711),Quiz (12),Final Score\r\n"
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Root Account,Section,attention (4711),Quiz "
+    "(12),Final Score\r\n"
     ",,,,,,Manual Posting,,\r\n"
     "    Points Possible,,,,,,20.00,5,(read only)\r\n"
     '"Lovelace, Ada",101,s101,ada,x.example.org,A,,,\r\n'
@@ -39,7 +41,9 @@ def gradebook(text: str = ROSTER, assignment: str = "attention", column: str = "
     return read_gradebook(*read_table(text.encode()), assignment, column)
 
 
-def filled(marks: list[Mark], students: Mapping[int, str], **options: str) -> tuple[list[list[str]], Difference]:
+def filled(
+    marks: list[Mark], students: Mapping[int, str], **options: str
+) -> tuple[list[list[str]], Difference]:
     text, difference = gradebook(**options).fill(marks, students)
     return rows(text), difference
 
@@ -47,7 +51,15 @@ def filled(marks: list[Mark], students: Mapping[int, str], **options: str) -> tu
 def test_its_people_and_their_columns_are_kept(ada: Mark) -> None:
     table, _ = filled([ada, called(ada, "x103", 20.0)], {3: "ada", 5: "x103"})
     assert table == [
-        ["Student", "ID", "SIS User ID", "SIS Login ID", "Root Account", "Section", "attention (4711)"],
+        [
+            "Student",
+            "ID",
+            "SIS User ID",
+            "SIS Login ID",
+            "Root Account",
+            "Section",
+            "attention (4711)",
+        ],
         ["    Points Possible", "", "", "", "", "", "20.00"],
         ["Lovelace, Ada", "101", "s101", "ada", "x.example.org", "A", "11"],
         ["'=HYPERLINK(1)", "103", "s103", "x103", "x.example.org", "B", "20"],
@@ -55,7 +67,11 @@ def test_its_people_and_their_columns_are_kept(ada: Mark) -> None:
 
 
 def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
-    marks = [ada, *(called(ada, student) for student in ("x103", "max", "zoe", "ira", "lost")), NOTHING]
+    marks = [
+        ada,
+        *(called(ada, student) for student in ("x103", "max", "zoe", "ira", "lost")),
+        NOTHING,
+    ]
     whose = {3: "ada", 4: "bob", 5: "x103", 6: "max", 7: "zoe", 8: "ira"}
     table, difference = filled(marks, whose)
     assert [row[1] for row in table[2:]] == ["101", "103", "106"]
@@ -63,7 +79,8 @@ def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
         "Canvas: 2 to get a mark, 3 to keep what is there, 2 to be skipped there",
         "  Lee, Max (104) will be skipped and keeps EX (here 11): "
         "they are excused in Canvas: end that there where the mark should count",
-        "  Roe, Zoe (105) will be skipped and keeps N/A (here 11): Canvas does not assign this assignment to them",
+        "  Roe, Zoe (105) will be skipped and keeps N/A (here 11): Canvas does not assign this "
+        "assignment to them",
         "  Lovelace, Ada (101) gets 11 (had none)",
         "  =HYPERLINK(1) (103) gets 11 (had 7.00)",
         "  Nobody, Else (102) keeps 3.00: handed in nothing",
@@ -100,7 +117,9 @@ def test_an_assignment_with_another_title_in_canvas(ada: Mark) -> None:
         "no column of Canvas is called week2, so Canvas will offer to make one; "
         "`--column` names another of: attention (4711), Quiz (12)",
     )
-    with pytest.raises(ValueError, match=r"no column 'week3'; there are: attention \(4711\), Quiz \(12\)"):
+    with pytest.raises(
+        ValueError, match=r"no column 'week3'; there are: attention \(4711\), Quiz \(12\)"
+    ):
         gradebook(assignment="week2", column="week3")
 
 
@@ -112,25 +131,40 @@ def test_two_columns_of_one_title_are_not_guessed(ada: Mark) -> None:
 
 @pytest.mark.parametrize(
     ("title", "possible"),
-    [("Final Score", "(read only)"), ("Final Score", "(schreibgeschützt)"), ("Participation", "(read only)"),
-     ("Final Grade of week 2 (12)", "20.00")],
-)  # fmt: skip
+    [
+        ("Final Score", "(read only)"),
+        ("Final Score", "(schreibgeschützt)"),
+        ("Participation", "(read only)"),
+        ("Final Grade of week 2 (12)", "20.00"),
+    ],
+)
 def test_a_column_that_nobody_may_write_is_refused(title: str, possible: str) -> None:
-    text = f"Student,ID,SIS Login ID,Section,{title}\n    Points Possible,,,,{possible}\nAda,101,ada,A,\n"
-    with pytest.raises(ValueError, match=re.escape(f"does not let anybody write the column {title!r}")):
+    text = (
+        f"Student,ID,SIS Login ID,Section,{title}\n    Points "
+        f"Possible,,,,{possible}\nAda,101,ada,A,\n"
+    )
+    with pytest.raises(
+        ValueError, match=re.escape(f"does not let anybody write the column {title!r}")
+    ):
         gradebook(text, column=title)
 
 
 def test_points_that_canvas_has_not_are_not_given_to_it(ada: Mark) -> None:
-    text = "Student,ID,SIS Login ID,Section,attention (4711)\n    Points Possible,,,,\nAda,101,ada,A,\n"
+    text = (
+        "Student,ID,SIS Login ID,Section,attention (4711)\n    Points "
+        "Possible,,,,\nAda,101,ada,A,\n"
+    )
     table, difference = filled([ada], {2: "ada"}, text=text)
     assert (table[1][-1], table[2][-1]) == ("", "11")
-    assert difference.notes == ("'attention (4711)' has no points in Canvas, and the marks here are out of 20",)
+    assert difference.notes == (
+        "'attention (4711)' has no points in Canvas, and the marks here are out of 20",
+    )
 
 
 def test_a_row_of_muted_columns_is_nobodys(ada: Mark) -> None:
     text = (
-        "Student,ID,SIS Login ID,Section,attention (4711)\n, ,,,Muted\n    Points Possible,,,,20.00\nAda,101,ada,A,\n"
+        "Student,ID,SIS Login ID,Section,attention (4711)\n, ,,,Muted\n    Points "
+        "Possible,,,,20.00\nAda,101,ada,A,\n"
     )
     table, difference = filled([ada], {3: "ada"}, text=text)
     assert [row[0] for row in table] == ["Student", "    Points Possible", "Ada"]
@@ -157,7 +191,9 @@ def test_a_file_of_something_else_is_refused() -> None:
 
 
 def test_a_file_of_our_own_goes_by_its_id_or_takes_the_name_for_the_login(ada: Mark) -> None:
-    text, difference = canvas_csv([ada, arrived(ada, "canvas", "12345", "adalovelace"), NOTHING], "attention")
+    text, difference = canvas_csv(
+        [ada, arrived(ada, "canvas", "12345", "adalovelace"), NOTHING], "attention"
+    )
     assert rows(text) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"],
         ["    Points Possible", "", "", "", "", "20"],

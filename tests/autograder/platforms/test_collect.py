@@ -43,35 +43,59 @@ def collected(course: Course) -> dict[str, str]:
     [
         (
             "canvas",
-            {"doejane_12345_67890_m1.ipynb": "a", "roerichard_LATE_23456_67891_my_work-2.ipynb": "b"},
+            {
+                "doejane_12345_67890_m1.ipynb": "a",
+                "roerichard_LATE_23456_67891_my_work-2.ipynb": "b",
+            },
             {"doejane_12345/m1/m1.ipynb": "a", "roerichard_23456/m1/m1.ipynb": "b"},
         ),
         (
             "moodle",
-            {"Student Eleven_12345_assignsubmission_file_/m1.ipynb": "a",
-             "Two_Word Name_2_assignsubmission_file_w.ipynb": "b",
-             "Li_3_assignsubmission_file/m1.ipynb": "c"},
-            {"Student Eleven_12345/m1/m1.ipynb": "a", "Two_Word Name_2/m1/m1.ipynb": "b", "Li_3/m1/m1.ipynb": "c"},
+            {
+                "Student Eleven_12345_assignsubmission_file_/m1.ipynb": "a",
+                "Two_Word Name_2_assignsubmission_file_w.ipynb": "b",
+                "Li_3_assignsubmission_file/m1.ipynb": "c",
+            },
+            {
+                "Student Eleven_12345/m1/m1.ipynb": "a",
+                "Two_Word Name_2/m1/m1.ipynb": "b",
+                "Li_3/m1/m1.ipynb": "c",
+            },
         ),
         (
             "github",
-            {"m1-submissions/m1-student-011/m1.ipynb": "a", "m1-submissions/m1-student-002/work/mine.ipynb": "b"},
+            {
+                "m1-submissions/m1-student-011/m1.ipynb": "a",
+                "m1-submissions/m1-student-002/work/mine.ipynb": "b",
+            },
             {"student-011/m1/m1.ipynb": "a", "student-002/m1/m1.ipynb": "b"},
         ),
         (
             "github",
-            {"clones/homework-one-kit011/m1.ipynb": "a", "clones/homework-one-kit002/m1.ipynb": "b"},
+            {
+                "clones/homework-one-kit011/m1.ipynb": "a",
+                "clones/homework-one-kit002/m1.ipynb": "b",
+            },
             {"kit011/m1/m1.ipynb": "a", "kit002/m1/m1.ipynb": "b"},
         ),
         (
             "folder",
-            {"student-001/m1/m1.ipynb": "a", "student-002/my work.ipynb": "b", "student-003.ipynb": "c",
-             "student-004/m1/timestamp.txt": "",
-             "student-001/m1/previous/1/m1.ipynb": "old", "student-001/m1/.ipynb_checkpoints/m1-checkpoint.ipynb": "x"},
-            {"student-001/m1/m1.ipynb": "a", "student-002/m1/m1.ipynb": "b", "student-003/m1/m1.ipynb": "c"},
+            {
+                "student-001/m1/m1.ipynb": "a",
+                "student-002/my work.ipynb": "b",
+                "student-003.ipynb": "c",
+                "student-004/m1/timestamp.txt": "",
+                "student-001/m1/previous/1/m1.ipynb": "old",
+                "student-001/m1/.ipynb_checkpoints/m1-checkpoint.ipynb": "x",
+            },
+            {
+                "student-001/m1/m1.ipynb": "a",
+                "student-002/m1/m1.ipynb": "b",
+                "student-003/m1/m1.ipynb": "c",
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_each_systems_names_are_known(
     course: Course,
     assignment: Assignment,
@@ -82,7 +106,10 @@ def test_each_systems_names_are_known(
 ) -> None:
     report = collect(course, assignment, write_zip(zipped, files), origin)
     assert collected(course) == expected
-    assert report[0] == f"{len(expected)} submissions of m1: {len(expected)} new, 0 replaced, 0 unchanged"
+    assert (
+        report[0]
+        == f"{len(expected)} submissions of m1: {len(expected)} new, 0 replaced, 0 unchanged"
+    )
 
 
 GRADESCOPE = """---
@@ -114,25 +141,32 @@ submission_102:
 """
 
 
-def test_gradescope_gives_people_and_times(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_gradescope_gives_people_and_times(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     files = {
         "assignment_7_export/submission_metadata.yml": GRADESCOPE,
         "assignment_7_export/submission_101/m1.ipynb": "a",
-        "assignment_7_export/submission_101/submission_metadata.yml": "submission_101:\n  :submitters:\n  - :sid: 9\n",
+        "assignment_7_export/submission_101/submission_metadata.yml": "submission_101:\n  "
+        ":submitters:\n  - :sid: 9\n",
         "assignment_7_export/submission_102/work.ipynb": "b",
     }
     collect(course, assignment, write_zip(zipped, files), "gradescope")
     assert collected(course) == {
-        "1001/m1/m1.ipynb": "a", "1001/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
-        "1002/m1/m1.ipynb": "b", "1002/m1/timestamp.txt": "2026-03-02 08:00:00.000000 UTC",
-    }  # fmt: skip
+        "1001/m1/m1.ipynb": "a",
+        "1001/m1/timestamp.txt": "2026-03-02 07:30:00.250000 UTC",
+        "1002/m1/m1.ipynb": "b",
+        "1002/m1/timestamp.txt": "2026-03-02 08:00:00.000000 UTC",
+    }
     assert read_ledger(course).members("1001", "m1") == ("1001", "max@example.org")
 
 
 # Attempts
 
 
-def test_the_latest_canvas_upload_wins_and_it_is_said(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_the_latest_canvas_upload_wins_and_it_is_said(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     files = {"doe_1_30_m1-1.ipynb": "new", "doe_1_9_m1.ipynb": "old"}
     report = collect(course, assignment, write_zip(zipped, files), "canvas")
     assert collected(course) == {"doe_1/m1/m1.ipynb": "new"}
@@ -151,15 +185,25 @@ def test_the_latest_gradescope_attempt_wins_whatever_its_file_is_called(
     course: Course, assignment: Assignment, zipped: Path
 ) -> None:
     listed = "".join(
-        f"submission_{n}:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} 10:00:00 Z\n"
+        f"submission_{n}:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} "
+        "10:00:00 Z\n"
         for n, day in ((2, 1), (1, 4))
     )
-    files = {"submission_metadata.yml": listed, "submission_2/m1.ipynb": "old", "submission_1/final.ipynb": "new"}
+    files = {
+        "submission_metadata.yml": listed,
+        "submission_2/m1.ipynb": "old",
+        "submission_1/final.ipynb": "new",
+    }
     collect(course, assignment, write_zip(zipped, files), "gradescope")
-    assert collected(course) == {"7/m1/m1.ipynb": "new", "7/m1/timestamp.txt": "2026-03-04 10:00:00.000000 UTC"}
+    assert collected(course) == {
+        "7/m1/m1.ipynb": "new",
+        "7/m1/timestamp.txt": "2026-03-04 10:00:00.000000 UTC",
+    }
 
 
-def test_an_earlier_submission_is_kept(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+def test_an_earlier_submission_is_kept(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
     for number, content in enumerate(("one", "two", "two", "three")):
         files = {"doe_1_10_m1.ipynb": content}
         report = collect(course, assignment, write_zip(tmp_path / f"{number}.zip", files), "canvas")
@@ -174,9 +218,14 @@ def test_an_earlier_submission_is_kept(course: Course, assignment: Assignment, t
     ]
 
 
-def test_an_earlier_submission_is_kept_under_its_time(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+def test_an_earlier_submission_is_kept_under_its_time(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
     def export(day: int, content: str) -> Path:
-        listed = f"submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} 10:00:00 Z\n"
+        listed = (
+            f"submission_1:\n  :submitters:\n  - :sid: '7'\n  :created_at: 2026-03-0{day} "
+            "10:00:00 Z\n"
+        )
         files = {"submission_metadata.yml": listed, "submission_1/m1.ipynb": content}
         return write_zip(tmp_path / f"{day}.zip", files)
 
@@ -191,11 +240,18 @@ def test_an_earlier_submission_is_kept_under_its_time(course: Course, assignment
 # What does not fit
 
 
-def test_what_does_not_match_is_listed_with_the_reason(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_what_does_not_match_is_listed_with_the_reason(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     files = {
-        "doe_1_10_m1.ipynb": "a", "notes.ipynb": "b", "roe_2_11_m1.pdf": "c", "poe_3_12_all.zip": "d",
-        "big_4_13_m1.ipynb": "x" * (2**20 + 1), "__MACOSX/._doe_1_10_m1.ipynb": "e", ".DS_Store": "f",
-    }  # fmt: skip
+        "doe_1_10_m1.ipynb": "a",
+        "notes.ipynb": "b",
+        "roe_2_11_m1.pdf": "c",
+        "poe_3_12_all.zip": "d",
+        "big_4_13_m1.ipynb": "x" * (2**20 + 1),
+        "__MACOSX/._doe_1_10_m1.ipynb": "e",
+        ".DS_Store": "f",
+    }
     report = collect(course, assignment, write_zip(zipped, files), "canvas")
     assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
     assert report[1:] == [
@@ -207,11 +263,16 @@ def test_what_does_not_match_is_listed_with_the_reason(course: Course, assignmen
     ]
 
 
-def test_files_that_come_with_a_notebook_are_counted_only(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_files_that_come_with_a_notebook_are_counted_only(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     files = {
-        "m1-ann/m1.ipynb": "a", "m1-ann/README.md": "", "m1-ann/figures/x.svg": "", "m1-ann/.github/w.yml": "",
+        "m1-ann/m1.ipynb": "a",
+        "m1-ann/README.md": "",
+        "m1-ann/figures/x.svg": "",
+        "m1-ann/.github/w.yml": "",
         "m1-student-002/work.pdf": "",
-    }  # fmt: skip
+    }
     report = collect(course, assignment, write_zip(zipped, files), "github")
     assert report[1:] == [
         "2 other files beside the notebooks were left",
@@ -219,16 +280,21 @@ def test_files_that_come_with_a_notebook_are_counted_only(course: Course, assign
     ]
 
 
-def test_nothing_that_matches_says_what_was_expected(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_nothing_that_matches_says_what_was_expected(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     write_zip(zipped, {"student-001/m1.ipynb": "a"})
     with pytest.raises(
-        NothingToGrade, match=r"lastfirst_12345_67890_name\.ipynb; there is, for example, student-001/m1"
+        NothingToGrade,
+        match=r"lastfirst_12345_67890_name\.ipynb; there is, for example, student-001/m1",
     ):
         collect(course, assignment, zipped, "canvas")
     assert collected(course) == {}
 
 
-def test_a_source_that_is_missing_or_no_archive_is_named(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_a_source_that_is_missing_or_no_archive_is_named(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     with pytest.raises(KitError, match=r"download\.zip does not exist"):
         collect(course, assignment, zipped, "canvas")
     zipped.write_text("<html>please log in</html>")
@@ -240,15 +306,25 @@ def test_a_source_that_is_missing_or_no_archive_is_named(course: Course, assignm
 
 
 @pytest.mark.parametrize(
-    "name", ["../../evil_1_2_m1.ipynb", "/etc/evil_1_2_m1.ipynb", "C:\\evil_1_2_m1.ipynb", "a\\..\\..\\e_1_2_m1.ipynb"]
+    "name",
+    [
+        "../../evil_1_2_m1.ipynb",
+        "/etc/evil_1_2_m1.ipynb",
+        "C:\\evil_1_2_m1.ipynb",
+        "a\\..\\..\\e_1_2_m1.ipynb",
+    ],
 )
 def test_no_path_leads_out(course: Course, assignment: Assignment, zipped: Path, name: str) -> None:
-    report = collect(course, assignment, write_zip(zipped, {name: "x", "doe_1_10_m1.ipynb": "a"}), "canvas")
+    report = collect(
+        course, assignment, write_zip(zipped, {name: "x", "doe_1_10_m1.ipynb": "a"}), "canvas"
+    )
     assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
     assert report[-1].endswith("its path leads out of the upload")
 
 
-def test_links_and_devices_are_left_out(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+def test_links_and_devices_are_left_out(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
     zipped, taped = tmp_path / "links.zip", tmp_path / "links.tar.gz"
     with zipfile.ZipFile(zipped, "w") as archive:
         link = zipfile.ZipInfo("eve_2_3_m1.ipynb")
@@ -256,8 +332,11 @@ def test_links_and_devices_are_left_out(course: Course, assignment: Assignment, 
         archive.writestr(link, "/etc/passwd")
         archive.writestr("doe_1_10_m1.ipynb", "a")
     with tarfile.open(taped, "w:gz") as tape:
-        for name, kind in (("a_2_3_m1.ipynb", tarfile.SYMTYPE), ("b_2_4_m1.ipynb", tarfile.LNKTYPE),
-                           ("c_2_5_m1.ipynb", tarfile.CHRTYPE)):  # fmt: skip
+        for name, kind in (
+            ("a_2_3_m1.ipynb", tarfile.SYMTYPE),
+            ("b_2_4_m1.ipynb", tarfile.LNKTYPE),
+            ("c_2_5_m1.ipynb", tarfile.CHRTYPE),
+        ):
             info = tarfile.TarInfo(name)
             info.type, info.linkname = kind, "/etc/passwd"
             tape.addfile(info)
@@ -274,7 +353,13 @@ def test_programs_of_the_release_that_come_along_are_left_out(
     course: Course, assignment: Assignment, tmp_path: Path
 ) -> None:
     upload = tmp_path / "upload"
-    for name in ("m1.ipynb", "check.py", "make_my_course.py", "m1.cells.json", "my_course/a1_word_vectors.py"):
+    for name in (
+        "m1.ipynb",
+        "check.py",
+        "make_my_course.py",
+        "m1.cells.json",
+        "my_course/a1_word_vectors.py",
+    ):
         (upload / "student-001" / name).parent.mkdir(parents=True, exist_ok=True)
         (upload / "student-001" / name).write_text(name)
     report = collect(course, assignment, upload, "folder")
@@ -285,7 +370,9 @@ def test_programs_of_the_release_that_come_along_are_left_out(
     ]
 
 
-def test_links_in_a_folder_are_not_followed(course: Course, assignment: Assignment, tmp_path: Path) -> None:
+def test_links_in_a_folder_are_not_followed(
+    course: Course, assignment: Assignment, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret" / "secret.ipynb"
     secret.parent.mkdir()
     secret.write_text("secret")
@@ -299,7 +386,9 @@ def test_links_in_a_folder_are_not_followed(course: Course, assignment: Assignme
     assert len([line for line in report if "link" in line]) == 2
 
 
-def test_a_member_that_is_larger_than_it_says_is_left_out(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_a_member_that_is_larger_than_it_says_is_left_out(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     write_zip(zipped, {"eve_2_3_m1.ipynb": "x" * 5000, "doe_1_10_m1.ipynb": "a"})
     data = zipped.read_bytes()
     said = (5000).to_bytes(4, "little")
@@ -307,7 +396,9 @@ def test_a_member_that_is_larger_than_it_says_is_left_out(course: Course, assign
     zipped.write_bytes(data.replace(said, (10).to_bytes(4, "little")))
     report = collect(course, assignment, zipped, "canvas")
     assert list(collected(course)) == ["doe_1/m1/m1.ipynb"]
-    assert report[-1] == ("eve_2: has no notebook here: eve_2_3_m1.ipynb: encrypted, damaged, or larger than it says")
+    assert report[-1] == (
+        "eve_2: has no notebook here: eve_2_3_m1.ipynb: encrypted, damaged, or larger than it says"
+    )
 
 
 def test_too_many_entries_and_too_much_in_all_are_refused(
@@ -324,7 +415,9 @@ def test_too_many_entries_and_too_much_in_all_are_refused(
     assert collected(course) == {}
 
 
-def test_odd_names_become_safe_folders(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_odd_names_become_safe_folders(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("..._1_2_m1.ipynb", "a")
         archive.writestr("=cmd|x_3_4_m1.ipynb", "b")
@@ -357,7 +450,9 @@ def test_two_collects_at_once_say_so(course: Course, assignment: Assignment, zip
     assert collected(course) == {}
 
 
-def test_what_a_killed_collect_had_unpacked_is_removed(course: Course, assignment: Assignment, zipped: Path) -> None:
+def test_what_a_killed_collect_had_unpacked_is_removed(
+    course: Course, assignment: Assignment, zipped: Path
+) -> None:
     (course.submitted / ".collecting-1").mkdir(parents=True)
     (course.submitted / ".collecting-1" / "1").write_text("somebody's notebook")
     collect(course, assignment, write_zip(zipped, {"ada/m1.ipynb": "a"}), "folder")

@@ -1,4 +1,6 @@
-"""A platform's own file, filled in by the command: each mark goes to the row of its student, or nothing is written."""
+"""A platform's own file, filled in by the command: each mark goes to the row of its student, or
+nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,22 @@ def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | Non
     """Submissions with a result of 11, 12, 13 … 18 of 20 points, in the order of the students."""
     for number, student in enumerate(arrivals):
         (course.submitted / student / "attention").mkdir(parents=True)
-        (course.submitted / student / "attention" / "attention.ipynb").write_text("{}", encoding="utf-8")
+        (course.submitted / student / "attention" / "attention.ipynb").write_text(
+            "{}", encoding="utf-8"
+        )
         *others, heads = result.questions
         points = min(heads.score + number, heads.max_score)
-        last = replace(heads, score=points, tests=(TestOutcome("test_heads", "failed", points, heads.max_score),))
-        own = replace(result, student=student, questions=(*others, last), score=result.score + points - heads.score)
+        last = replace(
+            heads,
+            score=points,
+            tests=(TestOutcome("test_heads", "failed", points, heads.max_score),),
+        )
+        own = replace(
+            result,
+            student=student,
+            questions=(*others, last),
+            score=result.score + points - heads.score,
+        )
         write_result(course.root / "results", own)
     path = record_path(course.submitted, "attention")
     path.parent.mkdir(parents=True)
@@ -72,54 +85,91 @@ def exported(course: Course, platform: str, text: str) -> list[list[str]]:
     roster = course.root / "theirs.csv"
     roster.write_text(text, encoding="utf-8")
     request = ExportRequest(
-        course, course.assignment("attention"), course.root / "results", platform, course.root / "ours.csv", roster
+        course,
+        course.assignment("attention"),
+        course.root / "results",
+        platform,
+        course.root / "ours.csv",
+        roster,
     )
     list(export_command(request, on_stderr))
     return list(csv.reader(io.StringIO((course.root / "ours.csv").read_text(encoding="utf-8"))))
 
 
-def test_of_two_namesakes_on_moodle_only_the_one_who_handed_in_gets_the_mark(course: Course, plain: Result) -> None:
-    hand_in(course, plain, {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")})
+def test_of_two_namesakes_on_moodle_only_the_one_who_handed_in_gets_the_mark(
+    course: Course, plain: Result
+) -> None:
+    hand_in(
+        course,
+        plain,
+        {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")},
+    )
     table = exported(course, "moodle", WORKSHEET.format(maximum="20.00"))
     assert [(row[0], row[4]) for row in table[1:]] == [
-        ("Participant 501", "11"), ("Participant 502", ""), ("Participant 503", "12"),
-    ]  # fmt: skip
+        ("Participant 501", "11"),
+        ("Participant 502", ""),
+        ("Participant 503", "12"),
+    ]
 
 
-def test_of_two_namesakes_on_canvas_only_the_one_who_handed_in_gets_the_mark(course: Course, plain: Result) -> None:
-    hand_in(course, plain, {"doejane_101": canvas("101", "doejane"), "doejohn_103": canvas("103", "doejohn")})
+def test_of_two_namesakes_on_canvas_only_the_one_who_handed_in_gets_the_mark(
+    course: Course, plain: Result
+) -> None:
+    hand_in(
+        course,
+        plain,
+        {"doejane_101": canvas("101", "doejane"), "doejohn_103": canvas("103", "doejohn")},
+    )
     table = exported(course, "canvas", GRADEBOOK)
     assert [(row[1], row[5]) for row in table[2:]] == [("101", "11"), ("103", "12")]
 
 
-def test_a_name_that_two_rows_have_ends_the_command_before_it_writes(course: Course, plain: Result) -> None:
-    (course.root / "students.csv").write_text("id,name\nu1,Jane Doe\nu2,John Doe\n", encoding="utf-8")
+def test_a_name_that_two_rows_have_ends_the_command_before_it_writes(
+    course: Course, plain: Result
+) -> None:
+    (course.root / "students.csv").write_text(
+        "id,name\nu1,Jane Doe\nu2,John Doe\n", encoding="utf-8"
+    )
     hand_in(course, plain, {"u1": None, "u2": None})
-    with pytest.raises(KitError, match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name"):
+    with pytest.raises(
+        KitError, match=r"John Doe \(moodle 502\) and John Doe \(moodle 503\) have one name"
+    ):
         exported(course, "moodle", WORKSHEET.format(maximum="20.00"))
     assert not (course.root / "ours.csv").exists()
 
 
 def test_another_maximum_ends_the_command_before_it_writes(course: Course, plain: Result) -> None:
     hand_in(course, plain, {"Jane Doe_501": moodle("501", "Jane Doe")})
-    with pytest.raises(KitError, match=r"the maximum grade in Moodle is 10\.00, and the marks here are out of 20"):
+    with pytest.raises(
+        KitError, match=r"the maximum grade in Moodle is 10\.00, and the marks here are out of 20"
+    ):
         exported(course, "moodle", WORKSHEET.format(maximum="10.00"))
     assert not (course.root / "ours.csv").exists()
 
 
-LATE = '[course]\ntimezone = "Europe/Berlin"\n[late]\npolicy = "zero"\n[due]\nattention = "2026-10-01 21:00"\n'
+LATE = (
+    '[course]\ntimezone = "Europe/Berlin"\n[late]\npolicy = "zero"\n[due]\nattention = '
+    '"2026-10-01 21:00"\n'
+)
 
 
-def test_the_worksheets_hand_in_times_count(course: Course, plain: Result, capsys: pytest.CaptureFixture[str]) -> None:
-    people = {f"{name}_{number}": moodle(number, name) for number, name in
-              (("501", "Jane Doe"), ("502", "John Doe"), ("503", "John Doe"))}  # fmt: skip
+def test_the_worksheets_hand_in_times_count(
+    course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = {
+        f"{name}_{number}": moodle(number, name)
+        for number, name in (("501", "Jane Doe"), ("502", "John Doe"), ("503", "John Doe"))
+    }
     hand_in(course, plain, people)
     (course.root / "course.toml").write_text(LATE, encoding="utf-8")
     table = exported(load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00"))
-    assert [row[4] for row in table[1:]] == ["0", "12", "13"]  # an hour late, a minute early, and nobody knows
+    # an hour late, a minute early, and nobody knows
+    assert [row[4] for row in table[1:]] == ["0", "12", "13"]
     said = capsys.readouterr().err
     assert "hand-in times of 2 are this worksheet's" in said
-    assert "no hand-in time is known, so nothing is taken off for lateness: 1: John Doe_503;" in said
+    assert (
+        "no hand-in time is known, so nothing is taken off for lateness: 1: John Doe_503;" in said
+    )
 
 
 def test_a_late_policy_names_everybody_whose_time_nobody_knows(
@@ -140,7 +190,11 @@ def test_a_late_policy_names_everybody_whose_time_nobody_knows(
 def test_a_worksheets_time_without_a_zone_is_neither_late_nor_in_time(
     course: Course, plain: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hand_in(course, plain, {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")})
+    hand_in(
+        course,
+        plain,
+        {"Jane Doe_501": moodle("501", "Jane Doe"), "John Doe_503": moodle("503", "John Doe")},
+    )
     settings = LATE.replace('timezone = "Europe/Berlin"', "").replace("21:00", "21:00 UTC")
     (course.root / "course.toml").write_text(settings, encoding="utf-8")
     table = exported(load_course(course.root), "moodle", WORKSHEET.format(maximum="20.00"))

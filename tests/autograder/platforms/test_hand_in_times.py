@@ -1,7 +1,8 @@
 """Hand-in times from commits of students' clones and from Moodle's grading worksheet.
 
-The worksheet's format is that of moodle, `mod/assign/gradingtable.php`, as read on 2026-11-29; a clone's is git's own
-(gitrepository-layout)."""
+The worksheet's format is that of moodle, `mod/assign/gradingtable.php`, as read on 2026-11-29; a
+clone's is git's own (gitrepository-layout).
+"""
 
 from __future__ import annotations
 
@@ -41,19 +42,31 @@ def time_of(course: Course, student: str) -> str:
 
 def git(folder: Path, *arguments: str, at: str = "2026-10-01 12:00:00 +0200") -> None:
     environment = {
-        **os.environ, "GIT_COMMITTER_DATE": at, "GIT_AUTHOR_DATE": "2026-01-01 00:00:00 +0000",
-        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(folder),
-    }  # fmt: skip
+        **os.environ,
+        "GIT_COMMITTER_DATE": at,
+        "GIT_AUTHOR_DATE": "2026-01-01 00:00:00 +0000",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "HOME": str(folder),
+    }
     names = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *names, *arguments], cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run(
+        ["git", *names, *arguments], cwd=folder, env=environment, check=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Makes copies of a repository in which the notebook was committed at noon and at 21:59, and then a README."""
+    """Makes copies of a repository in which the notebook was committed at noon and at 21:59, and
+    then a README.
+    """
     template = tmp_path_factory.mktemp("repository")
     git(template, "init", "--quiet")
-    steps = (("m1.ipynb", "{}", "12:00"), ("m1.ipynb", NOTEBOOK, "21:59"), ("README.md", "late", "23:30"))
+    steps = (
+        ("m1.ipynb", "{}", "12:00"),
+        ("m1.ipynb", NOTEBOOK, "21:59"),
+        ("README.md", "late", "23:30"),
+    )
     for name, text, clock in steps:
         (template / name).write_text(text, encoding="utf-8")
         git(template, "add", name)
@@ -80,7 +93,9 @@ def test_the_last_commit_of_the_notebook_is_the_hand_in_time(
 def test_a_clone_whose_history_was_cut_off_does_not_make_anybody_late(
     course: Course, tmp_path: Path, repository: Callable[[Path], Path]
 ) -> None:
-    """Its one commit changed the README alone, an hour and a half after the notebook; two commits tell the time."""
+    """Its one commit changed the README alone, an hour and a half after the notebook; two commits
+    tell the time.
+    """
     origin = repository(tmp_path / "origin")
     (tmp_path / "clones").mkdir()
     for name, depth in (("octocat", "1"), ("hubot", "2"), ("monalisa", "3")):
@@ -90,12 +105,15 @@ def test_a_clone_whose_history_was_cut_off_does_not_make_anybody_late(
     assert time_of(course, "hubot") == ""
     assert time_of(course, "monalisa") == "2026-10-01 19:59:00.000000 UTC"
     assert (
-        "octocat: when it was handed in is not known: the clone has no history, so it cannot be told when the notebook "
+        "octocat: when it was handed in is not known: the clone has no history, so it cannot be "
+        "told when the notebook "
         "was committed: clone it whole"
     ) in lines
 
 
-def test_a_repository_around_the_students_folders_says_nothing(course: Course, tmp_path: Path) -> None:
+def test_a_repository_around_the_students_folders_says_nothing(
+    course: Course, tmp_path: Path
+) -> None:
     """An instructor keeps what was handed in under version control, and commits it weeks later."""
     stored = tmp_path / "stored"
     for name in ("m1-octocat", "m1-hubot"):
@@ -108,7 +126,9 @@ def test_a_repository_around_the_students_folders_says_nothing(course: Course, t
     assert (time_of(course, "octocat"), time_of(course, "hubot")) == ("", "")
 
 
-def test_what_is_not_committed_has_no_time(course: Course, tmp_path: Path, repository: Callable[[Path], Path]) -> None:
+def test_what_is_not_committed_has_no_time(
+    course: Course, tmp_path: Path, repository: Callable[[Path], Path]
+) -> None:
     clone = repository(tmp_path / "clones" / "m1-octocat")
     (clone / "m1.ipynb").rename(clone / "other.ipynb")
     plain = tmp_path / "clones" / "m1-hubot"
@@ -125,16 +145,27 @@ def test_no_setting_of_a_clone_starts_a_program(
     trap = tmp_path / "trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n", encoding="utf-8")
     trap.chmod(0o755)
-    for setting in ("core.fsmonitor", "core.pager", "gpg.program", "core.sshCommand", "diff.external", "core.editor"):
+    for setting in (
+        "core.fsmonitor",
+        "core.pager",
+        "gpg.program",
+        "core.sshCommand",
+        "diff.external",
+        "core.editor",
+    ):
         git(clone, "config", setting, str(trap))
     git(clone, "config", "log.showSignature", "true")
-    (clone / ".git" / "hooks" / "post-checkout").write_text(trap.read_text(encoding="utf-8"), encoding="utf-8")
+    (clone / ".git" / "hooks" / "post-checkout").write_text(
+        trap.read_text(encoding="utf-8"), encoding="utf-8"
+    )
     collected(course, tmp_path / "clones")
     assert time_of(course, "octocat") == "2026-10-01 19:59:00.000000 UTC"
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize("head", ["ref: refs/heads/../../../secret", "ref: refs/heads/none", "--help", "\0"])
+@pytest.mark.parametrize(
+    "head", ["ref: refs/heads/../../../secret", "ref: refs/heads/none", "--help", "\0"]
+)
 def test_a_broken_head_has_no_time(
     course: Course, tmp_path: Path, repository: Callable[[Path], Path], head: str
 ) -> None:
@@ -148,7 +179,8 @@ def test_a_broken_head_has_no_time(
 
 
 HEADER = (
-    'Identifier,"Full name","Email address",Status,Group,Grade,"Maximum Grade","Grade can be changed",'
+    'Identifier,"Full name","Email address",Status,Group,Grade,"Maximum Grade","Grade can '
+    'be changed",'
     '"Last modified (submission)","Last modified (grade)","Feedback comments"\n'
 )
 
@@ -157,10 +189,11 @@ def worksheet(folder: Path, *rows: tuple[int, str, str, str]) -> Path:
     """A worksheet with these rows: number, name, group, when something was handed in."""
     path = folder / "worksheet.csv"
     lines = [
-        f'"Participant {number}","{name}",{name.split()[0]}@x.edu,"Submitted for grading - ",{group},,100.00,Yes,'
+        f'"Participant {number}","{name}",{name.split()[0]}@x.edu,"Submitted for grading - '
+        f'",{group},,100.00,Yes,'
         f'"{when}",-,\n'
         for number, name, group, when in rows
-    ]  # fmt: skip
+    ]
     path.write_text(HEADER + "".join(lines), encoding="utf-8")
     return path
 
@@ -196,7 +229,11 @@ def test_a_groups_time_is_that_of_its_members_and_not_of_the_participant_with_it
     )
     download = moodle(tmp_path, "Group A_501", "Group B_17")
     collect(course, Assignment("m1", course.root), download, "moodle", roster)
-    found = {path.parts[-3]: path.read_text(encoding="utf-8") for path in course.submitted.glob("*/m1/timestamp.txt")}
+    found = {
+        path.parts[-3]: path.read_text(encoding="utf-8")
+        for path in course.submitted.glob("*/m1/timestamp.txt")
+    }
     assert {folder.split("_")[0]: text for folder, text in found.items()} == {
-        "Group A": "2026-10-01 18:00:00.000000 UTC", "Group B": "2026-10-01 19:59:00.000000 UTC",
-    }  # fmt: skip
+        "Group A": "2026-10-01 18:00:00.000000 UTC",
+        "Group B": "2026-10-01 19:59:00.000000 UTC",
+    }

@@ -1,7 +1,9 @@
-"""Marks into Moodle's offline grading worksheet. The format is that of moodle, `mod/assign/gradingtable.php` (what it
-writes), `mod/assign/feedback/offline/importgradeslib.php` and `locallib.php` (what it takes, and which rows it skips),
-`mod/assign/feedback/file/importziplib.php` (what a feedback file changes) and Moodle's language packs, as read on
-2026-11-29."""
+"""Marks into Moodle's offline grading worksheet. The format is that of moodle,
+`mod/assign/gradingtable.php` (what it writes), `mod/assign/feedback/offline/importgradeslib.php`
+and `locallib.php` (what it takes, and which rows it skips),
+`mod/assign/feedback/file/importziplib.php` (what a feedback file changes) and Moodle's language
+packs, as read on 2026-11-29.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,18 @@ WORKSHEET = (
     "Participant 7,Ada Lovelace,ada@example.org,Submitted for grading - ,,20.00,Yes,"
     '"Monday, 2 March 2026, 1:00 PM","Monday, 2 March 2026, 3:00 PM",="kept"\n'
     "Participant 8,Max Roe,max@example.org,No submission,3.00,20.00,Yes,-,-,\n"
-    'Participant 9,Zoe Lee,zoe@example.org,Submitted for grading - ,,20.00,No,"Sunday, 1 March 2026, 9:59 AM",-,\n'
+    'Participant 9,Zoe Lee,zoe@example.org,Submitted for grading - ,,20.00,No,"Sunday, 1 March '
+    '2026, 9:59 AM",-,\n'
     "Participant 10,Ira Poe,ira@example.org,Submitted for grading - ,11.00,20.00,Yes,-,-,\n"
     "Participant 11,Eve Day,eve@example.org,Submitted for grading - ,,20.00,Yes,-,-,\n"
 )
-TICK = "*Allow updating records that have been modified more recently in Moodle than in the spreadsheet*"
+TICK = (
+    "*Allow updating records that have been modified more recently in Moodle than in the "
+    "spreadsheet*"
+)
 ORDER = (
-    "upload this worksheet before the feedback files: Moodle skips whoever's grade changed after the worksheet was "
+    "upload this worksheet before the feedback files: Moodle skips whoever's grade changed after "
+    "the worksheet was "
     f"downloaded, and a feedback file counts as a change (or tick {TICK})"
 )
 
@@ -60,14 +67,22 @@ def test_grades_are_filled_in_and_everything_else_is_kept(ada: Mark) -> None:
 
 
 def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
-    marks = [ada, called(ada, "zoe"), called(ada, "ira"), called(ada, "eve", 21.5), called(ada, "lost"), NOTHING]
+    marks = [
+        ada,
+        called(ada, "zoe"),
+        called(ada, "ira"),
+        called(ada, "eve", 21.5),
+        called(ada, "lost"),
+        NOTHING,
+    ]
     table, difference = filled(marks, {1: "ada", 2: "bob", 3: "zoe", 4: "ira", 5: "eve"})
     assert [row[4] for row in table[1:]] == ["11", "3.00", "", "11.00", ""]
     assert difference.lines("Moodle") == [
         "Moodle: 1 to get a mark, 2 to keep what is there, 2 to be skipped there",
         "  Zoe Lee (Participant 9) will be skipped and keeps none (here 11): "
         "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook",
-        "  Eve Day (Participant 11) will be skipped and keeps none (here 21.5): it is above the maximum of 20.00",
+        "  Eve Day (Participant 11) will be skipped and keeps none (here 21.5): it is above the "
+        "maximum of 20.00",
         "  Ada Lovelace (Participant 7) gets 11 (had none)",
         "  Max Roe (Participant 8) keeps 3.00: handed in nothing",
         "  Ira Poe (Participant 10) keeps 11.00: the same as here",
@@ -79,7 +94,9 @@ def test_the_difference_says_what_becomes_of_everybody(ada: Mark) -> None:
 @pytest.mark.parametrize("heading", ["Maximum grade", "Maximum Grade"])
 def test_another_maximum_in_moodle_is_refused(ada: Mark, heading: str) -> None:
     text = WORKSHEET.replace("Maximum Grade", heading).replace("20.00", "50.00")
-    with pytest.raises(ValueError, match=r"the maximum grade in Moodle is 50\.00, and the marks here are out of 20"):
+    with pytest.raises(
+        ValueError, match=r"the maximum grade in Moodle is 50\.00, and the marks here are out of 20"
+    ):
         filled([ada], {1: "ada"}, text)
 
 
@@ -90,13 +107,15 @@ def test_a_scale_takes_no_points(ada: Mark) -> None:
 
 
 GERMAN = (
-    'ID,"Vollständiger Name",E-Mail-Adresse,Status,Gruppe,Bewertung,Bestwertung,"Bewertung kann geändert werden",'
+    'ID,"Vollständiger Name",E-Mail-Adresse,Status,Gruppe,Bewertung,Bestwertung,"Bewertung kann '
+    'geändert werden",'
     '"Zuletzt geändert (Abgabe)","Zuletzt geändert (Bewertung)","Feedback als Kommentar"\n'
     'Teilnehmer/in7,"Ada Lovelace",ada@example.org,"Zur Bewertung abgegeben - ",A,,"20,00",Ja,'
     '"Donnerstag, 1. Oktober 2026, 21:59",-,\n'
     'Teilnehmer/in8,"Max Roe",max@example.org,"Zur Bewertung abgegeben - ",A,"3,50","20,00",Ja,'
     '"Dienstag, 3. März 2026, 08:05","Freitag, 2. Oktober 2026, 10:00",\n'
-    'Teilnehmer/in9,"Zoe Lee",zoe@example.org,"Zur Bewertung abgegeben - ",B,"11,00","20,00",Nein,-,-,\n'
+    'Teilnehmer/in9,"Zoe Lee",zoe@example.org,"Zur Bewertung abgegeben - '
+    '",B,"11,00","20,00",Nein,-,-,\n'
 )
 
 
@@ -107,9 +126,12 @@ def test_a_worksheet_in_german(ada: Mark) -> None:
     assert [(c.person, c.outcome, c.reason) for c in difference.changes] == [
         ("Ada Lovelace (Participant 7)", "gets", ""),
         ("Max Roe (Participant 8)", "gets", f"only where you tick {TICK}"),
-        ("Zoe Lee (Participant 9)", "skipped",
-         "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook"),
-    ]  # fmt: skip
+        (
+            "Zoe Lee (Participant 9)",
+            "skipped",
+            "its grade cannot be changed, since it is locked or overridden in Moodle's gradebook",
+        ),
+    ]
     assert difference.notes[1].startswith("Moodle reads when a grade was changed in English only")
 
 
@@ -168,7 +190,8 @@ def test_a_file_of_our_own_has_every_column_without_which_moodle_refuses_it(ada:
         ["Participant 12345", "Ada Lovelace", "11", "-"],
     ]
     assert difference.notes == (
-        f"what Moodle has is not known without `--roster`; it replaces grades only where you tick {TICK}",
+        "what Moodle has is not known without `--roster`; it replaces grades only where "
+        f"you tick {TICK}",
     )
 
 
@@ -176,6 +199,7 @@ def test_one_odd_name_changes_nobodys_identifier(ada: Mark) -> None:
     odd = called(arrived(ada, "moodle", "7", "Pat O’Brien – Roe"), "Pat O_Brien _ Roe_7-3f2a9c81d2")
     text, difference = new_worksheet([called(ada, "Max Roe_8"), odd, ada], "attention")
     assert [row[:2] for row in rows(text)[1:]] == [
-        ["Participant 8", "Max Roe"], ["Participant 7", "Pat O’Brien – Roe"],
-    ]  # fmt: skip
+        ["Participant 8", "Max Roe"],
+        ["Participant 7", "Pat O’Brien – Roe"],
+    ]
     assert difference.missing == ("ada",)

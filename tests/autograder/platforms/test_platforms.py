@@ -36,7 +36,10 @@ def test_anonymous_canvas_downloads(download: Download) -> None:
     download("canvas", {"anon_Ab3dE_67890_m1.ipynb": "a", "LATE_anon_Xy9_67891_m1-1.ipynb": "b"})
     assert download.there() == {"anon_Ab3dE": "a", "anon_Xy9": "b"}
     record = read_collected(download.submitted, "m1")
-    assert [(one.id, one.late) for one in record.students.values()] == [("Ab3dE", False), ("Xy9", True)]
+    assert [(one.id, one.late) for one in record.students.values()] == [
+        ("Ab3dE", False),
+        ("Xy9", True),
+    ]
 
 
 def test_blackboard_says_who_and_when(download: Download) -> None:
@@ -50,32 +53,40 @@ def test_blackboard_says_who_and_when(download: Download) -> None:
     lines = download("blackboard", files)
     assert download.there() == {"ada_b": "a", "max": "new"}
     assert download.time("ada_b") == "2026-03-12 18:22:26.000000 UTC"  # EST, by the receipt
-    assert download.time("max") == "2026-03-02 09:00:00.000000 UTC"  # the name's time, in the course's zone
+    # the name's time, in the course's zone
+    assert download.time("max") == "2026-03-02 09:00:00.000000 UTC"
     assert lines[0] == "2 submissions of m1: 2 new, 0 replaced, 0 unchanged"
 
 
 def test_a_time_without_a_zone_is_said_and_never_written(download: Download) -> None:
     lines = download("blackboard", {"m1_max_attempt_2026-03-01-10-00-00_m1.ipynb": "a"})
     assert any(
-        "max: when it was handed in is not known: 2026-03-01 10:00:00 has no time zone" in line for line in lines
+        "max: when it was handed in is not known: 2026-03-01 10:00:00 has no time zone" in line
+        for line in lines
     )
     assert not (download.submitted / "max" / "m1" / "timestamp.txt").exists()
     assert "no time zone" in read_collected(download.submitted, "m1").students["max"].unread
 
 
 def test_a_receipt_without_a_file_is_somebody_who_handed_in_no_notebook(download: Download) -> None:
-    files = {"m1_max_attempt_2026-03-01-10-00-00_m1.ipynb": "a", "m1_ada_b_attempt_2026-03-12-13-22-26.txt": RECEIPT}
+    files = {
+        "m1_max_attempt_2026-03-01-10-00-00_m1.ipynb": "a",
+        "m1_ada_b_attempt_2026-03-12-13-22-26.txt": RECEIPT,
+    }
     lines = download("blackboard", files)
     assert lines[-1].startswith("ada_b: has no notebook here: ")
     assert list(read_collected(download.submitted, "m1").not_taken) == ["ada_b"]
 
 
 def test_ilias_folders_and_late_marks(download: Download) -> None:
-    download("ilias", {
-        "Blatt_01/Abgaben/Lovelace_Ada_alo_1234/m1.ipynb": "a",
-        "Blatt_01/Abgaben/Team 7/De_La Cruz_Maria_mdc_99/Late Submission - m1.ipynb": "b",
-        "Blatt_01/Feedback_files/to_Lovelace_Ada_alo_1234/from_De_La Cruz_Maria_mdc_99/x.ipynb": "c",
-    })  # fmt: skip
+    download(
+        "ilias",
+        {
+            "Blatt_01/Abgaben/Lovelace_Ada_alo_1234/m1.ipynb": "a",
+            "Blatt_01/Abgaben/Team 7/De_La Cruz_Maria_mdc_99/Late Submission - m1.ipynb": "b",
+            "Blatt_01/Feedback_files/to_Lovelace_Ada_alo_1234/from_De_La Cruz_Maria_mdc_99/x.ipynb": "c",
+        },
+    )
     assert download.there() == {"De_La Cruz_Maria_mdc_99": "b", "Lovelace_Ada_alo_1234": "a"}
     students = read_collected(download.submitted, "m1").students
     assert [(one.id, one.late) for one in students.values()] == [("99", True), ("1234", False)]
@@ -88,7 +99,11 @@ def test_ilias_folders_and_late_marks(download: Download) -> None:
         ("canvas", "eve_1_10_x_99_30_m1.ipynb", "eve_1"),
         ("moodle", "Eve_1_assignsubmission_file/Vic_99_assignsubmission_file/m1.ipynb", "Eve_1"),
         ("moodle", "Eve_1_assignsubmission_file_Vic_99_assignsubmission_file_m1.ipynb", "Eve_1"),
-        ("blackboard", "m1_eve_attempt_2026-03-01-10-00-00_x_vic_attempt_2026-03-09-10-00-00_m1.ipynb", "eve"),
+        (
+            "blackboard",
+            "m1_eve_attempt_2026-03-01-10-00-00_x_vic_attempt_2026-03-09-10-00-00_m1.ipynb",
+            "eve",
+        ),
         ("gradescope", "submission_1/submission_99/m1.ipynb", "submission_1"),
         ("github", "m1-eve/m1-vic/m1.ipynb", "eve"),
     ],
@@ -103,10 +118,13 @@ def test_no_name_that_a_student_chooses_makes_them_somebody_else(
 def test_no_file_that_a_student_hands_in_is_a_receipt(download: Download) -> None:
     forged = RECEIPT.replace("Ada O'Brien (ada_b)", "Victim (vic)")
     name = "m1_eve_attempt_2026-03-01-10-00-00"
-    download("blackboard", {
-        f"{name}_m1.ipynb": "a",
-        f"{name}_x_vic_attempt_2026-03-12-13-22-26.txt": forged,
-    })  # fmt: skip
+    download(
+        "blackboard",
+        {
+            f"{name}_m1.ipynb": "a",
+            f"{name}_x_vic_attempt_2026-03-12-13-22-26.txt": forged,
+        },
+    )
     record = read_collected(download.submitted, "m1")
     assert (list(record.students), list(record.not_taken)) == (["eve"], [])
 
@@ -122,11 +140,23 @@ def test_notebooks_under_odd_endings_are_taken(download: Download, name: str) ->
 
 @pytest.mark.parametrize(
     ("origin", "name"),
-    [("canvas", "doe_1_10_work.zip"), ("moodle", "doe_1_assignsubmission_file_/work.zip"), ("folder", "doe_1.zip"),
-     ("folder", "doe_1/work.zip"), ("folder", "doe_1/m1/work.zip")],
-)  # fmt: skip
+    [
+        ("canvas", "doe_1_10_work.zip"),
+        ("moodle", "doe_1_assignsubmission_file_/work.zip"),
+        ("folder", "doe_1.zip"),
+        ("folder", "doe_1/work.zip"),
+        ("folder", "doe_1/m1/work.zip"),
+    ],
+)
 def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, name: str) -> None:
-    work = packed({"work/m1.ipynb": "a", "work/draft.ipynb": "b", "work/cat.png": "", "__MACOSX/work/._m1.ipynb": ""})
+    work = packed(
+        {
+            "work/m1.ipynb": "a",
+            "work/draft.ipynb": "b",
+            "work/cat.png": "",
+            "__MACOSX/work/._m1.ipynb": "",
+        }
+    )
     lines = download(origin, {name: work})
     assert download.there() == {"doe_1": "a"}
     assert any("2 notebooks; took" in line for line in lines)
@@ -138,8 +168,16 @@ def test_the_notebook_in_an_archive_is_taken(download: Download, origin: str, na
         ("m1.html", b"<html>", "a web page, not a notebook: ask for the .ipynb file"),
         ("work.zip", b"PK\x03\x04 damaged", "an archive that cannot be unpacked"),
         ("work.zip", packed({"report.pdf": ""}), "an archive without a notebook that can be taken"),
-        ("work.zip", packed({"inner.zip": packed({"m1.ipynb": "a"})}), "an archive without a notebook"),
-        ("work.zip", packed({f"{n}.ipynb": "a" for n in range(12)}), "an archive that holds too much"),
+        (
+            "work.zip",
+            packed({"inner.zip": packed({"m1.ipynb": "a"})}),
+            "an archive without a notebook",
+        ),
+        (
+            "work.zip",
+            packed({f"{n}.ipynb": "a" for n in range(12)}),
+            "an archive that holds too much",
+        ),
         ("work.rar", b"Rar!", "an archive that is not opened here"),
         ("m1.py", b"print()", "not a notebook"),
     ],
@@ -155,11 +193,15 @@ def test_who_handed_in_something_else_is_named_with_the_reason(
 
 
 def test_a_text_typed_into_canvas_is_no_notebook(download: Download) -> None:
-    lines = download("canvas", {"ann_2_11_m1.ipynb": "b", "doe_LATE_1_text.html": "<p>my answer</p>"})
+    lines = download(
+        "canvas", {"ann_2_11_m1.ipynb": "b", "doe_LATE_1_text.html": "<p>my answer</p>"}
+    )
     assert lines[-1].startswith("doe_1: has no notebook here")
 
 
-def test_an_archive_that_holds_too_much_costs_nobody_else(download: Download, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_holds_too_much_costs_nobody_else(
+    download: Download, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archives, "MAX_STATED_WITHIN", 1000)
     bomb = packed({"m1.ipynb": "x" * 900, "again.ipynb": "x" * 900})
     download("canvas", {"ann_2_11_m1.ipynb": "b", "eve_3_12_m1.zip": bomb})
@@ -197,12 +239,16 @@ def test_moodles_numbers_hold_within_an_assignment_only(course: Course, download
     (other / "m2.py").write_text("# text")
     download.assignment = course.assignment("m2")
     download("moodle", {"Max Roe_7_assignsubmission_file/m2.ipynb": "b"})
-    assert sorted(path.name for path in download.submitted.glob("[!.]*")) == ["Ann Lee_7", "Max Roe_7"]
+    assert sorted(path.name for path in download.submitted.glob("[!.]*")) == [
+        "Ann Lee_7",
+        "Max Roe_7",
+    ]
 
 
 def test_the_roster_says_what_people_are_called(course: Course, download: Download) -> None:
     (course.root / "students.csv").write_text(
-        "id;name;email;canvas;github\ns01;Ada O’Brien;ada@example.org;12;Ada-OB\ns02;Max Roe;;;\n", encoding="utf-8"
+        "id;name;email;canvas;github\ns01;Ada O’Brien;ada@example.org;12;Ada-OB\ns02;Max Roe;;;\n",
+        encoding="utf-8",
     )
     download("canvas", {"obrienada_12_30_m1.ipynb": "a"})
     download("moodle", {"Max Roe_7_assignsubmission_file/m1.ipynb": "b"})
@@ -240,16 +286,22 @@ def test_the_record_says_what_was_done_and_who_is_not_there_any_more(download: D
     )
     assert raw["absent"] == ["doe_1"]
     assert raw["students"]["doe_1"] == {
-        "origin": "canvas", "id": "1", "name": "doe_1", "file": "doe_LATE_1_10_m1.ipynb", "late": True, "unread": "",
+        "origin": "canvas",
+        "id": "1",
+        "name": "doe_1",
+        "file": "doe_LATE_1_10_m1.ipynb",
+        "late": True,
+        "unread": "",
         "anonymous": False,
-    }  # fmt: skip
+    }
 
 
 def test_a_broken_record_is_named_and_nobody_becomes_somebody_else(download: Download) -> None:
     download("canvas", {"ann_2_11_m1.ipynb": "b"})
     (download.submitted / ".collected" / "m1.json").write_text("{")
     with pytest.raises(
-        KitError, match=r"\.collected/m1\.json: .*; put the file back, or move it away and collect m1 again"
+        KitError,
+        match=r"\.collected/m1\.json: .*; put the file back, or move it away and collect m1 again",
     ):
         download("canvas", {"ann_2_11_m1.ipynb": "c"})
     assert (download.submitted / "ann_2" / "m1" / "m1.ipynb").read_text() == "b"

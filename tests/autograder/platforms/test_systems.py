@@ -17,7 +17,12 @@ from autograder.outputs.junit import junit_xml
 from autograder.platforms import gradescope
 from autograder.platforms.github import classroom_notices, escape, job_summary, points_output
 from autograder.platforms.github import main as github_main
-from autograder.platforms.gradescope import find_notebook, grade_submission, problem_json, results_json
+from autograder.platforms.gradescope import (
+    find_notebook,
+    grade_submission,
+    problem_json,
+    results_json,
+)
 from autograder.records.model import Graded, Result
 from autograder.records.results import TimingFile, write_result
 
@@ -73,7 +78,8 @@ def test_summary_of_a_result(plain: Result) -> None:
     )
     assert lines[7] == "| <code>attention</code> | 6 / 6 |  |"
     assert (
-        "- **order of heads** (your notebook does not define it)<br><code>there is no split&#95;heads</code>" in lines
+        "- **order of heads** (your notebook does not define it)<br><code>there is no "
+        "split&#95;heads</code>" in lines
     )
 
 
@@ -90,15 +96,37 @@ def test_summary_of_a_hostile_result(hostile: Result) -> None:
 def test_rendered_markdown_has_no_element_of_a_students(plain: Result, hostile: Result) -> None:
     from markdown_it import MarkdownIt
 
-    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(job_summary([plain, hostile]))
-    frame = {"table", "thead", "tbody", "tr", "th", "td", "h2", "h3", "p", "ul", "li", "strong", "code", "br"}
+    html = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .render(job_summary([plain, hostile]))
+    )
+    frame = {
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "h2",
+        "h3",
+        "p",
+        "ul",
+        "li",
+        "strong",
+        "code",
+        "br",
+    }
     assert set(re.findall(r"</?(\w+)", html)) == frame
     assert "[link](javascript:alert(1))" in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
 def test_carried_points_are_explained(plain: Result) -> None:
-    note = "You lost nothing here for a mistake in a question that it builds on: with a right answer in its place"
+    note = (
+        "You lost nothing here for a mistake in a question that it builds on: with a right "
+        "answer in its place"
+    )
     assert note in json.loads(results_json(plain))["tests"][1]["output"]
     assert escape(note) in job_summary([plain])
 
@@ -111,12 +139,16 @@ def test_a_summary_has_a_largest_size(hostile: Result) -> None:
 
 def test_points_are_numbers(plain: Result, hostile: Result) -> None:
     assert points_output([plain]) == "points=11\nmax_points=20\n"
-    assert points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
+    assert (
+        points_output([plain, replace(hostile, score=0.1 + 0.2)]) == "points=11.3\nmax_points=23\n"
+    )
 
 
 def test_classroom_gets_the_notices_of_its_own_reporter(plain: Result) -> None:
-    """As classroom-resources/autograding-grading-reporter writes them (src/notify-classroom.js): `Points 11/20` under
-    the one title, and what JSON.stringify makes of totalPoints and maxPoints under the other; 20.0 is 20 there."""
+    """As classroom-resources/autograding-grading-reporter writes them (src/notify-classroom.js):
+    `Points 11/20` under the one title, and what JSON.stringify makes of totalPoints and maxPoints
+    under the other; 20.0 is 20 there.
+    """
     half = replace(plain, score=8.5)
     assert classroom_notices([half]).splitlines() == [
         "::notice title=Autograding complete::Points 8.5/20",
@@ -125,7 +157,9 @@ def test_classroom_gets_the_notices_of_its_own_reporter(plain: Result) -> None:
     assert "Points 0/20\n" in classroom_notices([], not_graded=20.0)
 
 
-def test_the_runner_gets_summary_and_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Result) -> None:
+def test_the_runner_gets_summary_and_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: Result
+) -> None:
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
         monkeypatch.setenv(name, str(tmp_path / name))
     write_result(tmp_path / "results", plain)
@@ -184,10 +218,15 @@ def test_gradescope_has_an_entry_a_question(plain: Result) -> None:
 
 def test_gradescope_says_what_a_person_gives_and_shows_what_the_course_says(plain: Result) -> None:
     page = json.loads(results_json(plain, written=5.0, visibility="after_published"))
-    assert page["output"].startswith("Not in this score: 5 points of written answers, which a person gives.")
+    assert page["output"].startswith(
+        "Not in this score: 5 points of written answers, which a person gives."
+    )
     assert {t["visibility"] for t in page["tests"]} == {"after_published"}
     nothing = replace(plain.questions[0], score=0.0)
-    assert json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0]["status"] == "failed"
+    assert (
+        json.loads(results_json(replace(plain, questions=(nothing,))))["tests"][0]["status"]
+        == "failed"
+    )
 
 
 def test_gradescope_says_when_no_wall_stood(hostile: Result) -> None:
@@ -229,7 +268,9 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, plain: Result) -> Callable[..., list[str]]:
-    """A command in the place of `autograder`: it refuses every mode but some, and knows what it will find."""
+    """A command in the place of `autograder`: it refuses every mode but some, and knows what it
+    will find.
+    """
 
     def make(stands: Sequence[str], problem: str = "", isolation: str = "strict") -> list[str]:
         result = replace(plain, isolation=isolation)
@@ -244,7 +285,8 @@ def stand_in(tmp_path: Path, plain: Result) -> Callable[..., list[str]]:
             f"if {problem!r}:\n"
             "    from autograder.records.model import Graded\n"
             "    from autograder.records.results import TimingFile\n"
-            f"    TimingFile(out, 'attention').note([Graded('mine', None, {problem!r})]); sys.exit(1)\n"
+            f"    TimingFile(out, 'attention').note([Graded('mine', None, {problem!r})]); "
+            "sys.exit(1)\n"
             "(out / 'attention').mkdir()\n"
             f"shutil.copy({str(tmp_path / 'result.json')!r}, out / 'attention' / 'ada.json')\n",
             encoding="utf-8",
@@ -267,10 +309,14 @@ def test_strict_walls_need_no_note(base: Path, stand_in: Callable[..., list[str]
 def test_weaker_walls_are_said_out_loud(base: Path, stand_in: Callable[..., list[str]]) -> None:
     page = graded(base, stand_in(["auto"], isolation="no-open"))
     assert page["score"] == 11.0
-    assert page["output"].startswith("The strict walls do not stand in this container; graded behind weaker ones (no-")
+    assert page["output"].startswith(
+        "The strict walls do not stand in this container; graded behind weaker ones (no-"
+    )
 
 
-def test_no_walls_no_score(base: Path, stand_in: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_walls_no_score(
+    base: Path, stand_in: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AUTOGRADER_ALLOW_NO_ISOLATION", raising=False)
     with pytest.raises(IsolationUnavailable, match="no walls for auto"):
         graded(base, stand_in(["none"]))
@@ -298,14 +344,22 @@ def test_no_walls_where_the_instructor_accepts_it(
     assert page["output"].startswith("Graded without isolation")
 
 
-def test_a_submission_at_fault_is_not_tried_again(base: Path, stand_in: Callable[..., list[str]]) -> None:
+def test_a_submission_at_fault_is_not_tried_again(
+    base: Path, stand_in: Callable[..., list[str]]
+) -> None:
     page = graded(base, stand_in(["strict"], problem="not a notebook"))
-    assert (page["score"], page["output"]) == (0.0, "This submission could not be graded: not a notebook")
+    assert (page["score"], page["output"]) == (
+        0.0,
+        "This submission could not be graded: not a notebook",
+    )
 
 
 def test_nothing_handed_in(base: Path, stand_in: Callable[..., list[str]]) -> None:
     (base / "submission" / "mine.ipynb").unlink()
-    assert "Hand in attention.ipynb; there is no notebook." in graded(base, stand_in(["strict"]))["output"]
+    assert (
+        "Hand in attention.ipynb; there is no notebook."
+        in graded(base, stand_in(["strict"]))["output"]
+    )
 
 
 def test_the_page_is_written_where_gradescope_reads_it(

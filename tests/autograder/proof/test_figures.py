@@ -1,4 +1,6 @@
-"""The figures of a proof: what mistakes cost, what is idle or flaky, and how they are written down."""
+"""The figures of a proof: what mistakes cost, what is idle or flaky, and how they are written
+down.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,33 @@ from autograder.proof.cost_exceptions import Said
 from autograder.proof.diagnosed import Alone, Told, sample_problems, shares, unfit_samples
 from autograder.proof.figures import QuestionFigures, cost_problems, flaky, question_figures
 from autograder.proof.mutants import Judged
-from autograder.proof.proof_report import TABLES, as_json, diagnosis_row, difference, row, rows_of, write_report
+from autograder.proof.proof_report import (
+    TABLES,
+    as_json,
+    diagnosis_row,
+    difference,
+    row,
+    rows_of,
+    write_report,
+)
 from autograder.proof.trials import Checked, Kind, Trial, Tried
 from autograder.proof.verify import Proof
 from autograder.suite.collection import SuiteQuestion, SuiteTest
 from autograder.suite.known_answers import KnownAnswer
 
 QUESTION = SuiteQuestion(
-    "f", (SuiteTest("test_a", 3.0, ""), SuiteTest("test_b", 1.0, ""), SuiteTest("test_c", 0.0, "")), (), ()
+    "f",
+    (SuiteTest("test_a", 3.0, ""), SuiteTest("test_b", 1.0, ""), SuiteTest("test_c", 0.0, "")),
+    (),
+    (),
 )
 CELL = "def f(x):\n    return x + 1\n"
 
 
 def tried(kind: Kind, name: str, failing: str = "", *, draw: int = 0, far: float = 0.5) -> Tried:
-    """A trial that fails the tests whose last letters are given; all values compared are `far` apart."""
+    """A trial that fails the tests whose last letters are given; all values compared are `far`
+    apart.
+    """
     tests = tuple(
         Checked(test.name, "failed" if test.name[-1] in failing else "passed", "", (far,), 0.0)
         for test in QUESTION.tests
@@ -62,8 +77,10 @@ def figures() -> QuestionFigures:
 def test_costs_idle_tests_and_margins() -> None:
     one = figures()
     assert [(cost.name, cost.lost, cost.tests) for cost in one.mistakes] == [
-        ("cheap", 0.25, ("test_b",)), ("dear", 1.0, ("test_a", "test_b")), ("middling", 0.25, ("test_b",)),
-    ]  # fmt: skip
+        ("cheap", 0.25, ("test_b",)),
+        ("dear", 1.0, ("test_a", "test_b")),
+        ("middling", 0.25, ("test_b",)),
+    ]
     assert (one.median_lost, one.most_lost) == (0.25, 1.0)
     assert one.caught_once == ("cheap", "middling")
     assert one.idle == ()
@@ -74,12 +91,16 @@ def test_costs_idle_tests_and_margins() -> None:
 
 
 def test_what_scores_for_nothing_and_what_depends_on_the_draw() -> None:
-    assert cost_problems([figures()], None, ["f"]) == ["f: an answer that is zeros scores 25% of the points"]
+    assert cost_problems([figures()], None, ["f"]) == [
+        "f: an answer that is zeros scores 25% of the points"
+    ]
     assert flaky(TRIED) == []
     again = [
-        tried("key", "key", "b", draw=3), tried("alternate", "other", draw=3),
-        tried("mistake", "cheap", draw=4), tried("mistake", "dear", "a", draw=4),
-    ]  # fmt: skip
+        tried("key", "key", "b", draw=3),
+        tried("alternate", "other", draw=3),
+        tried("mistake", "cheap", draw=4),
+        tried("mistake", "dear", "a", draw=4),
+    ]
     assert flaky(again) == [
         "key f fails test_b with draw 3 of the inputs",
         "mistake f/cheap is not caught by draw 4 of the inputs",
@@ -91,7 +112,23 @@ def proof(name: str = "a1") -> Proof:
 
 
 def test_a_row_of_the_table() -> None:
-    assert row(proof()) == ("a1", "1", "3", "3", "25%", "100%", "1", "0", "2", "0", "1", "3", "50.0%", "1", "25%")
+    assert row(proof()) == (
+        "a1",
+        "1",
+        "3",
+        "3",
+        "25%",
+        "100%",
+        "1",
+        "0",
+        "2",
+        "0",
+        "1",
+        "3",
+        "50.0%",
+        "1",
+        "25%",
+    )
 
 
 TOLD = (
@@ -118,7 +155,11 @@ def test_a_sample_is_named_rightly_or_wrongly_or_told_too_little() -> None:
 
 def test_what_is_wrong_with_samples_is_named() -> None:
     assert list(sample_problems(TOLD[4:])) == []
-    assert list(sample_problems([Told("f", "in_a_loop", None, (), 2.0), Told("f", "is_right", ("a",), (), 0.0)])) == [
+    assert list(
+        sample_problems(
+            [Told("f", "in_a_loop", None, (), 2.0), Told("f", "is_right", ("a",), (), 0.0)]
+        )
+    ) == [
         "samples.py: f/in_a_loop is a right answer, and loses 2 points",
         "samples.py: f/is_right is a wrong answer, and loses nothing",
     ]
@@ -156,7 +197,9 @@ def test_the_table_of_a_page_keeps_other_rows_and_words(tmp_path: Path) -> None:
     write_report(page, [told])
     write_report(page, [proof("a2")])
     assert rows_of(page.read_text(encoding="utf-8"), diagnosis)["a2"] == diagnosis_row(told)
-    plain = question_figures([QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID)
+    plain = question_figures(
+        [QUESTION], [one for one in TRIED if one.trial.kind != "trivial"], [], SAID
+    )
     write_report(page, [dataclasses.replace(proof("a1"), figures=tuple(plain))])
     assert rows_of(page.read_text(encoding="utf-8"))["a1"] == row(proof("a1"))
     with pytest.raises(KitError, match="of a1 only a part was proven"):
@@ -183,5 +226,10 @@ def test_a_wrapped_answer_has_no_difference() -> None:
 
 def test_figures_as_json() -> None:
     (one,) = json.loads(as_json([proof()]))
-    assert one["questions"][0]["mistakes"][0] == {"name": "cheap", "lost": 0.25, "tests": ["test_b"], "said": None}
+    assert one["questions"][0]["mistakes"][0] == {
+        "name": "cheap",
+        "lost": 0.25,
+        "tests": ["test_b"],
+        "said": None,
+    }
     assert one["questions"][0]["mutants"][1] == {"name": "1 → 2", "fate": "killed", "reason": ""}

@@ -35,17 +35,27 @@ def plainly(source: str) -> list[str]:
 
 def changes(body: str) -> set[str]:
     """What becomes of the first line of a function's body, by all mutants."""
-    return {plainly(mutant.cell)[1].strip() for mutant in code_mutants("f", f"def f(a, b, c):\n    {body}\n")}
+    return {
+        plainly(mutant.cell)[1].strip()
+        for mutant in code_mutants("f", f"def f(a, b, c):\n    {body}\n")
+    }
 
 
 @pytest.mark.parametrize(
     ("line", "mutants"),
     [
         ("return a + b", {"return a - b", "return a", "return b"}),
-        ("return (a - b) * c", {
-            "return (a + b) * c", "return a * c", "return (b - a) * c", "return (a - b) / c", "return a - b",
-            "return c",
-        }),
+        (
+            "return (a - b) * c",
+            {
+                "return (a + b) * c",
+                "return a * c",
+                "return (b - a) * c",
+                "return (a - b) / c",
+                "return a - b",
+                "return c",
+            },
+        ),
         ("return a @ b", {"return a", "return b @ a", "return (a @ b).detach()"}),
         ("return a[1:]", {"return a[2:]", "return a[0:]", "return a[:]"}),
         ("return a[:b]", {"return a[:b + 1]", "return a[:b - 1]", "return a[:]"}),
@@ -54,39 +64,63 @@ def changes(body: str) -> set[str]:
         ("return not a", {"return a"}),
         ("return a if b else c", {"return a", "return c"}),
         ("return a, b", {"return (b, a)"}),
-        ("return a.transpose(1, 2)", {
-            "return a", "return a.transpose(2, 2)", "return a.transpose(0, 2)", "return a.transpose(1, 3)",
-            "return a.transpose(1, 1)", "return a.transpose(1, 4)", "return a.transpose(1, 0)",
-        }),
+        (
+            "return a.transpose(1, 2)",
+            {
+                "return a",
+                "return a.transpose(2, 2)",
+                "return a.transpose(0, 2)",
+                "return a.transpose(1, 3)",
+                "return a.transpose(1, 1)",
+                "return a.transpose(1, 4)",
+                "return a.transpose(1, 0)",
+            },
+        ),
         ("return a.amax(dim=b)", {"return a", "return a.amax()", "return a.amin(dim=b)"}),
         ("return math.sqrt(a)", {"return a"}),
         ("return torch.exp(a)", {"return a", "return torch.exp(a).detach()"}),
-        ("return a.tril()", {"return a", "return a.triu()", "return a.tril(-1)", "return a.tril(1)"}),
+        (
+            "return a.tril()",
+            {"return a", "return a.triu()", "return a.tril(-1)", "return a.tril(1)"},
+        ),
         ("return -math.inf", {"return math.inf", "return -10000.0", "return -1000000000.0"}),
         ("return a < b", {"return a <= b", "return a >= b"}),
         ("return a in (b, c)", {"return a not in (b, c)", "return a in (c,)", "return a in (b,)"}),
         ("return a and b", {"return a or b", "return a", "return b"}),
-        ("return [x for x in a if x]", {"return [x for x in a if True]", "return [x for x in a if not x]"}),
+        (
+            "return [x for x in a if x]",
+            {"return [x for x in a if True]", "return [x for x in a if not x]"},
+        ),
         ("a += b", {"a -= b", "pass"}),
         ("return f'{a + 1}'", set()),
     ],
-)  # fmt: skip
+)
 def test_every_kind_of_syntax_is_mutated(line: str, mutants: set[str]) -> None:
     assert changes(line) == mutants
 
 
 def test_checks_are_dropped_turned_round_and_weakened() -> None:
     source = (
-        "def f(x, w, d):\n    if w.shape != (d, 4) or d < 1:\n        raise ValueError(f'{d} is 0')\n    return x\n"
+        "def f(x, w, d):\n    if w.shape != (d, 4) or d < 1:\n        raise ValueError(f'{d} is "
+        "0')\n    return x\n"
     )
     lines = {"".join(plainly(m.cell)[1:3]).strip() for m in code_mutants("f", source)}
     error = "        raise ValueError(f'{d} is 0')"
     for test in (
-        "not (w.shape != (d, 4) or d < 1)", "False", "w.shape != (d, 4)", "d < 1", "w.shape != (d, 4) and d < 1",
-        "w.shape == (d, 4) or d < 1", "w.shape < (d, 4) or d < 1", "w.shape > (d, 4) or d < 1",
-        "(*w.shape[:0], *w.shape[1:]) != (4,) or d < 1", "(*w.shape[:1], *w.shape[2:]) != (d,) or d < 1",
-        "w.shape != (d, 5) or d < 1", "w.shape != (d, 4) or d <= 1", "w.shape != (d, 4) or d < 0",
-    ):  # fmt: skip
+        "not (w.shape != (d, 4) or d < 1)",
+        "False",
+        "w.shape != (d, 4)",
+        "d < 1",
+        "w.shape != (d, 4) and d < 1",
+        "w.shape == (d, 4) or d < 1",
+        "w.shape < (d, 4) or d < 1",
+        "w.shape > (d, 4) or d < 1",
+        "(*w.shape[:0], *w.shape[1:]) != (4,) or d < 1",
+        "(*w.shape[:1], *w.shape[2:]) != (d,) or d < 1",
+        "w.shape != (d, 5) or d < 1",
+        "w.shape != (d, 4) or d <= 1",
+        "w.shape != (d, 4) or d < 0",
+    ):
         assert f"if {test}:{error}" in lines, test
     assert any("RuntimeError" in line for line in lines)
 
@@ -98,7 +132,10 @@ def test_a_statement_is_left_out_only_where_its_names_stay_bound() -> None:
 
 
 def test_mutants_differ_in_meaning_and_name_and_docstrings_stay() -> None:
-    source = 'def f(x, y):\n    """1 + 1."""\n    # the sum\n    return x + 1 + (x + 1) * len("ä")  # 1\n'
+    source = (
+        'def f(x, y):\n    """1 + 1."""\n    # the sum\n    return x + 1 + (x + 1) * '
+        'len("ä")  # 1\n'
+    )
     mutants = code_mutants("f", source)
     dumps = {ast.dump(ast.parse(m.cell)) for m in mutants}
     assert len(dumps) == len({m.name for m in mutants}) == len(mutants)
@@ -134,7 +171,12 @@ def seen() -> list[Observed]:
         Call("Store.size", (), {}, result=1),
         Call("other", (ROW,), {}, result=ROW),
     ]
-    parameters = {"scaled": ["x", "mask"], "Store.put": ["x", "times"], "Store.size": [], "other": ["x"]}
+    parameters = {
+        "scaled": ["x", "mask"],
+        "Store.put": ["x", "times"],
+        "Store.size": [],
+        "other": ["x"],
+    }
     return observe(calls, parameters.__getitem__)
 
 
@@ -145,14 +187,24 @@ def run(cell: str, function: str, *arguments: Any, **keywords: Any) -> Any:
 
 
 def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
-    assert [observed.function for observed in seen()] == ["scaled", "Store.put", "Store.size", "other"]
+    assert [observed.function for observed in seen()] == [
+        "scaled",
+        "Store.put",
+        "Store.size",
+        "other",
+    ]
     assert seen()[1] == Observed("Store.put", (("changes x", "_changing({}, 'x')"),))
     mutants = {mutant.name: mutant.cell for mutant in property_mutants("scaled", SOURCE, seen())}
     assert list(mutants) == [
-        "scaled: changes x", "scaled: changes mask", "scaled: takes contiguous tensors only",
-        "scaled: squeezes its result", "scaled: detaches its result", "scaled: returns double precision",
-        "scaled: returns half precision", "Store.put: changes x",
-    ]  # fmt: skip
+        "scaled: changes x",
+        "scaled: changes mask",
+        "scaled: takes contiguous tensors only",
+        "scaled: squeezes its result",
+        "scaled: detaches its result",
+        "scaled: returns double precision",
+        "scaled: returns half precision",
+        "Store.put: changes x",
+    ]
     x, mask = ROW.clone(), ROW > 0
     assert torch.equal(run(mutants["scaled: changes x"], "scaled", x), 2 * ROW)
     assert torch.equal(x, ROW + 1)
@@ -160,7 +212,12 @@ def test_a_function_is_observed_and_wrapped_where_it_makes_sense() -> None:
     assert not mask.any()
     assert run(mutants["scaled: squeezes its result"], "scaled", ROW).shape == (2,)
     assert run(mutants["scaled: returns half precision"], "scaled", ROW).dtype == torch.float16
-    assert run(mutants["scaled: detaches its result"], "scaled", ROW.clone().requires_grad_()).requires_grad is False
+    assert (
+        run(
+            mutants["scaled: detaches its result"], "scaled", ROW.clone().requires_grad_()
+        ).requires_grad
+        is False
+    )
     with pytest.raises(RuntimeError, match="stride"):
         run(mutants["scaled: takes contiguous tensors only"], "scaled", torch.ones(2, 3).T)
 
@@ -200,27 +257,47 @@ def plain_seen() -> list[Observed]:
 
 
 def test_answers_of_arrays_and_plain_values_are_changed_too() -> None:
-    mutants = {mutant.name: mutant.cell for mutant in property_mutants("counted", PLAIN, plain_seen())}
+    mutants = {
+        mutant.name: mutant.cell for mutant in property_mutants("counted", PLAIN, plain_seen())
+    }
     assert list(mutants) == [
-        "counted: changes words", "counted: changes weights", "counted: squeezes its arrays",
-        "counted: returns single precision", "backwards: changes words",
-    ]  # fmt: skip
+        "counted: changes words",
+        "counted: changes weights",
+        "counted: squeezes its arrays",
+        "counted: returns single precision",
+        "backwards: changes words",
+    ]
     words, weights = ["b", "a"], np.array([[2.0, 4.0]])
     right = run(mutants["counted: changes weights"], "counted", words, weights)
     assert right["mean"].tolist() == [[1.0, 2.0]]
     assert weights.tolist() == [[3.0, 5.0]]
     assert run(mutants["backwards: changes words"], "backwards", words) == ["a", "b"]
     assert words == ["b", "a", None]
-    assert run(mutants["counted: squeezes its arrays"], "counted", ["b"], weights)["mean"].shape == (2,)
-    assert run(mutants["counted: returns single precision"], "counted", ["b"], weights)["mean"].dtype == np.float32
+    assert run(mutants["counted: squeezes its arrays"], "counted", ["b"], weights)[
+        "mean"
+    ].shape == (2,)
+    assert (
+        run(mutants["counted: returns single precision"], "counted", ["b"], weights)["mean"].dtype
+        == np.float32
+    )
 
 
 def test_a_trivial_answer_is_no_right_answer_of_any_kind() -> None:
-    """Of arrays, numpy's numbers, sets and texts nothing is left: an answer in numpy alone does not score as zeros."""
-    answers = {answer.name: answer.cell for answer in trivial_answers("counted", PLAIN, plain_seen())}
+    """Of arrays, numpy's numbers, sets and texts nothing is left: an answer in numpy alone does not
+    score as zeros.
+    """
+    answers = {
+        answer.name: answer.cell for answer in trivial_answers("counted", PLAIN, plain_seen())
+    }
     zeros = run(answers["zeros"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
     assert zeros["mean"].tolist() == [[0.0, 0.0]]
-    assert {**zeros, "mean": None} == {"n": 0, "total": 0, "mean": None, "words": set(), "first": ""}
+    assert {**zeros, "mean": None} == {
+        "n": 0,
+        "total": 0,
+        "mean": None,
+        "words": set(),
+        "first": "",
+    }
     ones = run(answers["ones"], "counted", ["b", "a"], np.array([[2.0, 4.0]]))
     assert (ones["n"], ones["total"], ones["mean"].tolist()) == (1, 1, [[1.0, 1.0]])
     assert np.isnan(run(answers["NaN"], "counted", ["b"], np.array([2.0]))["mean"]).all()
@@ -247,8 +324,13 @@ def tried(failing: dict[str, bool]) -> list[Tried]:
 
 
 def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
-    listed = [Equivalent("f", "th…", "nothing is below zero"), Equivalent("g", "two", "another question's")]
-    judged = judge_mutants(tried({"one": True, "two": False, "three": False, "four": True}), M, listed)
+    listed = [
+        Equivalent("f", "th…", "nothing is below zero"),
+        Equivalent("g", "two", "another question's"),
+    ]
+    judged = judge_mutants(
+        tried({"one": True, "two": False, "three": False, "four": True}), M, listed
+    )
     assert [one.fate for one in judged] == ["killed", "survived", "equivalent", "killed"]
     assert judged[2].reason == "nothing is below zero"
     assert killed_share(judged) == pytest.approx(2 / 3)
@@ -257,10 +339,18 @@ def test_the_fate_of_each_mutant_and_the_share_of_killed_ones() -> None:
 
 def test_one_of_a_sample_may_survive_and_one_in_a_hundred_of_all() -> None:
     def judged(alive: int, of: int) -> list[Judged]:
-        fates: list[tuple[Fate, int]] = [("survived", alive), ("killed", of - alive), ("equivalent", 60)]
+        fates: list[tuple[Fate, int]] = [
+            ("survived", alive),
+            ("killed", of - alive),
+            ("equivalent", 60),
+        ]
         return [Judged(M[0], fate) for fate, times in fates for _ in range(times)]
 
-    assert [too_many_alive(judged(alive, 40), sampled=True) for alive in (0, 1, 2)] == [False, False, True]
+    assert [too_many_alive(judged(alive, 40), sampled=True) for alive in (0, 1, 2)] == [
+        False,
+        False,
+        True,
+    ]
     assert [too_many_alive(judged(alive, 40), sampled=False) for alive in (0, 1)] == [False, True]
     assert [too_many_alive(judged(alive, 300), sampled=False) for alive in (3, 4)] == [False, True]
 

@@ -33,7 +33,11 @@ def release(text: str = TEXT, cell: str = CELL) -> Release:
 
 
 def tried(tolerance: float | None) -> list[Tried]:
-    return [Tried(Trial("key", "half", "key"), (Checked("test_a", "passed", "", (0.0,), 0.0, tolerance),))]
+    return [
+        Tried(
+            Trial("key", "half", "key"), (Checked("test_a", "passed", "", (0.0,), 0.0, tolerance),)
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,9 @@ def test_what_a_comparison_allows_is_noted_where_it_is_less_than_by_default(
     start_log({})
     value = torch.tensor(expected, dtype=torch.float64)
     assert_close(value.clone(), value, **settings)
-    assert current_log().tolerance == (None if allowed is None else pytest.approx(allowed, rel=1e-9))
+    assert current_log().tolerance == (
+        None if allowed is None else pytest.approx(allowed, rel=1e-9)
+    )
 
 
 def test_the_closest_comparison_of_a_test_counts() -> None:
@@ -86,7 +92,10 @@ def test_gradients_count_too() -> None:
     ],
 )
 def test_what_the_text_tells_may_be_asked(tolerance: float | None, text: str) -> None:
-    for told in (release(f"{TEXT}\n{text}"), release(cell=CELL.replace("Half of x.", f"Half of x. {text}"))):
+    for told in (
+        release(f"{TEXT}\n{text}"),
+        release(cell=CELL.replace("Half of x.", f"Half of x. {text}")),
+    ):
         assert list(untold_tolerances(told, tried(tolerance))) == []
 
 
@@ -103,7 +112,8 @@ def test_what_the_text_tells_may_be_asked(tolerance: float | None, text: str) ->
 def test_what_no_text_tells_is_named(tolerance: float, text: str) -> None:
     (problem,) = untold_tolerances(release(f"{TEXT}\n{text}"), tried(tolerance))
     assert problem == (
-        f"half: test_a allows {tolerance:.1g}, less than by default, and the question's text does not say so: write "
+        f"half: test_a allows {tolerance:.1g}, less than by default, and the question's text "
+        "does not say so: write "
         f"'within {tolerance:.1g}' there ('exactly' for 0), or leave out atol and rtol"
     )
 

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.usefixtures("standing_host")
 
 def test_a_good_suite_is_proven(course: Course) -> None:
     assert [str(proof) for proof in verify_command(course, ["small"], Wanted())] == [
-        "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, 6 alternates pass"
+        "small: proven behind strict walls; answer key 11 points, release 0, 3 mistakes caught, "
+        "6 alternates pass"
     ]
 
 
@@ -30,7 +31,9 @@ def own_course(course: Course, tmp_path: Path) -> Course:
     return load_course(tmp_path / "course")
 
 
-MISTAKES_AGAINST_A_WEAK_SUITE = SUITE["mistakes.py"].replace("return self.value + n", "self.value = 0")
+MISTAKES_AGAINST_A_WEAK_SUITE = SUITE["mistakes.py"].replace(
+    "return self.value + n", "self.value = 0"
+)
 
 
 def problems(course: Course, **files: str) -> list[str]:
@@ -67,7 +70,9 @@ def test_a_call_between_questions_must_be_declared(own_course: Course) -> None:
 
 def test_too_few_known_answers_prove_nothing(own_course: Course) -> None:
     found = problems(
-        own_course, mistakes="", alternates=SUITE["alternates.py"].replace('@alternate("softmax")\n', "", 1)
+        own_course,
+        mistakes="",
+        alternates=SUITE["alternates.py"].replace('@alternate("softmax")\n', "", 1),
     )
     assert found == [
         "attention has no mistake in mistakes.py",
@@ -77,7 +82,9 @@ def test_too_few_known_answers_prove_nothing(own_course: Course) -> None:
     ]
 
 
-def test_what_is_not_proven_ends_the_command(own_course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_proven_ends_the_command(
+    own_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = own_course.root / "tests" / "hidden" / "small"
     (suite / "mistakes.py").write_text("", encoding="utf-8")
     monkeypatch.chdir(own_course.root)
@@ -119,7 +126,9 @@ class Remembers:
 """
 
 
-def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsewhere(own_course: Course) -> None:
+def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsewhere(
+    own_course: Course,
+) -> None:
     small = own_course.assignment("small")
     samples = small.suite / "samples.py"
     before = suite_sha256(small.suite)
@@ -128,19 +137,26 @@ def test_samples_get_the_name_they_deserve_and_mistakes_alone_cost_nothing_elsew
     proof = verify(own_course, small, Wanted(samples=None, alone=None, workers=1))
     assert proof.problems == ()
     assert [(one.name, one.named) for one in proof.told] == [
-        ("by_columns", ("over_the_rows",)), ("nothing_under_the_scores", ("no_scale",)), ("Remembers", ()),
-    ]  # fmt: skip
+        ("by_columns", ("over_the_rows",)),
+        ("nothing_under_the_scores", ("no_scale",)),
+        ("Remembers", ()),
+    ]
     assert [(one.name, one.named, one.elsewhere, one.hinted) for one in proof.alone] == [
         (name, (name,), {}, ()) for name in ("over_the_rows", "no_scale", "Forgets")
     ]
-    assert "3 samples: 100% named rightly, 0% wrongly, 3 of 3 mistakes alone touch no other question" in str(proof)
+    assert (
+        "3 samples: 100% named rightly, 0% wrongly, 3 of 3 mistakes alone touch no other question"
+        in str(proof)
+    )
 
 
 def test_mutants_that_survive_are_named_unless_they_are_listed(own_course: Course) -> None:
     small = own_course.assignment("small")
     wanted = Wanted(question="counter", mutants=None, workers=1)
     listed = small.suite / "equivalent.toml"
-    listed.write_text('[counter]\n"nobody counts" = ["self.value += n: left out"]\n', encoding="utf-8")
+    listed.write_text(
+        '[counter]\n"nobody counts" = ["self.value += n: left out"]\n', encoding="utf-8"
+    )
     proof = verify(own_course, small, wanted)
     assert [one.fate for one in proof.mutants] == ["killed", "killed", "killed"]
     assert [question.name for question in proof.figures] == ["counter"]

@@ -20,19 +20,30 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path, plain: Result, hostile: R
     paths = [results.write_result(tmp_path, result) for result in (plain, hostile)]
     assert paths[0] == tmp_path / "attention" / "ada.json"
     assert paths[0].read_text(encoding="utf-8") == plain.to_json()
-    assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]  # "=" sorts before "a"
+    # "=" sorts before "a"
+    assert results.read_results(tmp_path, "attention", on_stderr) == [hostile, plain]
 
 
 STORED = Path(__file__).with_name("stored")
-"""Files as `json.dumps(dataclasses.asdict(...), indent=1)` wrote them, before msgspec did. They stay as they are."""
+"""Files as `json.dumps(dataclasses.asdict(...), indent=1)` wrote them, before msgspec did. They
+stay as they are.
+"""
 
 
 def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_path: Path) -> None:
     (result,) = results.read_results(STORED, "attention", on_stderr)
     softmax, attention = result.questions
-    assert (result.score, result.max_score, result.walls, result.flagged) == (6.75, 7.25001, "strict", ("softmax",))
+    assert (result.score, result.max_score, result.walls, result.flagged) == (
+        6.75,
+        7.25001,
+        "strict",
+        ("softmax",),
+    )
     assert (softmax.carried, softmax.kept, softmax.tests[2].max_points) == (1.0, 0.5, 1e-05)
-    assert softmax.tests[1].message == '`softmax(z)` gives [\x1b[31m0.1, 1e-07]\nÜber \ud800 "x" \u2028 数'
+    assert (
+        softmax.tests[1].message
+        == '`softmax(z)` gives [\x1b[31m0.1, 1e-07]\nÜber \ud800 "x" \u2028 数'
+    )
     assert softmax.two_answers[0].answers == ("float32[2]: 1", "float32[2]: 2")
     assert (attention.diagnosis, attention.two_answers) == (None, ())
     path = results.write_result(tmp_path, result)
@@ -41,8 +52,15 @@ def test_a_result_of_an_earlier_version_is_written_back_in_the_same_bytes(tmp_pa
 
 def test_a_timing_file_of_an_earlier_version_is_written_back_in_the_same_bytes() -> None:
     ada, bob, cyd = results.load_timing(STORED, "attention")
-    assert (ada.seconds, [speed.ratio for speed in ada.speeds]) == ({"read": 0.25, "tests": 1.0}, [4.0, 0.0])
-    assert (bob.problem, bob.machine, bob.seconds) == ("bob.ipynb: kein Notizbuch (ü)", "m1", {"run": 0.0})
+    assert (ada.seconds, [speed.ratio for speed in ada.speeds]) == (
+        {"read": 0.25, "tests": 1.0},
+        [4.0, 0.0],
+    )
+    assert (bob.problem, bob.machine, bob.seconds) == (
+        "bob.ipynb: kein Notizbuch (ü)",
+        "m1",
+        {"run": 0.0},
+    )
     assert cyd == Graded("cyd", older="it was to be graded again, and the run ended first")
     text = results.TimingFile(STORED, "attention").text()
     assert text.encode() == (STORED / "attention.timing.json").read_bytes()
@@ -57,14 +75,28 @@ def test_a_timing_file_holds_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ('{"student": "ada", "seconds": {"run": -1}}', r"Expected float >= 0.0 in submissions\[0\]\.seconds"),
-        ('{"student": "ada", "seconds": {"run": 1e10}}', "Expected float <= 1000000000.0 in submissions"),
-        ('{"student": "", "seconds": {}}', r"Expected str of length >= 1 in submissions\[0\]\.student"),
-        ('{"student": "ada", "speeds": [{"case": "", "seconds": -1, "baseline_seconds": 0}]}', "Expected float >= 0.0"),
+        (
+            '{"student": "ada", "seconds": {"run": -1}}',
+            r"Expected float >= 0.0 in submissions\[0\]\.seconds",
+        ),
+        (
+            '{"student": "ada", "seconds": {"run": 1e10}}',
+            "Expected float <= 1000000000.0 in submissions",
+        ),
+        (
+            '{"student": "", "seconds": {}}',
+            r"Expected str of length >= 1 in submissions\[0\]\.student",
+        ),
+        (
+            '{"student": "ada", "speeds": [{"case": "", "seconds": -1, "baseline_seconds": 0}]}',
+            "Expected float >= 0.0",
+        ),
     ],
 )
 def test_times_that_are_none_are_refused(tmp_path: Path, entry: str, why: str) -> None:
-    results.timing_path(tmp_path, "attention").write_text(f'{{"submissions": [{entry}]}}', encoding="utf-8")
+    results.timing_path(tmp_path, "attention").write_text(
+        f'{{"submissions": [{entry}]}}', encoding="utf-8"
+    )
     with pytest.raises(ValueError, match=why):
         results.load_timing(tmp_path, "attention")
 
@@ -132,7 +164,8 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Resu
     path = results.write_result(tmp_path, plain)
     (path.parent / "student-002.json").write_text("{", encoding="utf-8")
     (path.parent / "student-003.json").write_text("[" * 100_000, encoding="utf-8")
-    (path.parent / "student-004.json").write_text(plain.to_json(), encoding="utf-8")  # somebody else's result
+    # somebody else's result
+    (path.parent / "student-004.json").write_text(plain.to_json(), encoding="utf-8")
     (path.parent / "student-005.json").write_text(
         plain.to_json().replace('"schema": 1', '"schema": 2'), encoding="utf-8"
     )
@@ -147,7 +180,9 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path, plain: Resu
     assert "'ada'" in broken[2]
 
 
-def test_a_broken_file_is_told_in_one_line(tmp_path: Path, plain: Result, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_file_is_told_in_one_line(
+    tmp_path: Path, plain: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
     results.write_result(tmp_path, plain).write_text("{", encoding="utf-8")
     assert results.read_results(tmp_path, "attention", on_stderr) == []
     assert "ada.json: left out" in capsys.readouterr().err
@@ -161,7 +196,10 @@ def test_current_means_the_same_submission_suite_and_walls(tmp_path: Path, plain
     results.write_result(tmp_path, plain)
 
     def current(
-        student: str = "ada", submission: str = "sha-ada", suite: str = "suite-1", isolation: str = "strict"
+        student: str = "ada",
+        submission: str = "sha-ada",
+        suite: str = "suite-1",
+        isolation: str = "strict",
     ) -> bool:
         result = results.read_result(tmp_path, "attention", student)
         return result is not None and not why_stale(result, submission, suite, {isolation})
@@ -191,8 +229,12 @@ def test_every_input_of_a_score_counts(tmp_path: Path) -> None:
     before = results.course_sha256(course, assignment)
     assert before == results.course_sha256(Course(tmp_path), assignment)
     others = {
-        results.course_sha256(dataclasses.replace(course, limits=Limits(call_seconds=6.0)), assignment),
-        results.course_sha256(dataclasses.replace(course, grading=Grading(carry_credit=0.5)), assignment),
+        results.course_sha256(
+            dataclasses.replace(course, limits=Limits(call_seconds=6.0)), assignment
+        ),
+        results.course_sha256(
+            dataclasses.replace(course, grading=Grading(carry_credit=0.5)), assignment
+        ),
     }
     assignment.solution.write_text("{ }", encoding="utf-8")
     others.add(results.course_sha256(course, assignment))
@@ -205,11 +247,15 @@ def test_times_of_a_partial_run_are_merged(tmp_path: Path, plain: Result, proble
     ada = Graded("ada", plain, "", {"read": 0.25, "tests": 1.0})
     results.TimingFile(tmp_path, "attention").note([ada, problem])
     path = results.timing_path(tmp_path, "attention")
-    results.TimingFile(tmp_path, "attention").note([dataclasses.replace(ada, seconds={"tests": 2.0})])
+    results.TimingFile(tmp_path, "attention").note(
+        [dataclasses.replace(ada, seconds={"tests": 2.0})]
+    )
     assert path == tmp_path / "attention.timing.json"
     entries = json.loads(path.read_text(encoding="utf-8"))["submissions"]
     assert entries[0] == {"student": "ada", "seconds": {"tests": 2.0}, "problem": ""}
-    assert [(entry.student, entry.problem) for entry in results.read_timing(tmp_path, "attention")] == [
+    assert [
+        (entry.student, entry.problem) for entry in results.read_timing(tmp_path, "attention")
+    ] == [
         ("ada", ""),
         (problem.student, problem.problem),
     ]
@@ -234,7 +280,9 @@ def test_the_timing_file_of_a_large_class_is_written_a_hundred_times_and_not_for
 ) -> None:
     written = []
     monkeypatch.setattr(
-        results, "write_whole", lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"]))
+        results,
+        "write_whole",
+        lambda path, text, to_disk: written.append(len(json.loads(text)["submissions"])),
     )
     timing = results.TimingFile(tmp_path, "attention")
     class_ = [Graded(f"s{number:03}", plain, "", {"tests": 1.0}) for number in range(250)]
@@ -256,13 +304,18 @@ def test_a_clock_that_jumps_loses_nothing_of_the_history(
     tmp_path: Path, plain: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter(
-        [datetime(2038, 1, 19, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC), datetime(2038, 1, 19, tzinfo=UTC)]
+        [
+            datetime(2038, 1, 19, tzinfo=UTC),
+            datetime(1970, 1, 1, tzinfo=UTC),
+            datetime(2038, 1, 19, tzinfo=UTC),
+        ]
     )
     monkeypatch.setattr(results, "datetime", SimpleNamespace(now=lambda zone: next(moments)))
     for number in range(4):
         results.write_result(tmp_path, dataclasses.replace(plain, suite_sha256=f"suite-{number}"))
     kept = {
-        path.parent.name: Result.from_json(path.read_text()) for path in tmp_path.glob("history/attention/*/ada.json")
+        path.parent.name: Result.from_json(path.read_text())
+        for path in tmp_path.glob("history/attention/*/ada.json")
     }
     assert {day: result.suite_sha256 for day, result in kept.items()} == {
         "2038-01-19": "suite-0",

@@ -1,4 +1,6 @@
-"""Limits of time: what a worker computes and sleeps counts, what the machine does meanwhile does not."""
+"""Limits of time: what a worker computes and sleeps counts, what the machine does meanwhile does
+not.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from autograder.basics.errors import HostFailed, StudentCrashed, StudentTimeout, SubmissionOver, WorkerKilled
+from autograder.basics.errors import (
+    HostFailed,
+    StudentCrashed,
+    StudentTimeout,
+    SubmissionOver,
+    WorkerKilled,
+)
 from autograder.grading.bench import Bench
 from autograder.sandbox import clocks as clocks_module
 from autograder.sandbox import worker_process as worker_module
@@ -83,10 +91,16 @@ def test_an_account_sums_up_what_many_workers_take() -> None:
     assert (account.past(), account.left) == ("", 0.25)
     account.charge(WorkerTime(0.0, 2.5, 2.5))
     assert account.past() == "asleep"
-    assert account.describe("asleep") == "the whole submission slept or waited for 3 s, the most that it may."
+    assert (
+        account.describe("asleep")
+        == "the whole submission slept or waited for 3 s, the most that it may."
+    )
     account.charge(WorkerTime(0.75))
     assert (account.past(), account.left) == ("processor", 0.0)
-    assert account.describe("processor") == "the time for the whole submission (1 s of processor time) is used up."
+    assert (
+        account.describe("processor")
+        == "the time for the whole submission (1 s of processor time) is used up."
+    )
 
 
 class ToldClocks(WorkerClocks):
@@ -216,13 +230,20 @@ def opened(bench: Bench) -> Iterator[Callable[..., Worker]]:
 
 
 def call(worker: Worker, name: str, *arguments: Any, seconds: float = 0.1) -> Any:
-    header = {"op": "call", "name": name, "value": Encoder(lambda _: None).encode([list(arguments), {}])}
+    header = {
+        "op": "call",
+        "name": name,
+        "value": Encoder(lambda _: None).encode([list(arguments), {}]),
+    }
     return worker.request(header, {}, seconds, name).header["value"]
 
 
-def test_who_computes_on_ends_by_processor_time_and_is_told_so(opened: Callable[..., Worker]) -> None:
+def test_who_computes_on_ends_by_processor_time_and_is_told_so(
+    opened: Callable[..., Worker],
+) -> None:
     with pytest.raises(
-        StudentTimeout, match=r"^computes did not end within 0.1 s of processor time, the limit for it\.$"
+        StudentTimeout,
+        match=r"^computes did not end within 0.1 s of processor time, the limit for it\.$",
     ):
         call(opened(), "computes")
 
@@ -257,14 +278,17 @@ def test_what_a_submission_may_take_counts_over_many_calls(opened: Callable[...,
         call(worker, "computes", 0.2, seconds=5.0)
     assert 0.4 <= account.spent.processor < 0.5
     with pytest.raises(
-        SubmissionOver, match=r"^computes did not end: the time for the whole submission \(0.5 s of proc"
+        SubmissionOver,
+        match=r"^computes did not end: the time for the whole submission \(0.5 s of proc",
     ):
         call(worker, "computes", 0.2, seconds=5.0)
     assert not worker.alive
 
 
 def test_a_reader_that_does_not_read_spends_its_own_time(opened: Callable[..., Worker]) -> None:
-    """Each answer of a lent function is larger than the socket's buffer, so that the grader waits to send it."""
+    """Each answer of a lent function is larger than the socket's buffer, so that the grader waits
+    to send it.
+    """
     start_log({})
     student = Student(OneWorker(opened()), 0.2, {})
     with pytest.raises(StudentTimeout, match=r"it slept or waited for 0\.4 s"):
@@ -284,7 +308,8 @@ def test_a_grader_that_was_stopped_charges_what_its_worker_would_have_been_allow
     account = Account(most_for(10.0), "the whole submission")
     worker = opened(account)
     before = account.spent.processor
-    monkeypatch.setattr(worker._clocks, "_processor_time", lambda: 50.0)  # it computed while nobody looked
+    # it computed while nobody looked
+    monkeypatch.setattr(worker._clocks, "_processor_time", lambda: 50.0)
     with pytest.raises(StudentTimeout, match=r"within 0\.1 s of processor time"):
         call(worker, "sleeps", 0.0)
     assert account.spent.processor - before == pytest.approx(0.1 + clocks_module.TICK_SECONDS)
@@ -303,7 +328,9 @@ def test_a_worker_that_is_stopped_from_outside_is_a_fault_of_the_machines(
         call(worker, "sleeps", 0.0)
 
 
-def test_a_worker_that_is_stopped_and_woken_has_its_answer_counted(opened: Callable[..., Worker]) -> None:
+def test_a_worker_that_is_stopped_and_woken_has_its_answer_counted(
+    opened: Callable[..., Worker],
+) -> None:
     worker = opened()
     process = pid_here(worker._pidfd)
     os.kill(process, signal.SIGSTOP)
@@ -324,14 +351,19 @@ def test_a_machine_without_a_processor_for_a_worker_is_at_fault(
     monkeypatch.setattr(worker._clocks, "_processor_time", lambda: had)
     monkeypatch.setattr(worker._clocks, "_state", lambda: "R")
     in_line = itertools.count(1)
-    monkeypatch.setattr(worker._clocks, "_queue_time", lambda: 2 * next(in_line) * clocks_module.TICK_SECONDS)
+    monkeypatch.setattr(
+        worker._clocks, "_queue_time", lambda: 2 * next(in_line) * clocks_module.TICK_SECONDS
+    )
     monkeypatch.setattr(clocks_module, "IN_ALL_MORE", 0.3)
     with pytest.raises(WorkerKilled, match="this machine is too busy"):
-        call(worker, "sleeps", seconds=0.0101)  # no other limit of this length is asked for: they are remembered
+        # no other limit of this length is asked for: they are remembered
+        call(worker, "sleeps", seconds=0.0101)
 
 
 def test_the_line_to_a_worker_is_never_out_of_step(opened: Callable[..., Worker]) -> None:
-    """The trusted side's own time is up while it waits: the answer that is still to come is for nobody else."""
+    """The trusted side's own time is up while it waits: the answer that is still to come is for
+    nobody else.
+    """
     worker = opened()
 
     def time_is_up(*_: object, **__: object) -> None:

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.basics.errors import StudentCrashed, StudentError, StudentFault, StudentMissing, StudentTimeout
+from autograder.basics.errors import (
+    StudentCrashed,
+    StudentError,
+    StudentFault,
+    StudentMissing,
+    StudentTimeout,
+)
 from autograder.course import Limits
 from autograder.grading.bench import Bench
 from autograder.sandbox.stand_in_answers import StandIns
@@ -109,7 +115,9 @@ class Box:
 @pytest.fixture
 def worker(bench: Bench) -> Iterator[Worker]:
     made = Worker(bench.host.clients[0], bench.course.limits)
-    loaded = made.request({"op": "load", "cells": [["a", SOURCE]], "forbid": []}, {}, 5.0, "the cell")
+    loaded = made.request(
+        {"op": "load", "cells": [["a", SOURCE]], "forbid": []}, {}, 5.0, "the cell"
+    )
     assert loaded.header["ok"] is True
     yield made
     made.kill()
@@ -124,11 +132,27 @@ def student(worker: Worker) -> Student:
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, 3, -(2**70), 2.5, float("inf"), 1 + 2j, "text ✓", [1, [2.0, "a"]], (1, (2,)),
-        {"a": 1, (1, 2): [None]}, {1, 2}, torch.float16, torch.tensor([[1, 2], [3, 4]]), torch.ones(0, 3),
-        torch.tensor(1.5), np.arange(6).reshape(2, 3), torch.tensor([True, False]), torch.ones(2, dtype=torch.float16),
+        None,
+        True,
+        3,
+        -(2**70),
+        2.5,
+        float("inf"),
+        1 + 2j,
+        "text ✓",
+        [1, [2.0, "a"]],
+        (1, (2,)),
+        {"a": 1, (1, 2): [None]},
+        {1, 2},
+        torch.float16,
+        torch.tensor([[1, 2], [3, 4]]),
+        torch.ones(0, 3),
+        torch.tensor(1.5),
+        np.arange(6).reshape(2, 3),
+        torch.tensor([True, False]),
+        torch.ones(2, dtype=torch.float16),
     ],
-)  # fmt: skip
+)
 def test_data_crosses_and_comes_back(student: Student, value: Any) -> None:
     back = student.same(value)
     assert type(back) is type(value)
@@ -197,7 +221,10 @@ def test_a_hang_kills_the_worker_and_only_it(student: Student, worker: Worker) -
 
 
 def test_gradients_cross(student: Student) -> None:
-    a, b = torch.randn(3, 4, dtype=torch.float64, requires_grad=True), torch.randn(4, 2, dtype=torch.float64)
+    a, b = (
+        torch.randn(3, 4, dtype=torch.float64, requires_grad=True),
+        torch.randn(4, 2, dtype=torch.float64),
+    )
     weights = torch.randn(3, 2, dtype=torch.float64)
     (student.product(a, b) * weights).sum().backward()
     assert a.grad is not None
@@ -288,11 +315,16 @@ def test_of_a_function_of_the_suite_there_is_nothing_to_read(student: Student) -
         ("dict(x)['w'] + 1", ()),
     ],
 )
-def test_what_a_call_changes_is_found_wherever_it_is(student: Student, edit: str, places: tuple[str, ...]) -> None:
+def test_what_a_call_changes_is_found_wherever_it_is(
+    student: Student, edit: str, places: tuple[str, ...]
+) -> None:
     value = {
-        "w": torch.tensor([1.0, float("nan")]), "blocks": [torch.ones(2), torch.ones(2)], "words": {"a", "b"},
-        "sizes": SimpleNamespace(n=4), "mask": torch.tensor([True, False]),
-    }  # fmt: skip
+        "w": torch.tensor([1.0, float("nan")]),
+        "blocks": [torch.ones(2), torch.ones(2)],
+        "words": {"a", "b"},
+        "sizes": SimpleNamespace(n=4),
+        "mask": torch.tensor([True, False]),
+    }
     student.run(value, edit)
     call = last_call()
     assert call is not None
@@ -324,13 +356,16 @@ def test_an_object_is_no_data(student: Student, how: str, use: Callable[[Any], o
     with pytest.raises(AssertionError) as caught:
         use(duck)
     assert str(caught.value) == (
-        "`duck(3)` gives an object of class Duck, where data is expected (a tensor, a number, a list)."
+        "`duck(3)` gives an object of class Duck, where data is expected (a tensor, a "
+        "number, a list)."
     )
 
 
 def test_a_method_is_no_data_and_says_what_may_be_missing(student: Student) -> None:
     box = student.Box(3)
-    with pytest.raises(AssertionError, match=r"`Box.double` is a method .is a `@property` missing.., where data"):
+    with pytest.raises(
+        AssertionError, match=r"`Box.double` is a method .is a `@property` missing.., where data"
+    ):
         assert box.double
 
 
@@ -343,8 +378,16 @@ def test_what_an_object_gives_is_no_object_that_was_asked_for(student: Student) 
 def test_costs_are_counted(student: Student) -> None:
     a, b = torch.ones(3, 4), torch.ones(4, 5)
     cost = student.cost("product", a, b)
-    assert (cost.operations, cost.flops, cost.largest, cost.peak, cost.moved) == (1, 2 * 3 * 4 * 5, 15, 15, 15)
-    assert student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
+    assert (cost.operations, cost.flops, cost.largest, cost.peak, cost.moved) == (
+        1,
+        2 * 3 * 4 * 5,
+        15,
+        15,
+        15,
+    )
+    assert (
+        student.cost("rows", torch.ones(6, 4), b).operations > student.cost("rows", a, b).operations
+    )
     product, counted = student.counted("product", a, b)
     assert counted == cost
     assert torch.equal(product, a @ b)
@@ -402,7 +445,9 @@ class Tally:
         return len(self._sum)
 
 
-def test_an_object_of_a_stand_in_lives_on_the_trusted_side(student: Student, worker: Worker) -> None:
+def test_an_object_of_a_stand_in_lives_on_the_trusted_side(
+    student: Student, worker: Worker
+) -> None:
     stand_in(worker, Box=Tally, helper=lambda tally, by: tally.sum * by.factor)
     tally = student.Box(torch.tensor([1.0, 2.0]))
     assert tally.name == "Box"
@@ -411,14 +456,18 @@ def test_an_object_of_a_stand_in_lives_on_the_trusted_side(student: Student, wor
 
 
 @pytest.mark.parametrize("name", ["_sum", "__class__", "__init__", "nothing"])
-def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Student, worker: Worker, name: str) -> None:
+def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(
+    student: Student, worker: Worker, name: str
+) -> None:
     stand_in(worker, Box=Tally)
 
     def answer(frame: Frame) -> Frame:
         return worker.stand_ins.answer(frame, lambda *_: frame)
 
     assert answer is not None
-    made = answer(Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {}))
+    made = answer(
+        Frame({"id": 1, "stand_in": {"name": "Box"}, "value": {"l": [{"l": [3]}, {"d": []}]}}, {})
+    )
     assert made.header["value"] == {"h": 0, "k": "Box"}
     nothing: dict[str, Any] = {"l": [{"l": []}, {"d": []}]}
     for asked in ({"object": 0, "attribute": name}, {"object": 0, "method": name}):
@@ -426,7 +475,9 @@ def test_of_an_object_of_a_stand_in_only_what_is_public_can_be_had(student: Stud
 
 
 def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Worker) -> None:
-    """The answer key's function reads attributes of the student's Box, and calls it and its method, over there."""
+    """The answer key's function reads attributes of the student's Box, and calls it and its method,
+    over there.
+    """
 
     def helper(box: Any) -> Any:
         return box.w * box.double().value + box(1)
@@ -435,12 +486,16 @@ def test_a_stand_in_asks_an_object_of_the_students(student: Student, worker: Wor
     assert student.use_helper(student.Box(5)).item() == 2 * (10 + 11)
 
 
-def test_a_stand_in_may_ask_whether_an_object_of_the_students_has_something(student: Student, worker: Worker) -> None:
+def test_a_stand_in_may_ask_whether_an_object_of_the_students_has_something(
+    student: Student, worker: Worker
+) -> None:
     stand_in(worker, helper=lambda box: box.w * getattr(box, "window", 3) + hasattr(box, "w"))
     assert student.use_helper(student.Box(5)).item() == 2 * (3 + 1)
 
 
-def test_a_stand_in_refuses_where_the_students_object_fails(student: Student, worker: Worker) -> None:
+def test_a_stand_in_refuses_where_the_students_object_fails(
+    student: Student, worker: Worker
+) -> None:
     stand_in(worker, helper=lambda box: box.nothing)
     with pytest.raises(StudentError, match="cannot be right"):
         student.use_helper(student.Box(5))
@@ -456,7 +511,9 @@ def test_a_question_to_a_stand_in_has_a_size(student: Student, worker: Worker) -
 
 
 def test_a_stand_in_costs_what_it_costs_the_answer_key(student: Student, worker: Worker) -> None:
-    """The product of [3, 4] and [4, 3] is 2·3·4·3 FLOPs and 9 numbers; the student's own sum is an operation more."""
+    """The product of [3, 4] and [4, 3] is 2·3·4·3 FLOPs and 9 numbers; the student's own sum is an
+    operation more.
+    """
     stand_in(worker, helper=lambda x: x @ x.T)
     cost = student.cost("use_helper", torch.ones(3, 4))
     assert (cost.operations, cost.flops, cost.largest) == (3, 72, 12)
@@ -470,14 +527,17 @@ FAULTS: list[tuple[str, Callable[[Student], object]]] = [
 
 
 @pytest.mark.parametrize(("name", "ask"), FAULTS)
-def test_odd_requests_fail_the_test_and_no_more(student: Student, name: str, ask: Callable[[Student], object]) -> None:
+def test_odd_requests_fail_the_test_and_no_more(
+    student: Student, name: str, ask: Callable[[Student], object]
+) -> None:
     with pytest.raises(StudentFault):
         ask(student)
 
 
 def test_messages_name_the_students_call_and_not_the_suites_own(student: Student) -> None:
     make = student.define(
-        "class Tape:\n    def read(self):\n        return 1\n\ndef make():\n    return Tape()\n", "make"
+        "class Tape:\n    def read(self):\n        return 1\n\ndef make():\n    return Tape()\n",
+        "make",
     )
     student.same(3)
     tape = make()

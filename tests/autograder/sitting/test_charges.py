@@ -1,4 +1,6 @@
-"""What a question's tests cost together, and whose fault it is that a test could not work with an answer."""
+"""What a question's tests cost together, and whose fault it is that a test could not work with an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,13 @@ Grade = Callable[..., Result]
 pytestmark = pytest.mark.usefixtures("standing_host")
 
 
-def run(name: str, outcome: Any = "passed", cause: Any = "", refuses: str = "", answers: str = "") -> TestRun:
+def run(
+    name: str, outcome: Any = "passed", cause: Any = "", refuses: str = "", answers: str = ""
+) -> TestRun:
     verdict = Verdict(outcome, "said", "hint", cause)
-    return TestRun(name, verdict, (), refusing=frozenset(refuses.split()), answering=frozenset(answers.split()))
+    return TestRun(
+        name, verdict, (), refusing=frozenset(refuses.split()), answering=frozenset(answers.split())
+    )
 
 
 def passed(*runs: TestRun, again: tuple[TestRun, ...] = ()) -> list[str]:
@@ -49,7 +55,10 @@ CHANGED, ASKED = ("failed", "changed argument"), ("failed", "changed argument, a
         ([run("a", refuses="f"), run("b", answers="f")], ["a", "b"]),
         ([run("a", refuses="f"), run("b", "failed", answers="f")], []),
         ([run("a", refuses="f"), run("b", answers="g")], ["b"]),
-        ([run("a", refuses="append", answers="KVCache append"), run("b", answers="KVCache")], ["b"]),
+        (
+            [run("a", refuses="append", answers="KVCache append"), run("b", answers="KVCache")],
+            ["b"],
+        ),
     ],
 )
 def test_what_counts(runs: list[TestRun], counted: list[str]) -> None:
@@ -57,11 +66,17 @@ def test_what_counts(runs: list[TestRun], counted: list[str]) -> None:
 
 
 def test_an_answer_with_stand_ins_is_an_answer() -> None:
-    assert passed(run("a", refuses="f"), run("b", "failed"), again=(run("b", answers="f"),)) == ["a"]
+    assert passed(run("a", refuses="f"), run("b", "failed"), again=(run("b", answers="f"),)) == [
+        "a"
+    ]
 
 
 def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> None:
-    runs = [run("a", "failed", "wrong value"), run("b", "failed", "wrong value"), run("c", "failed")]
+    runs = [
+        run("a", "failed", "wrong value"),
+        run("b", "failed", "wrong value"),
+        run("c", "failed"),
+    ]
     counting = charged({one.name: one for one in runs})
     assert [one.verdict.said for one in counting.values()] == ["said\nhint", "said", "said\nhint"]
 
@@ -75,7 +90,9 @@ def test_a_wrong_value_in_the_first_test_leaves_the_hints_of_others_out() -> Non
         (run("a", "timeout"), ["said\nhint", "said"]),
     ],
 )
-def test_an_error_has_a_hint_only_where_ordinary_arguments_work(first: TestRun, said: list[str]) -> None:
+def test_an_error_has_a_hint_only_where_ordinary_arguments_work(
+    first: TestRun, said: list[str]
+) -> None:
     runs = {"a": first, "b": run("b", "error", "raised")}
     counting = charged(runs)
     shown = "said" if first.verdict.outcome == "passed" else counting["a"].verdict.said
@@ -87,7 +104,10 @@ def question(result: Result, name: str) -> QuestionResult:
 
 
 def test_a_function_that_changes_its_argument_loses_the_test_that_asks_for_it(grade: Grade) -> None:
-    scribbles = "def softmax(z, dim=-1):\n    z.copy_(torch.exp(z))\n    return z / z.sum(dim, keepdim=True)\n"
+    scribbles = (
+        "def softmax(z, dim=-1):\n    z.copy_(torch.exp(z))\n    return z / z.sum(dim, "
+        "keepdim=True)\n"
+    )
     result = grade(softmax=scribbles)
     first, second = question(result, "softmax").tests
     assert (first.outcome, second.outcome) == ("passed", "failed")
@@ -96,7 +116,9 @@ def test_a_function_that_changes_its_argument_loses_the_test_that_asks_for_it(gr
 
 def test_a_change_in_a_question_that_does_not_ask_costs_one_test(grade: Grade) -> None:
     lines = ANSWERS["attention"].splitlines()
-    scribbles = "\n".join([*lines[:-1], lines[-1].replace("return", "o ="), "    q.data.mul_(2)", "    return o\n"])
+    scribbles = "\n".join(
+        [*lines[:-1], lines[-1].replace("return", "o ="), "    q.data.mul_(2)", "    return o\n"]
+    )
     tests = question(grade(attention=scribbles), "attention").tests
     assert [test.outcome for test in tests] == ["failed", "passed", "passed"]
     assert "changed its argument q in place" in tests[0].message
@@ -108,7 +130,8 @@ def test_raising_errors_with_every_number_earns_nothing(grade: Grade) -> None:
     assert result.score == 0.0
     refusal = question(result, "attention").tests[2]
     assert refusal.message == (
-        "`attention` raises ValueError here. That counts once another test has got a right answer of it."
+        "`attention` raises ValueError here. That counts once another test has got a right "
+        "answer of it."
     )
 
 
@@ -127,34 +150,60 @@ class Duck:
 
 
 def test_an_object_that_agrees_with_everything_earns_nothing(grade: Grade) -> None:
-    ducks = {name: f"{DUCK}\ndef {name}(*a, **k):\n    return Duck()\n" for name in ("softmax", "attention")}
-    result = grade(**ducks, counter=f"{DUCK}\nclass Counter(Duck):\n    def __init__(self, start):\n        pass\n")
+    ducks = {
+        name: f"{DUCK}\ndef {name}(*a, **k):\n    return Duck()\n"
+        for name in ("softmax", "attention")
+    }
+    result = grade(
+        **ducks,
+        counter=f"{DUCK}\nclass Counter(Duck):\n    def __init__(self, start):\n        pass\n",
+    )
     assert result.score == 0.0
-    assert "gives an object of class Duck, where data is expected" in question(result, "softmax").tests[0].message
+    assert (
+        "gives an object of class Duck, where data is expected"
+        in question(result, "softmax").tests[0].message
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         ("[[1.0]]", "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is a list."),
-        ("None", "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is None (is a `return` missing?)."),
+        (
+            "None",
+            "`softmax(z[3, 5])` should be a tensor of shape [3, 5], and is None (is a "
+            "`return` missing?).",
+        ),
     ],
 )
-def test_an_answer_that_a_test_cannot_work_with_is_described(grade: Grade, source: str, said: str) -> None:
+def test_an_answer_that_a_test_cannot_work_with_is_described(
+    grade: Grade, source: str, said: str
+) -> None:
     result = grade(softmax=f"def softmax(z, dim=-1):\n    return {source}\n")
     assert question(result, "softmax").tests[0].message.startswith(said)
 
 
 def test_a_detached_answer_is_called_so(grade: Grade) -> None:
-    result = grade(attention=ANSWERS["attention"].replace("return ", "return torch.Tensor.detach(").rstrip() + ")\n")
+    result = grade(
+        attention=ANSWERS["attention"].replace("return ", "return torch.Tensor.detach(").rstrip()
+        + ")\n"
+    )
     message = question(result, "attention").tests[1].message
-    assert message.startswith("`attention(q[2, 3], k[5, 3], v[5, 4])` is cut off from its arguments")
+    assert message.startswith(
+        "`attention(q[2, 3], k[5, 3], v[5, 4])` is cut off from its arguments"
+    )
 
 
 FAULTS = {
-    "a name": ("    student.softmax(randn(2, 3))\n    assert nothing\n", "NameError: name 'nothing' is not defined"),
+    "a name": (
+        "    student.softmax(randn(2, 3))\n    assert nothing\n",
+        "NameError: name 'nothing' is not defined",
+    ),
     "a fixture": ("    pass\n", "FixtureLookupError"),
-    "before any call": ("    assert 1 == 2, 'inputs too easy'\n", "AssertionError: inputs too easy"),
+    "before any call": (
+        "    assert 1 == 2, 'inputs too easy'\n",
+        "AssertionError: inputs too easy",
+    ),
     "with the answer key too": (
         "    student.softmax(randn(2, 3)).nothing()\n",
         "AttributeError: 'Tensor' object has no",
@@ -168,7 +217,9 @@ def faulty(root: Path, name: str) -> Course:
     course = built_course(root, write_course)
     arguments = "student, nowhere" if name == "a fixture" else "student"
     test = f"\n\n@points(0)\ndef test_of_its_own({arguments}):\n{body}"
-    (root / "tests" / "hidden" / "small" / "test_softmax.py").write_text(SUITE["test_softmax.py"] + test)
+    (root / "tests" / "hidden" / "small" / "test_softmax.py").write_text(
+        SUITE["test_softmax.py"] + test
+    )
     return course
 
 
@@ -193,8 +244,12 @@ def test_verify_shows_the_traceback(tmp_path: Path) -> None:
     assert any("Traceback" in problem and "    assert nothing" in problem for problem in problems)
 
 
-def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(bench: Bench, grade: Grade) -> None:
-    result = grade(counter=ANSWERS["counter"].replace("= start", "= str(start)").replace("+= n", "+= str(n)"))
+def test_what_only_a_wrong_answer_makes_a_test_raise_is_the_answers(
+    bench: Bench, grade: Grade
+) -> None:
+    result = grade(
+        counter=ANSWERS["counter"].replace("= start", "= str(start)").replace("+= n", "+= str(n)")
+    )
     assert question(result, "counter").tests[0].outcome == "failed"
     with pytest.raises(SuiteFault):
         raise bench.grader.suite.fault("test_x", ValueError("said"))

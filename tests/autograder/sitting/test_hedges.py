@@ -1,4 +1,5 @@
-"""Two and three tries at one question: the fresh run counts, and a person sees that there were two answers.
+"""Two and three tries at one question: the fresh run counts, and a person sees that there were two
+answers.
 
 The small course has softmax (4 points), attention (6, of which 1 for a refusal) and counter (1).
 """
@@ -21,9 +22,14 @@ from autograder.suite.calls import Call
 
 Grade = Callable[..., Result]
 
-REFUSAL = "    if q.shape[-1] != k.shape[-1]:\n        raise ValueError(f'{q.shape[-1]} is not {k.shape[-1]}')\n"
+REFUSAL = (
+    "    if q.shape[-1] != k.shape[-1]:\n        raise ValueError(f'{q.shape[-1]} is not "
+    "{k.shape[-1]}')\n"
+)
 RIGHT = "torch.softmax(q @ k.T / math.sqrt(q.shape[-1]), -1) @ v"
-NOTED = "asked = []\n" + ANSWERS["softmax"].replace("    e =", "    asked.append('softmax')\n    e =")
+NOTED = "asked = []\n" + ANSWERS["softmax"].replace(
+    "    e =", "    asked.append('softmax')\n    e ="
+)
 HEDGED = {
     "softmax": NOTED,
     "attention": (
@@ -40,12 +46,16 @@ HEDGED = {
         "        self.value += 2 * n if 'attention' in asked else n\n"
     ),
 }
-"""Wrong in a worker that has served the question before: attention twice what is right, counter 2 n for n."""
+"""Wrong in a worker that has served the question before: attention twice what is right, counter 2 n
+for n.
+"""
 ONLY_A = {
     "attention": f"def attention(q, k, v):\n{REFUSAL}    return 2 * {RIGHT}\n",
     "counter": HEDGED["counter"].replace(" if 'attention' in asked else n", ""),
 }
-WRONG_SOFTMAX = "def softmax(z, dim=-1):\n    e = torch.exp(z)\n    return e / e.sum(0, keepdim=True)\n"
+WRONG_SOFTMAX = (
+    "def softmax(z, dim=-1):\n    e = torch.exp(z)\n    return e / e.sum(0, keepdim=True)\n"
+)
 
 
 def points(result: Result) -> dict[str, float]:
@@ -67,7 +77,9 @@ def test_the_fresh_run_counts_and_both_answers_are_shown(grade: Grade) -> None:
     (flag,) = question(result, "attention").two_answers
     assert (flag.test, flag.runs) == ("test_mixes_values", (SHARED, FRESH))
     assert flag.call == "attention(q[2, 3], k[5, 3], v[5, 4])"
-    twice, once = (re.fullmatch(r"float64\[2, 4\], at (\[\d, \d\]): (\S+)", answer) for answer in flag.answers)
+    twice, once = (
+        re.fullmatch(r"float64\[2, 4\], at (\[\d, \d\]): (\S+)", answer) for answer in flag.answers
+    )
     assert twice is not None
     assert once is not None
     assert twice[1] == once[1]
@@ -102,7 +114,10 @@ def test_what_an_honest_question_leaves_to_another_costs_nothing(grade: Grade) -
         {"attention": "def attention(q, k, v):\n    raise RuntimeError(f'{q} at {object()}')\n"},
         {"softmax": "def softmax(z, dim=-1):\n    return None\n"},
         {"softmax": "def softmax(z, dim=-1):\n    raise NotImplementedError\n"},
-        {"softmax": "def softmax(z, dim=-1):\n    z -= z.max()\n    return torch.exp(z) / torch.exp(z).sum(dim)\n"},
+        {
+            "softmax": "def softmax(z, dim=-1):\n    z -= z.max()\n    return torch.exp(z) / "
+            "torch.exp(z).sum(dim)\n"
+        },
         {"softmax": None},
         {"softmax": "softmax = lambda z, dim=-1: 2 * torch.nn.functional.softmax(z, dim)\n"},
         {"softmax": WRONG_SOFTMAX.replace("(z, dim=-1)", "(scores)").replace("(z)", "(scores)")},
@@ -116,8 +131,13 @@ def test_who_tries_once_is_not_flagged(grade: Grade, cells: dict[str, str | None
 
 # a third try: where a prerequisite is stood in for
 
-THIRD = f"def attention(q, k, v):\n{REFUSAL}    right = {RIGHT}\n    return right if TOLD else 0 * right\n"
-"""Right where it can tell that there are stand-ins: with them 5 points and the refusal come back."""
+THIRD = (
+    f"def attention(q, k, v):\n{REFUSAL}    right = {RIGHT}\n    return right if TOLD "
+    "else 0 * right\n"
+)
+"""Right where it can tell that there are stand-ins: with them 5 points and the refusal come
+back.
+"""
 LOOK = """
 import inspect
 
@@ -138,7 +158,8 @@ before = look()
 FORMS = {
     "def": WRONG_SOFTMAX,
     "lambda": "softmax = lambda z, dim=-1: torch.exp(z) / torch.exp(z).sum(0, keepdim=True)\n",
-    "typed lambda": "softmax: object = lambda z, dim=-1: torch.exp(z) / torch.exp(z).sum(0, keepdim=True)\n",
+    "typed lambda": "softmax: object = lambda z, dim=-1: torch.exp(z) / torch.exp(z).sum(0, "
+    "keepdim=True)\n",
     "with a docstring": WRONG_SOFTMAX.replace("    e = ", '    """Rows."""\n    e = ', 1),
     "below an if": "if True:\n" + "".join(f"    {line}\n" for line in WRONG_SOFTMAX.splitlines()),
 }
@@ -152,9 +173,17 @@ def test_a_function_that_is_stood_in_for_looks_as_it_did(grade: Grade, form: str
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_only_an_earlier_mistake_costs_comes_back_in_every_form(grade: Grade, form: str) -> None:
-    """3 + 2 points of attention, which is right but for the softmax that it calls under another name."""
-    result = grade("also = softmax\n", softmax=FORMS[form], attention=ANSWERS["attention"].replace("softmax(", "also("))
+def test_what_only_an_earlier_mistake_costs_comes_back_in_every_form(
+    grade: Grade, form: str
+) -> None:
+    """3 + 2 points of attention, which is right but for the softmax that it calls under another
+    name.
+    """
+    result = grade(
+        "also = softmax\n",
+        softmax=FORMS[form],
+        attention=ANSWERS["attention"].replace("softmax(", "also("),
+    )
     assert points(result) == {"softmax": 0.0, "attention": 6.0, "counter": 1.0}
     assert question(result, "attention").carried == 5.0
     assert result.flagged == ()
@@ -166,7 +195,9 @@ TELLS = {
         "[ran.clear(), softmax(torch.zeros(2, 2)), not ran][-1]",
     ),
     "what a decorator made is another object": (
-        "def timed(f):\n    return lambda *a, **k: f(*a, **k)\n@timed\n" + WRONG_SOFTMAX + "mine = softmax\n",
+        "def timed(f):\n    return lambda *a, **k: f(*a, **k)\n@timed\n"
+        + WRONG_SOFTMAX
+        + "mine = softmax\n",
         "softmax is not mine",
     ),
     "the kit's own objects are in the same process": (
@@ -213,15 +244,27 @@ ONES = torch.ones(2, dtype=torch.float64)
         (call(ONES, changed=("x",)), call(ONES), False),
         (call(ONES, gradients=[[ONES]]), call(ONES, gradients=[[2 * ONES]]), False),
         (call(ONES, gradients=[[ONES]]), call(ONES), True),
-        (call(fault=StudentError("ValueError", "3, 6")), call(fault=StudentError("ValueError", "3, 6")), True),
-        (call(fault=StudentError("ValueError", "3, 6")), call(fault=StudentError("ValueError", "no")), False),
-        (call(fault=StudentError("E", "<f at 0x7f00aa11>")), call(fault=StudentError("E", "<f at 0x7f00bb22>")), True),
+        (
+            call(fault=StudentError("ValueError", "3, 6")),
+            call(fault=StudentError("ValueError", "3, 6")),
+            True,
+        ),
+        (
+            call(fault=StudentError("ValueError", "3, 6")),
+            call(fault=StudentError("ValueError", "no")),
+            False,
+        ),
+        (
+            call(fault=StudentError("E", "<f at 0x7f00aa11>")),
+            call(fault=StudentError("E", "<f at 0x7f00bb22>")),
+            True,
+        ),
         (call(fault=StudentError("ValueError", "no")), call(ONES), False),
         (call(fault=StudentTimeout("slow")), call(ONES), None),
         (call(ONES), call(fault=StudentCrashed("gone")), None),
         (call(let_go=True), call(ONES), None),
     ],
-)  # fmt: skip
+)
 def test_when_two_answers_are_one(first: Call, second: Call, same: bool | None) -> None:
     assert same_answer(first, second) is same
     assert same_answer(second, first) is same
@@ -230,7 +273,9 @@ def test_when_two_answers_are_one(first: Call, second: Call, same: bool | None) 
 def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
     slow = [call(fault=StudentTimeout("slow")), call(1)]
     assert two_answers({"t": slow}, {"t": [call(1), call(2)]}, ("a", "b"), {}) == ()
-    assert [flag.answers for flag in two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})] == [("1", "2")]
+    assert [
+        flag.answers for flag in two_answers({"t": [call(1)]}, {"t": [call(2)]}, ("a", "b"), {})
+    ] == [("1", "2")]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +284,11 @@ def test_after_a_call_without_an_answer_nothing_is_compared() -> None:
         (1.23456789, None, ("1.23457", "None")),
         ({}, {"a": 1, "b": 2.5}, ("dict of 0: ", "dict of 2: 1, 2.5")),
         (ONES, ONES[:1], ("float64[2]: 1, 1", "float64[1]: 1")),
-        ((ONES, ONES), (ONES, torch.tensor([1.0, 3.0]).double()), ("float64[2], at [1]: 1", "float64[2], at [1]: 3")),
+        (
+            (ONES, ONES),
+            (ONES, torch.tensor([1.0, 3.0]).double()),
+            ("float64[2], at [1]: 1", "float64[2], at [1]: 3"),
+        ),
         (torch.tensor([True]), torch.tensor([False]), ("bool[1], at [0]: 1", "bool[1], at [0]: 0")),
         (torch.tensor([1j]), torch.tensor([2j]), ("complex64[1]: 0+1j", "complex64[1]: 0+2j")),
         (np.zeros(2), np.ones(2), ("float64[2]: 0, 0", "float64[2]: 1, 1")),

@@ -10,21 +10,40 @@ RELEASE = Release(
     "a1",
     (
         ReleaseCell("given_imports", "given", "imports", "import math", "code"),
-        ReleaseCell("half", "question", "half", "def half(x):\n    raise NotImplementedError", "code"),
-        ReleaseCell("check_half", "check", "half", "half = trace(half)\ndef slip(x):\n    y = x\nseven = 7", "code"),
-        ReleaseCell("demo_plot", "demo", "plot", "%matplotlib inline\nimport math, pylab as plt\nseven = 8", "code"),
+        ReleaseCell(
+            "half", "question", "half", "def half(x):\n    raise NotImplementedError", "code"
+        ),
+        ReleaseCell(
+            "check_half",
+            "check",
+            "half",
+            "half = trace(half)\ndef slip(x):\n    y = x\nseven = 7",
+            "code",
+        ),
+        ReleaseCell(
+            "demo_plot",
+            "demo",
+            "plot",
+            "%matplotlib inline\nimport math, pylab as plt\nseven = 8",
+            "code",
+        ),
         ReleaseCell("text_5", "text", "text_5", "def told(): ...", "markdown"),
     ),
-)  # fmt: skip
+)
 NAMES = names_of_checks(RELEASE)
 LINE = (
-    "\nOnly the check of half defines slip. Checks and demos do not run in grading: define slip in your answer's cell, "
+    "\nOnly the check of half defines slip. Checks and demos do not run in grading: define slip "
+    "in your answer's cell, "
     "or in a cell of your own."
 )
 
 
 def test_names_of_checks_and_demos_that_nothing_else_defines() -> None:
-    assert NAMES == {"slip": "the check of half", "seven": "the check of half", "plt": "the demo plot"}
+    assert NAMES == {
+        "slip": "the check of half",
+        "seven": "the check of half",
+        "plt": "the demo plot",
+    }
 
 
 def test_a_message_says_it_plainly() -> None:

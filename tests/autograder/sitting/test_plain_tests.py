@@ -1,4 +1,6 @@
-"""Tests that are called without pytest's protocol: which they are, and that they end as they do with it."""
+"""Tests that are called without pytest's protocol: which they are, and that they end as they do
+with it.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_with_a_request(request):
 def loaded(root: Path, text: str, **others: str) -> LoadedSuite:
     assignment = Assignment("tiny", root)
     assignment.suite.mkdir(parents=True)
-    (assignment.suite.parent / "pytest.ini").write_text(HIDDEN_INI.read_text(encoding="utf-8"), encoding="utf-8")
+    (assignment.suite.parent / "pytest.ini").write_text(
+        HIDDEN_INI.read_text(encoding="utf-8"), encoding="utf-8"
+    )
     for name, content in {"test_question": text, **others}.items():
         (assignment.suite / f"{name}.py").write_text(content, encoding="utf-8")
     return LoadedSuite(assignment, {"n": 1}, {"question": ""})
@@ -127,7 +131,10 @@ def test_a_test_that_is_no_longer_there_has_not_passed(tmp_path: Path) -> None:
     made = loaded(tmp_path, SUITE)
     item = made._items["question", "test_method"]
     item.name = "test_that_was_renamed"
-    with pytest.raises(BadSuite, match="test_that_was_renamed was there when the suite was collected, and is no more"):
+    with pytest.raises(
+        BadSuite,
+        match="test_that_was_renamed was there when the suite was collected, and is no more",
+    ):
         made._run_by_protocol(item)
 
 
@@ -139,13 +146,19 @@ def test_ctrl_c_in_a_test_is_no_outcome(tmp_path: Path) -> None:
 
 
 def test_this_version_of_pytest_still_says_what_parametrize_gives(tmp_path: Path) -> None:
-    """Where this fails, `Function.callspec` has changed: see `plain_tests.parameters`, and keep pytest below that."""
+    """Where this fails, `Function.callspec` has changed: see `plain_tests.parameters`, and keep
+    pytest below that.
+    """
     made = loaded(tmp_path, SUITE)
     assert [dict(parameters(item)) for item in made._plain.values()] == [{}, {"n": 1}, {"n": 2}]
 
 
-@pytest.mark.parametrize("others", [{"conftest": ""}, {"test_question": f"{SUITE}\n\ndef setup_module():\n    pass\n"}])
-def test_where_the_whole_suite_asks_for_more_nothing_is(tmp_path: Path, others: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "others", [{"conftest": ""}, {"test_question": f"{SUITE}\n\ndef setup_module():\n    pass\n"}]
+)
+def test_where_the_whole_suite_asks_for_more_nothing_is(
+    tmp_path: Path, others: dict[str, str]
+) -> None:
     assert loaded(tmp_path, others.get("test_question", SUITE), **others)._plain == {}
 
 

@@ -1,4 +1,6 @@
-"""When several mistakes in one answer are said to break a law of prices, and which groups of mistakes there are."""
+"""When several mistakes in one answer are said to break a law of prices, and which groups of
+mistakes there are.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def test_a_group_changes_different_places_of_one_cell() -> None:
         mistake("own_algorithm"),
     ]
     groups = groups_of(known, CELLS, 2, None, "seed")
-    assert sorted(group.answer.name for group in groups) == ["unscaled and inverted", "unscaled and unturned"]
+    assert sorted(group.answer.name for group in groups) == [
+        "unscaled and inverted",
+        "unscaled and unturned",
+    ]
     assert {group.answer.question for group in groups} == {"f"}
     assert len(groups_of(known, CELLS, 2, 1, "seed")) == 1
     assert groups_of(known, CELLS, 3, None, "seed") == []

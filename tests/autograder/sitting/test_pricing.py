@@ -38,7 +38,9 @@ def test_what_is_lost(failed: str, prices: list[Price], lost: float) -> None:
     assert loss(failed, POINTS, prices) == lost
 
 
-mistakes = st.tuples(st.frozensets(st.sampled_from("abcd"), min_size=1), st.sampled_from([0.0, 0.5]))
+mistakes = st.tuples(
+    st.frozensets(st.sampled_from("abcd"), min_size=1), st.sampled_from([0.0, 0.5])
+)
 
 
 @given(st.lists(mistakes, min_size=1, max_size=3))

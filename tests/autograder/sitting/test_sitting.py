@@ -1,4 +1,6 @@
-"""Questions in one worker: what passes there counts, and what does not runs again in a fresh one."""
+"""Questions in one worker: what passes there counts, and what does not runs again in a fresh
+one.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ from autograder.worker.forbidden import Ban, ForbiddenCall
 
 BY_TORCH = {
     "softmax": "def softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n",
-    "attention": ANSWERS["attention"].replace("softmax(", "torch.softmax(").replace(") @ v", ", -1) @ v"),
+    "attention": ANSWERS["attention"]
+    .replace("softmax(", "torch.softmax(")
+    .replace(") @ v", ", -1) @ v"),
 }
-NO_GRADIENTS = ANSWERS["softmax"].replace("    return", "    torch.set_grad_enabled(False)\n    return")
+NO_GRADIENTS = ANSWERS["softmax"].replace(
+    "    return", "    torch.set_grad_enabled(False)\n    return"
+)
 """Right, and the end of every gradient in its process."""
 
 
@@ -53,9 +59,13 @@ def sit(bench: Bench, tmp_path: Path) -> Iterator[Callable[..., Sitting]]:
             path = tmp_path / "student-001.ipynb"
             answers = {name: value for name, value in cells.items() if isinstance(value, str)}
             path.write_text(handed_in({**ANSWERS, **answers}, extra), encoding="utf-8")
-            others: dict[str, Any] = {name: value for name, value in cells.items() if not isinstance(value, str)}
+            others: dict[str, Any] = {
+                name: value for name, value in cells.items() if not isinstance(value, str)
+            }
             limits = dataclasses.replace(bench.course.limits, **others)
-            submission = read_submission(FoundSubmission("student-001", path), bench.grader.release, limits)
+            submission = read_submission(
+                FoundSubmission("student-001", path), bench.grader.release, limits
+            )
             sitting = Sitting(bench.clients[0], limits, bench.grader.suite, submission)
             return stack.enter_context(contextlib.closing(sitting))
 
@@ -67,13 +77,17 @@ def all_questions(sitting: Sitting) -> Sequence[SuiteQuestion]:
 
 
 def outcomes(sitting: Sitting, questions: Sequence[SuiteQuestion]) -> list[list[str]]:
-    return [[run.verdict.outcome for run in its.values()] for its in sitting.run_all(questions).values()]
+    return [
+        [run.verdict.outcome for run in its.values()] for its in sitting.run_all(questions).values()
+    ]
 
 
 ALL_PASS = [["passed"] * 2, ["passed"] * 3, ["passed"]]
 
 
-def test_right_answers_need_one_worker(bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]) -> None:
+def test_right_answers_need_one_worker(
+    bench: Bench, sit: Callable[..., Sitting], forks: list[Limits]
+) -> None:
     assert outcomes(sit(), bench.grader.suite.questions) == ALL_PASS
     assert len(forks) == 1
 
@@ -98,9 +112,17 @@ def test_what_one_question_does_to_its_process_costs_no_other(
     assert len(forks) == 2
 
 
-COMPUTES = "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends:\n    pass\n"
-"""A cell that takes 0.3 seconds of processor time, and a little of what it takes to look at the clock."""
-ALL_WRONG = {"softmax": "softmax = abs\n", "attention": "attention = abs\n", "counter": "Counter = abs\n"}
+COMPUTES = (
+    "import time\nends = time.process_time() + 0.3\nwhile time.process_time() < ends:\n    pass\n"
+)
+"""A cell that takes 0.3 seconds of processor time, and a little of what it takes to look at the
+clock.
+"""
+ALL_WRONG = {
+    "softmax": "softmax = abs\n",
+    "attention": "attention = abs\n",
+    "counter": "Counter = abs\n",
+}
 
 
 def test_running_the_same_cells_again_takes_nothing_of_what_the_submission_has(
@@ -108,17 +130,25 @@ def test_running_the_same_cells_again_takes_nothing_of_what_the_submission_has(
 ) -> None:
     """Three workers of 0.3 s each, and 0.6 s are allowed."""
     sitting = sit(COMPUTES, submission_seconds=0.6, **ALL_WRONG)
-    assert not {"passed", "timeout"} & {outcome for its in outcomes(sitting, all_questions(sitting)) for outcome in its}
+    assert not {"passed", "timeout"} & {
+        outcome for its in outcomes(sitting, all_questions(sitting)) for outcome in its
+    }
     assert len(forks) == 3
     assert 0.3 < sitting.place.spent.processor < 0.6
 
 
-def test_there_is_an_end_to_running_the_same_cells_again(sit: Callable[..., Sitting], forks: list[Limits]) -> None:
-    """0.35 s are allowed, and 0.7 s for what runs again: that is over in the fourth worker, the third to run again."""
+def test_there_is_an_end_to_running_the_same_cells_again(
+    sit: Callable[..., Sitting], forks: list[Limits]
+) -> None:
+    """0.35 s are allowed, and 0.7 s for what runs again: that is over in the fourth worker, the
+    third to run again.
+    """
     sitting = sit(COMPUTES, submission_seconds=0.35, **ALL_WRONG)
     runs = sitting.run_all([*all_questions(sitting), all_questions(sitting)[0]])["softmax"].values()
     said = "the time for running the notebook's cells again (0.7 s of processor time) is used up."
-    assert {(run.verdict.outcome, run.verdict.message[-len(said) :]) for run in runs} == {("timeout", said)}
+    assert {(run.verdict.outcome, run.verdict.message[-len(said) :]) for run in runs} == {
+        ("timeout", said)
+    }
     assert len(forks) == 4
 
 
@@ -129,13 +159,18 @@ def test_whether_a_cell_ends_within_its_limit_is_decided_once(sit: Callable[...,
     sitting = sit(slow, cell_seconds=0.2, softmax="softmax = abs\n", counter=counter)
     assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
     submission = sitting.place.submission
-    slower = [dataclasses.replace(cell, source=cell.source.replace("0.1", "0.3")) for cell in submission.cells]
+    slower = [
+        dataclasses.replace(cell, source=cell.source.replace("0.1", "0.3"))
+        for cell in submission.cells
+    ]
     sitting.place.submission = dataclasses.replace(submission, cells=tuple(slower))
     assert outcomes(sitting, all_questions(sitting))[2] == ["passed"]
     assert {cell.id: cell.outcome for cell in sitting.place.cells}["extra-1"] == "ok"
 
 
-def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(sit: Callable[..., Sitting]) -> None:
+def test_an_attempt_that_does_not_count_is_not_charged_and_yet_has_an_end(
+    sit: Callable[..., Sitting],
+) -> None:
     sitting = sit(softmax=NO_GRADIENTS, attention=BY_TORCH["attention"])
     sitting.run_all(all_questions(sitting)[:1])
     before = sitting.place.spent
@@ -171,7 +206,11 @@ def test_a_function_outside_torch_is_forbidden_before_the_cells_run(
     strict = dataclasses.replace(attention, forbidden=("math.sqrt",))
     taken = "from math import sqrt as root\n" + ANSWERS["attention"].replace("math.sqrt", "root")
     # the third test is over before a root is taken
-    assert outcomes(sit(attention=taken), [softmax, strict, counter])[1] == ["forbidden", "forbidden", "passed"]
+    assert outcomes(sit(attention=taken), [softmax, strict, counter])[1] == [
+        "forbidden",
+        "forbidden",
+        "passed",
+    ]
     assert len(forks) == 2
 
 
@@ -181,7 +220,8 @@ def test_a_module_that_was_forbidden_works_again_once_the_ban_is_lifted() -> Non
         with pytest.raises(ForbiddenCall):
             torch.nn.Softmax(dim=0)(torch.zeros(2))
         with ban.watching():
-            assert torch.softmax(torch.zeros(2), 0).tolist() == [0.5, 0.5]  # an operation, which has another name
+            # an operation, which has another name
+            assert torch.softmax(torch.zeros(2), 0).tolist() == [0.5, 0.5]
             with pytest.raises(ForbiddenCall):
                 torch.nn.Softmax(dim=0)(torch.zeros(2))
     finally:
@@ -190,7 +230,9 @@ def test_a_module_that_was_forbidden_works_again_once_the_ban_is_lifted() -> Non
 
 
 def test_what_asks_no_mode_is_forbidden_under_every_name() -> None:
-    """Optimizers and functions of torch.nn.utils are no torch operations, and may have been imported before."""
+    """Optimizers and functions of torch.nn.utils are no torch operations, and may have been
+    imported before.
+    """
     from torch.nn.utils import clip_grad_norm_ as clip
     from torch.optim import AdamW as Optimizer
 

@@ -1,4 +1,6 @@
-"""Which question is told not to be written yet, and what an unfinished earlier one costs: its own points."""
+"""Which question is told not to be written yet, and what an unfinished earlier one costs: its own
+points.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ Grade = Callable[..., Result]
 
 pytestmark = pytest.mark.usefixtures("standing_host")
 
-STUB = 'def softmax(z, dim=-1):\n    """z: [...]"""\n    raise NotImplementedError("softmax: write your answer here")\n'
+STUB = (
+    'def softmax(z, dim=-1):\n    """z: [...]"""\n    raise NotImplementedError("softmax: write '
+    'your answer here")\n'
+)
 CALL = ANSWERS["attention"]
 
 
@@ -25,10 +30,14 @@ def question(result: Result, name: str) -> QuestionResult:
 
 
 def raised(cell: str, line: int, kind: str = "NotImplementedError") -> StudentError:
-    return StudentError(kind, "write your answer here", (f"cell {cell}, line {line}, in softmax: raise {kind}",))
+    return StudentError(
+        kind, "write your answer here", (f"cell {cell}, line {line}, in softmax: raise {kind}",)
+    )
 
 
-def stub(source: str, line: int, cell: str = "softmax", kind: str = "NotImplementedError") -> Stub | None:
+def stub(
+    source: str, line: int, cell: str = "softmax", kind: str = "NotImplementedError"
+) -> Stub | None:
     submission = Submission("s", "a", Path("s.ipynb"), "", (Cell(cell, "question", source),))
     return stub_of(raised(cell, line, kind), submission, {"softmax": STUB})
 
@@ -38,9 +47,17 @@ def test_the_stub_of_a_question_is_known_by_its_cell_and_line() -> None:
     assert stub(STUB, 2) is None  # the docstring raises nothing
     assert stub(STUB, 9) is None
     assert stub(STUB, 3, kind="ValueError") is None
-    assert stub(STUB, 3, cell="extra-1") == Stub("softmax", 3)  # a cell of the student's own that answers the question
+    # a cell of the student's own that answers the question
+    assert stub(STUB, 3, cell="extra-1") == Stub("softmax", 3)
     assert stub("x = 1\n", 1, cell="extra-1") is None
-    assert stub_of(StudentMissing("softmax"), Submission("s", "a", Path("s.ipynb"), "", ()), {"softmax": STUB}) is None
+    assert (
+        stub_of(
+            StudentMissing("softmax"),
+            Submission("s", "a", Path("s.ipynb"), "", ()),
+            {"softmax": STUB},
+        )
+        is None
+    )
 
 
 def test_code_beside_a_stub_is_seen_and_what_the_release_brings_is_none() -> None:
@@ -50,7 +67,10 @@ def test_code_beside_a_stub_is_seen_and_what_the_release_brings_is_none() -> Non
     assert stub(above, 4) == Stub("softmax", 4, code_above=True)
     assert stub(below, 3) == Stub("softmax", 3, code_below=True)
     assert stub(commented, 4) == Stub("softmax", 4)
-    other_method = "class A:\n    def f(self):\n        raise NotImplementedError\n    def g(self):\n        return 1\n"
+    other_method = (
+        "class A:\n    def f(self):\n        raise NotImplementedError\n    def g(self):\n      "
+        "  return 1\n"
+    )
     assert stub(other_method, 3) == Stub("softmax", 3)
 
 
@@ -69,7 +89,8 @@ def test_an_earlier_stub_is_named_and_costs_its_own_points_alone(grade: Grade) -
 def test_a_stub_that_was_left_below_an_answer_is_told(grade: Grade) -> None:
     unfinished = STUB.replace("    raise", "    e = torch.exp(z)\n    raise")
     assert question(grade(softmax=unfinished), "softmax").tests[0].message == (
-        "`softmax(z[3, 5])` is not finished: `raise NotImplementedError` still stands in line 4 of cell softmax, "
+        "`softmax(z[3, 5])` is not finished: `raise NotImplementedError` still stands in line 4 "
+        "of cell softmax, "
         "below your code. Delete that line."
     )
 
@@ -95,12 +116,16 @@ def test_not_implemented_of_torch_is_an_error_with_its_words(grade: Grade) -> No
         None,
     ],
 )
-def test_an_earlier_question_in_any_state_costs_its_own_points_alone(grade: Grade, earlier: str | None) -> None:
+def test_an_earlier_question_in_any_state_costs_its_own_points_alone(
+    grade: Grade, earlier: str | None
+) -> None:
     result = grade(softmax=earlier)
     assert [question(result, name).score for name in ("attention", "counter")] == [6.0, 1.0]
 
 
-def test_an_undeclared_prerequisite_that_the_students_own_cell_calls_is_stood_in_for(grade: Grade) -> None:
+def test_an_undeclared_prerequisite_that_the_students_own_cell_calls_is_stood_in_for(
+    grade: Grade,
+) -> None:
     """The answer key's counter calls nothing; this one calls softmax, which is not written."""
     counter = "class Counter:\n    def __init__(self, start):\n        self.value = start\n\n"
     counter += "    def add(self, n):\n        self.value += n * float(softmax(torch.zeros(1, dtype=torch.float64)))\n"

@@ -15,10 +15,26 @@ from autograder.student_tools.expect import expect
 @pytest.mark.parametrize(
     ("actual", "expected", "problem"),
     [
-        (torch.tensor([1, 2]), torch.tensor([1.0, 2.0]), "their dtype should be torch.float32, not torch.int64"),
-        (torch.ones(2).double(), torch.ones(2), "their dtype should be torch.float32, not torch.float64"),
-        (torch.ones(2), torch.ones(2).bool(), "their dtype should be torch.bool, not torch.float32"),
-        (torch.ones(2), torch.zeros(2).double(), r"expected\ntensor\(\[0\., 0\.\], dtype=torch.float64\)"),
+        (
+            torch.tensor([1, 2]),
+            torch.tensor([1.0, 2.0]),
+            "their dtype should be torch.float32, not torch.int64",
+        ),
+        (
+            torch.ones(2).double(),
+            torch.ones(2),
+            "their dtype should be torch.float32, not torch.float64",
+        ),
+        (
+            torch.ones(2),
+            torch.ones(2).bool(),
+            "their dtype should be torch.bool, not torch.float32",
+        ),
+        (
+            torch.ones(2),
+            torch.zeros(2).double(),
+            r"expected\ntensor\(\[0\., 0\.\], dtype=torch.float64\)",
+        ),
         (torch.ones(2, 1), torch.ones(2), r"expected shape \[2\], got \[2, 1\]"),
         ([1.0], torch.ones(1), r"expected a tensor of shape \[1\], got list"),
         (torch.tensor(3.0), 3.0, r"expected 3\.0, got tensor\(3\.\)"),
@@ -31,7 +47,11 @@ from autograder.student_tools.expect import expect
         ([0, 1], np.array([0, 1]), r"expected an array of shape \[2\], got list"),
         (np.array([0, 1]), [0, 1], r"expected \[0, 1\], got array\(\[0, 1\]\)"),
         (np.array(["a", "b"]), np.array(["a", "c"]), r"expected\n\['a' 'c'\]\ngot\n\['a' 'b'\]"),
-        (np.array([np.nan, 1.0]), np.array([0.0, 1.0]), r"expected\n\[0\. 1\.\]\ngot\n\[nan  1\.\]"),
+        (
+            np.array([np.nan, 1.0]),
+            np.array([0.0, 1.0]),
+            r"expected\n\[0\. 1\.\]\ngot\n\[nan  1\.\]",
+        ),
         ((np.ones(2), 1.0), (np.ones(2), 2.0), r"expected 2\.0, got 1\.0"),
         ((np.ones(2),), (np.ones(2), 2.0), "expected 2 values, got"),
         (True, 2, "expected 2, got True"),
@@ -62,7 +82,9 @@ def test_what_differs_is_named(actual: Any, expected: Any, problem: str) -> None
         ({"b": 1, "a": np.ones(2)}, {"a": np.ones(2), "b": 1.0}),
     ],
 )
-def test_what_a_suite_accepts_is_as_expected(actual: Any, expected: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_suite_accepts_is_as_expected(
+    actual: Any, expected: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     expect(actual, expected)
     assert capsys.readouterr().out == "as expected\n"
 

@@ -47,7 +47,9 @@ def edit(folder: Path) -> Callable[[Callable[[Cells], object]], None]:
 
 
 @pytest.fixture
-def looked(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def looked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """What it says of a file, without running it; the status must be 1, and 0 for "Ready"."""
     monkeypatch.setattr(self_check, "_outcomes", lambda *arguments: iter(()))
 
@@ -69,11 +71,19 @@ def notes(said: str) -> list[str]:
 
 
 def code(source: str) -> dict[str, Any]:
-    return {"cell_type": "code", "id": "own", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "id": "own",
+        "metadata": {},
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-S", "check.py", *arguments]  # without site-packages: the kit is not there
+    # without site-packages: the kit is not there
+    command = [sys.executable, "-S", "check.py", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -107,17 +117,25 @@ def test_what_does_not_run_is_said_with_its_place(folder: Path, edit: Callable[.
     edit(change)
     done = run(folder, "tiny.ipynb")
     assert done.returncode == 1
-    assert "  double                       passes\n  double                       AssertionError\n" in done.stdout
+    assert (
+        "  double                       passes\n  double                       AssertionError\n"
+        in done.stdout
+    )
     assert "1 of 2 visible checks pass." in done.stdout
     assert to_do(done.stdout) == [
         "double: its check in cell 5 (assert double(-1.5) == -3.0) does not pass",
-        "cell 10 (deleted_long_ago + 1), one of your own, does not run: NameError: name 'deleted_long_ago' is not "
+        "cell 10 (deleted_long_ago + 1), one of your own, does not run: NameError: name "
+        "'deleted_long_ago' is not "
         "defined",
     ]
 
 
-def test_it_runs_in_an_empty_folder_as_grading_does(folder: Path, edit: Callable[..., None]) -> None:
-    """What lies beside the notebook is not handed in; no process is started, and there is no network."""
+def test_it_runs_in_an_empty_folder_as_grading_does(
+    folder: Path, edit: Callable[..., None]
+) -> None:
+    """What lies beside the notebook is not handed in; no process is started, and there is no
+    network.
+    """
     (folder / "helpers.py").write_text("scale = 2")
     (folder / "numbers.csv").write_text("1,2")
     own = [
@@ -137,13 +155,17 @@ def test_it_runs_in_an_empty_folder_as_grading_does(folder: Path, edit: Callable
     )
     assert "only the notebook is there when it is graded" in by_its_whole_path
     assert [line for line in to_do(said) if line != by_its_whole_path] == [
-        "cell 10 (from helpers import scale), one of your own, does not run: ModuleNotFoundError: No module named "
+        "cell 10 (from helpers import scale), one of your own, does not run: "
+        "ModuleNotFoundError: No module named "
         "'helpers'",
-        "cell 11 (open('numbers.csv')), one of your own, does not run: FileNotFoundError: [Errno 2] No such file or "
+        "cell 11 (open('numbers.csv')), one of your own, does not run: FileNotFoundError: [Errno "
+        "2] No such file or "
         "directory: 'numbers.csv'",
-        "cell 13 (import subprocess), one of your own, does not run: PermissionError: [Errno 1] no process can be "
+        "cell 13 (import subprocess), one of your own, does not run: PermissionError: [Errno 1] "
+        "no process can be "
         "started when this is graded",
-        "cell 14 (import socket), one of your own, does not run: PermissionError: [Errno 1] there is no network when "
+        "cell 14 (import socket), one of your own, does not run: PermissionError: [Errno 1] "
+        "there is no network when "
         "this is graded",
         "cell 15 (exit()), one of your own, does not run: SystemExit: None",
     ]
@@ -151,7 +173,9 @@ def test_it_runs_in_an_empty_folder_as_grading_does(folder: Path, edit: Callable
     assert "cell 16 (!pip install something): left out when grading: !pip (line 1)" in notes(said)
 
 
-def test_a_name_that_a_check_defines_is_seen_by_checks_alone(folder: Path, edit: Callable[..., None]) -> None:
+def test_a_name_that_a_check_defines_is_seen_by_checks_alone(
+    folder: Path, edit: Callable[..., None]
+) -> None:
     """The check passes in the notebook: grading, which runs no check, has no `times_two`."""
     table = json.loads((folder / "tiny.cells.json").read_text())
     released = table["release"]["cells"]
@@ -164,7 +188,8 @@ def test_a_name_that_a_check_defines_is_seen_by_checks_alone(folder: Path, edit:
     assert "  double                       NameError: name 'times_two' is not defined\n" in said
     assert "1 of 2 visible checks pass." in said
     assert to_do(said) == [
-        "cell 3 (def double(x):) needs times_two, which only the check of double defines: checks and demos do not run "
+        "cell 3 (def double(x):) needs times_two, which only the check of double defines: checks "
+        "and demos do not run "
         "in grading; define it in a cell of your own",
         "double: its check in cell 5 (assert double(-1.5) == -3.0) does not pass",
     ]
@@ -173,7 +198,9 @@ def test_a_name_that_a_check_defines_is_seen_by_checks_alone(folder: Path, edit:
 def test_a_cell_that_ends_python_or_takes_too_long_is_left_out_and_named(
     folder: Path, edit: Callable[..., None]
 ) -> None:
-    """The others run again without it, as when they are graded; a check that never ran does not count as passed."""
+    """The others run again without it, as when they are graded; a check that never ran does not
+    count as passed.
+    """
     table = json.loads((folder / "tiny.cells.json").read_text())
     table["limits"]["cell_seconds"] = 0.5
     (folder / "tiny.cells.json").write_text(json.dumps(table))
@@ -186,14 +213,19 @@ def test_a_cell_that_ends_python_or_takes_too_long_is_left_out_and_named(
     said = run(folder, "tiny.ipynb").stdout
     assert to_do(said) == [
         "cell 2 (import os), one of your own, does not run: the process ended in it",
-        "cell 7 (while True:), question half, does not run: it took longer than 0.5 s, the most when it is graded",
+        "cell 7 (while True:), question half, does not run: it took longer than 0.5 s, the most "
+        "when it is graded",
         "half: cell 7 (while True:) does not define half any more",
     ]
     assert "2 of 2 visible checks pass." in said
 
 
-@pytest.mark.parametrize("answer", ["mine = lambda x: x / 2\nhalf = mine", "half = lambda x: x / 2"])
-def test_an_assigned_function_is_a_definition(folder: Path, edit: Callable[..., None], answer: str) -> None:
+@pytest.mark.parametrize(
+    "answer", ["mine = lambda x: x / 2\nhalf = mine", "half = lambda x: x / 2"]
+)
+def test_an_assigned_function_is_a_definition(
+    folder: Path, edit: Callable[..., None], answer: str
+) -> None:
     edit(lambda cells: cells[HALF].update(source=answer))
     assert to_do(run(folder, "tiny.ipynb").stdout) == []
 
@@ -202,15 +234,32 @@ def test_it_carries_the_grader_s_reader_and_nothing_that_is_hidden(folder: Path)
     text = (folder / "check.py").read_text()
     carried = re.findall("^#@ autograder[.](.*)", text, re.MULTILINE)
     assert carried == [
-        "authoring.self_check", "definitions", "errors", "handed_in", "intake.magics", "intake.matching",
-        "intake.notebook", "intake.own_text", "intake.pictures", "intake.reading", "intake.release", "intake.text",
-        "intake.written", "points", "submission", "worker.asking", "worker.at_home", "worker.cells",
+        "authoring.self_check",
+        "definitions",
+        "errors",
+        "handed_in",
+        "intake.magics",
+        "intake.matching",
+        "intake.notebook",
+        "intake.own_text",
+        "intake.pictures",
+        "intake.reading",
+        "intake.release",
+        "intake.text",
+        "intake.written",
+        "points",
+        "submission",
+        "worker.asking",
+        "worker.at_home",
+        "worker.cells",
         "worker.notebook_world",
-    ]  # fmt: skip
+    ]
     package = Path(self_check.__file__).parents[1]
     for name in carried:
         lines = (package / f"{name.replace('.', '/')}.py").read_text().rstrip("\n").split("\n")
-        assert "\n".join([f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]) in text
+        assert (
+            "\n".join([f"#@ autograder.{name}", *(f"#| {line}".rstrip() for line in lines)]) in text
+        )
 
 
 # The cells
@@ -223,7 +272,8 @@ def test_a_notebook_as_released_says_what_is_to_be_written(
     assert to_do(looked()) == [
         "double: not written yet, in cell 3 (def double(x):)",
         "half: not written yet, in cell 6 (def half(x):)",
-        "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) the same as x?)",
+        "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) "
+        "the same as x?)",
     ]
 
 
@@ -240,11 +290,13 @@ def test_a_notebook_as_released_says_what_is_to_be_written(
         ),
         (
             lambda cells: cells[HALF]["source"].append("\n<<<<<<< HEAD\n"),
-            "cell 6 (def half(x):): lines of a merge conflict (<<<<<<<, >>>>>>>): choose one version",
+            "cell 6 (def half(x):): lines of a merge conflict (<<<<<<<, >>>>>>>): "
+            "choose one version",
         ),
         (
             lambda cells: cells[WHY].update(source="Why is half(double(x)) the same as x?"),
-            "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) the same as x?)",
+            "written answer why: nothing is written yet in cell 9 (Why is half(double(x)) "
+            "the same as x?)",
         ),
         (
             lambda cells: cells.pop(WHY),
@@ -253,14 +305,19 @@ def test_a_notebook_as_released_says_what_is_to_be_written(
     ],
 )
 def test_what_is_missing_is_said(
-    edit: Callable[..., None], looked: Callable[..., str], change: Callable[[Cells], object], problem: str
+    edit: Callable[..., None],
+    looked: Callable[..., str],
+    change: Callable[[Cells], object],
+    problem: str,
 ) -> None:
     edit(change)
     assert to_do(looked()) == [problem]
 
 
 BLANK = "Why is half(double(x)) the same as x?\n\n*Your answer here.*"
-NOT_YET = "written answer why: nothing is written yet in cell {} (Why is half(double(x)) the same as x?)"
+NOT_YET = (
+    "written answer why: nothing is written yet in cell {} (Why is half(double(x)) the same as x?)"
+)
 
 
 def own_text(source: str) -> dict[str, Any]:
@@ -278,11 +335,14 @@ def test_an_answer_in_words_above_its_prompt_is_to_be_moved(
     edit(change)
     where = f"cell {place + 1} (It is the mean.)"
     assert to_do(looked()) == [
-        f"{NOT_YET.format(10)}; if your answer is {where}, move it there, or a person has to find it"
+        f"{NOT_YET.format(10)}; if your answer is {where}, move it there, or a person "
+        "has to find it"
     ]
 
 
-def test_an_answer_in_words_below_its_prompt_counts(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+def test_an_answer_in_words_below_its_prompt_counts(
+    edit: Callable[..., None], looked: Callable[..., str]
+) -> None:
     def change(cells: Cells) -> None:
         cells[WHY]["source"] = BLANK
         cells.append(own_text("It is the mean."))
@@ -303,7 +363,8 @@ def test_a_name_that_only_a_demo_or_check_defines_is_to_be_defined(
 ) -> None:
     edit(lambda cells: cells[HALF].update(source=f"def half(x):\n{answer}"))
     assert to_do(looked()) == [
-        "cell 6 (def half(x):) needs shown, which only the demo both defines: checks and demos do not run in grading; "
+        "cell 6 (def half(x):) needs shown, which only the demo both defines: checks and demos "
+        "do not run in grading; "
         "define it in a cell of your own"
     ]
 
@@ -323,10 +384,14 @@ def test_a_name_of_ones_own_may_be_that_of_a_demos(
     assert to_do(looked()) == []
 
 
-def test_an_answer_in_another_cell_counts(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+def test_an_answer_in_another_cell_counts(
+    edit: Callable[..., None], looked: Callable[..., str]
+) -> None:
     def change(cells: Cells) -> None:
         cells.insert(HALF + 1, code("def half(x):\n    return x / 2"))
-        cells[HALF]["source"] = 'def half(x):\n    raise NotImplementedError("half: write your answer here")'
+        cells[HALF]["source"] = (
+            'def half(x):\n    raise NotImplementedError("half: write your answer here")'
+        )
 
     edit(change)
     said = looked()
@@ -334,7 +399,9 @@ def test_an_answer_in_another_cell_counts(edit: Callable[..., None], looked: Cal
     assert "Ready to be handed in." in said
 
 
-def test_what_costs_nothing_is_a_note(edit: Callable[..., None], looked: Callable[..., str]) -> None:
+def test_what_costs_nothing_is_a_note(
+    edit: Callable[..., None], looked: Callable[..., str]
+) -> None:
     def change(cells: Cells) -> None:
         cells[IMPORTS]["source"] = "import math, cmath"
         cells.insert(HALF, dict(cells[HALF]))
@@ -356,7 +423,8 @@ def test_without_metadata_cells_are_known_by_what_stands_in_them(
     said = looked()
     assert to_do(said) == []
     assert notes(said) == [
-        "notebook: its nbgrader metadata is gone: 3 cells were recognised by their content, which costs nothing"
+        "notebook: its nbgrader metadata is gone: 3 cells were recognised by their content, "
+        "which costs nothing"
     ]
 
 
@@ -369,9 +437,14 @@ def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str])
     os.utime(folder / "tiny.ipynb", (1, 1))
     assert to_do(looked()) == []  # newer, and the same
     (folder / "tiny (1).ipynb").write_text(text.replace("x + x", "2 * x"))
-    newer = "is newer than the file, and differs: save your work as tiny.ipynb, and remove what is not it"
+    newer = (
+        "is newer than the file, and differs: save your work as tiny.ipynb, and remove "
+        "what is not it"
+    )
     assert to_do(looked()) == [f"tiny (1).ipynb {newer}"]
-    assert to_do(looked("tiny (1).ipynb")) == ["the file is called tiny (1).ipynb: hand it in as tiny.ipynb"]
+    assert to_do(looked("tiny (1).ipynb")) == [
+        "the file is called tiny (1).ipynb: hand it in as tiny.ipynb"
+    ]
     (folder / "tiny (1).ipynb").rename(folder / "kept")
     (folder / ".ipynb_checkpoints").mkdir()
     (folder / "kept").rename(folder / ".ipynb_checkpoints" / "tiny-checkpoint.ipynb")
@@ -381,13 +454,18 @@ def test_another_name_and_a_newer_copy(folder: Path, looked: Callable[..., str])
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"cells": [\n<<<<<<< HEAD\n>>>>>>> mine\n', "holds an unresolved merge conflict from line 2 on"),
+        (
+            '{"cells": [\n<<<<<<< HEAD\n>>>>>>> mine\n',
+            "holds an unresolved merge conflict from line 2 on",
+        ),
         ('{"cells": [', "is not a notebook (no valid JSON); open it in Jupyter"),
         ("[]", "is not a notebook (it has no cells); open it in Jupyter"),
         ('{"cells": []}', "has none of the assignment's cells; hand in the notebook of tiny"),
     ],
 )
-def test_a_file_that_is_no_such_notebook(folder: Path, looked: Callable[..., str], text: str, problem: str) -> None:
+def test_a_file_that_is_no_such_notebook(
+    folder: Path, looked: Callable[..., str], text: str, problem: str
+) -> None:
     (folder / "tiny.ipynb").write_text(text)
     assert f"Not ready: tiny.ipynb: {problem}" in looked()
 

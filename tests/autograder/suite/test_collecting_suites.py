@@ -42,8 +42,11 @@ def claims(folder: Path) -> list[str]:
 def test_a_question_is_described(tmp_path: Path) -> None:
     (question,) = collect_suite(suite(tmp_path, "small", "holds")).questions
     assert (question.name, question.points, question.uses, question.forbidden) == (
-        "question", 1.5, ("other",), ("torch.softmax",)
-    )  # fmt: skip
+        "question",
+        1.5,
+        ("other",),
+        ("torch.softmax",),
+    )
     assert [(test.name, test.points, test.hint) for test in question.tests] == [
         ("test_holds", 1.5, "A hint on two lines.")
     ]
@@ -53,14 +56,19 @@ def test_files_of_one_name_in_two_suites_and_two_courses_are_their_own(tmp_path:
     first, second = suite(tmp_path / "a", "one", "first"), suite(tmp_path / "a", "two", "second")
     elsewhere = suite(tmp_path / "b", "one", "elsewhere")
     assert [claims(folder) for folder in (first, second, elsewhere, first)] == [
-        ["test_first"], ["test_second"], ["test_elsewhere"], ["test_first"]
-    ]  # fmt: skip
+        ["test_first"],
+        ["test_second"],
+        ["test_elsewhere"],
+        ["test_first"],
+    ]
 
 
 def test_a_suite_changed_since_is_read_anew(tmp_path: Path) -> None:
     folder = suite(tmp_path, "small", "before")
     assert claims(folder) == ["test_before"]
-    (folder / "test_question.py").write_text(TEST.replace("{claim}", "after_the_change"), encoding="utf-8")
+    (folder / "test_question.py").write_text(
+        TEST.replace("{claim}", "after_the_change"), encoding="utf-8"
+    )
     assert claims(folder) == ["test_after_the_change"]
 
 
@@ -75,9 +83,15 @@ def test_an_assignment_may_be_called_like_a_library(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "no tests found"),
-        ("import nothing_there\n", r"test_question.py, line 1: it does not import: ModuleNotFoundError: No module"),
+        (
+            "import nothing_there\n",
+            r"test_question.py, line 1: it does not import: ModuleNotFoundError: No module",
+        ),
         ("x = 1\ndef (:\n", "test_question.py, line 2: it does not import: SyntaxError"),
-        ("from autograder.suite import points\n\n@points('two')\ndef test_x(): pass\n", "line 3: .*not 'two'"),
+        (
+            "from autograder.suite import points\n\n@points('two')\ndef test_x(): pass\n",
+            "line 3: .*not 'two'",
+        ),
         ("def test_x(): pass\n", "no @points"),
     ],
 )

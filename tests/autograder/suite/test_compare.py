@@ -48,7 +48,9 @@ def said(check: Callable[..., object], *args: Any, **kwargs: Any) -> str:
 
 def test_equal_tensors_pass() -> None:
     assert_close(torch.tensor([1.0, 2.0 + 1e-7]).double(), torch.tensor([1.0, 2.0]).double())
-    assert_close(torch.tensor([float("nan"), float("inf")]), torch.tensor([float("nan"), float("inf")]))
+    assert_close(
+        torch.tensor([float("nan"), float("inf")]), torch.tensor([float("nan"), float("inf")])
+    )
     assert_close(1.0, 1.0000001)
     assert_close(np.array([1.0]), np.array([1.0]))
 
@@ -74,7 +76,11 @@ def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
 @pytest.mark.parametrize(
     ("actual", "expected", "end"),
     [
-        (None, torch.ones(2), "should be a tensor of shape [2], and is None (is a `return` missing?)."),
+        (
+            None,
+            torch.ones(2),
+            "should be a tensor of shape [2], and is None (is a `return` missing?).",
+        ),
         ([1.0], torch.ones(1), "should be a tensor of shape [1], and is a list."),
         (torch.ones(2, 3), torch.ones(3, 2), "has shape [2, 3]; it should be [3, 2]."),
         (torch.ones(2), torch.ones(2).double(), "has dtype float32; it should be float64."),
@@ -82,18 +88,21 @@ def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
         (
             torch.tensor([2.0, 4.0]),
             torch.tensor([4.0, 8.0]),
-            "differs from the expected value first at [0]: yours is 2, 0.5 times the expected value, "
+            "differs from the expected value first at [0]: yours is 2, 0.5 times the "
+            "expected value, "
             "and so everywhere.",
         ),
         (
             torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
             torch.tensor([[1.0, 3.0], [2.0, 4.0]]),
-            "differs from the expected value first at [0, 1]: yours is 2. It is the expected matrix transposed.",
+            "differs from the expected value first at [0, 1]: yours is 2. It is the expected "
+            "matrix transposed.",
         ),
         (
             torch.tensor([1.0, 2.5, 0.0]),
             torch.tensor([1.0, 2.0, 1.0]),
-            "differs from the expected value first at [1]: yours is 2.5, too large by 0.5. 2 of 3 elements differ.",
+            "differs from the expected value first at [1]: yours is 2.5, too large by 0.5. 2 of "
+            "3 elements differ.",
         ),
         (
             torch.tensor([1.0, float("nan")]),
@@ -109,7 +118,8 @@ def test_the_distance_is_noted_as_a_share_of_what_is_allowed(
         (
             torch.tensor([1.0, 2.0, 0.5]),
             torch.tensor([1.0, 2.0, 0.0]),
-            "differs from the expected value first at [2]: yours is 0.5, too large by 0.5. 1 of 3 elements differ.",
+            "differs from the expected value first at [2]: yours is 0.5, too large by 0.5. 1 of "
+            "3 elements differ.",
         ),
     ],
 )
@@ -122,7 +132,9 @@ def test_a_part_is_named() -> None:
     assert message == f"the gradient of x of {CALL} has shape [1]; it should be [2]."
 
 
-def scaled(x: torch.Tensor, params: dict[str, list[torch.Tensor]], times: float = 3.0) -> torch.Tensor:
+def scaled(
+    x: torch.Tensor, params: dict[str, list[torch.Tensor]], times: float = 3.0
+) -> torch.Tensor:
     """The sum of x · g, three times: x gets 3 g, and g gets 3 x."""
     each: torch.Tensor = times * x * params["norms"][0]
     return each.sum()
@@ -146,7 +158,9 @@ def leaves() -> tuple[torch.Tensor, dict[str, list[torch.Tensor]]]:
 
 
 def test_right_gradients_pass_and_the_answer_comes_back() -> None:
-    answer = assert_same_gradients(of_student(lambda x, p: 3 * torch.dot(x, p["norms"][0])), scaled, *leaves())
+    answer = assert_same_gradients(
+        of_student(lambda x, p: 3 * torch.dot(x, p["norms"][0])), scaled, *leaves()
+    )
     assert answer.item() == 3 * (1 * 5 - 2 * 7)
 
 
@@ -156,19 +170,22 @@ def test_right_gradients_pass_and_the_answer_comes_back() -> None:
         (lambda x, p: None, f"{SCALED} should be a tensor, and is None (is a `return` missing?)."),
         (
             lambda x, p: scaled(x, p).detach(),
-            f"{SCALED} is cut off from its arguments, so that no gradient reaches them. Was it detached, made under "
+            f"{SCALED} is cut off from its arguments, so that no gradient reaches them. Was it "
+            "detached, made under "
             "`no_grad`, or built anew with `.item()`, numpy or `torch.tensor(...)`?",
         ),
         (lambda x, p: 3 * p["norms"][0].sum(), f"No gradient of {SCALED} arrives at x."),
         # the right value: the detached half of g keeps its gradient 3 x from being whole
         (
             lambda x, p: (scaled(x, p) + scaled(x, {"norms": [p["norms"][0].detach()]})) / 2,
-            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value first at [0]: "
+            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value "
+            "first at [0]: "
             "yours is 1.5, 0.5 times the expected value, and so everywhere.",
         ),
         (
             lambda x, p: scaled(x + tensor([0.0, 1.0]), p),
-            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value first at [1]: "
+            f"the gradient of params['norms'][0] of {SCALED} differs from the expected value "
+            "first at [1]: "
             "yours is -3, too large by 3. 1 of 2 elements differ.",
         ),
     ],
@@ -179,8 +196,12 @@ def test_the_gradient_that_is_wrong_is_named(answer: Callable[..., Any], message
 
 def test_each_element_of_an_answer_counts_by_itself() -> None:
     """Swapped elements have the same sum, and every one of them the gradient 1."""
-    message = said(assert_same_gradients, of_student(lambda x: x.flip(0)), lambda x: 1 * x, leaves()[0])
-    assert message.startswith("the gradient of x of `scaled(x[2])` differs from the expected value first at [0]")
+    message = said(
+        assert_same_gradients, of_student(lambda x: x.flip(0)), lambda x: 1 * x, leaves()[0]
+    )
+    assert message.startswith(
+        "the gradient of x of `scaled(x[2])` differs from the expected value first at [0]"
+    )
 
 
 def test_a_tolerance_is_of_the_size_of_a_gradient() -> None:
@@ -192,7 +213,9 @@ def test_a_tolerance_is_of_the_size_of_a_gradient() -> None:
 
 def test_only_arguments_that_ask_are_compared() -> None:
     x, params = tensor([1.0, -2.0], grad=True), {"norms": [tensor([5.0, 7.0])]}
-    assert_same_gradients(of_student(lambda x, p: scaled(x, {"norms": [p["norms"][0].detach()]})), scaled, x, params)
+    assert_same_gradients(
+        of_student(lambda x, p: scaled(x, {"norms": [p["norms"][0].detach()]})), scaled, x, params
+    )
     with pytest.raises(RuntimeError):
         assert_same_gradients(of_student(scaled), scaled, x.detach(), params)
 
@@ -206,22 +229,36 @@ def test_only_arguments_that_ask_are_compared() -> None:
         ({"a": 1}, {"a": 1, "b": 2}, "the key 'b' is missing."),
         ({"a": 1, "z": 2}, {"a": 1}, "there should be no key 'z'."),
         ([("a", "b")], [("a", "c")], "yours is 'b' at [0][1], and that is not right."),
-        ([0, 1], np.array([0, 1]), "yours is a list, where a numpy array of shape [2] is expected."),
-        (np.array([0, 1]), [0, 1], "yours is a numpy array of shape [2], where a list is expected."),
+        (
+            [0, 1],
+            np.array([0, 1]),
+            "yours is a list, where a numpy array of shape [2] is expected.",
+        ),
+        (
+            np.array([0, 1]),
+            [0, 1],
+            "yours is a numpy array of shape [2], where a list is expected.",
+        ),
         ((np.array([0, 1]), 3), (np.array([0, 2]), 3), "yours is another numpy array at [0]."),
         ({"a": np.ones(2)}, {"a": np.ones(2, dtype=int)}, "yours is another numpy array at ['a']."),
         ({"b", "a"}, {"a"}, "yours is {'a', 'b'}, and that is not right."),
         (set(), {"a"}, "yours is set(), and that is not right."),
     ],
 )
-def test_equality_names_the_first_difference_and_not_the_answer(actual: Any, expected: Any, end: str) -> None:
+def test_equality_names_the_first_difference_and_not_the_answer(
+    actual: Any, expected: Any, end: str
+) -> None:
     assert said(assert_equal, actual, expected) == f"{CALL}: {end}"
 
 
 @pytest.mark.parametrize(
     ("actual", "expected", "end"),
     [
-        (np.array([0, 1]), np.array([0, 2]), " differs from the expected value first at [1]: yours is 1"),
+        (
+            np.array([0, 1]),
+            np.array([0, 2]),
+            " differs from the expected value first at [1]: yours is 1",
+        ),
         (np.array([0.0, 1.0]), np.array([0, 1]), " has dtype float64; it should be int64."),
         (np.zeros((2, 1)), np.zeros(2), " has shape [2, 1]; it should be [2]."),
     ],
@@ -231,7 +268,9 @@ def test_arrays_are_equal_in_shape_dtype_and_numbers(actual: Any, expected: Any,
 
 
 def test_right_arrays_pass_however_they_lie_in_memory() -> None:
-    """`[::-1]` has a negative stride, a mean over an axis of a list is a numpy scalar, and [] is a shape."""
+    """`[::-1]` has a negative stride, a mean over an axis of a list is a numpy scalar, and [] is a
+    shape.
+    """
     backwards = np.arange(3.0)[::-1]
     for compare in (assert_equal, assert_close):
         compare(np.array([2.0, 1.0, 0.0]), backwards)
@@ -255,12 +294,22 @@ def test_right_arrays_pass_however_they_lie_in_memory() -> None:
         (0.5, [0.5], f"{CALL} should be a list, and is a float."),
         ({"a": 1.0}, {"b": 1.0}, f"{CALL} has no key 'b'."),
         ({"a": 1.0, "b": 1.0}, {"b": 1.0}, f"{CALL} should have no key 'a'."),
-        ((1.0, np.ones(2)), (1.0, np.ones(3)), f"entry 1 of {CALL} has shape [2]; it should be [3]."),
-        ([["a", 1.0]], [["b", 1.0]], f"entry 0 of entry 0 of {CALL}: yours is 'a', and that is not right."),
+        (
+            (1.0, np.ones(2)),
+            (1.0, np.ones(3)),
+            f"entry 1 of {CALL} has shape [2]; it should be [3].",
+        ),
+        (
+            [["a", 1.0]],
+            [["b", 1.0]],
+            f"entry 0 of entry 0 of {CALL}: yours is 'a', and that is not right.",
+        ),
         ([0, 1], np.array([0, 1]), f"{CALL} should be a numpy array of shape [2], and is a list."),
     ],
 )
-def test_closeness_goes_through_lists_tuples_and_dicts(actual: Any, expected: Any, message: str) -> None:
+def test_closeness_goes_through_lists_tuples_and_dicts(
+    actual: Any, expected: Any, message: str
+) -> None:
     assert said(assert_close, actual, expected).startswith(message)
 
 
@@ -285,8 +334,14 @@ def test_numbers_are_compared_with_all_their_digits() -> None:
         (np.array([1.0, 2.0]), ""),
         (np.array([1.0, 1.0]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1.0, 1.001]), "The numbers of the logits are all alike, or are no numbers."),
-        (torch.tensor([1.0, float("nan")]), "The numbers of the logits are all alike, or are no numbers."),
-        (torch.tensor([1.0, float("inf")]), "The numbers of the logits are all alike, or are no numbers."),
+        (
+            torch.tensor([1.0, float("nan")]),
+            "The numbers of the logits are all alike, or are no numbers.",
+        ),
+        (
+            torch.tensor([1.0, float("inf")]),
+            "The numbers of the logits are all alike, or are no numbers.",
+        ),
         (torch.tensor([1.0]), "The numbers of the logits are all alike, or are no numbers."),
         (torch.tensor([1, 2]), "the logits should be a tensor or an array of floats"),
         ([1.0, 2.0], "the logits should be a tensor or an array of floats"),
@@ -303,7 +358,9 @@ def test_equality_takes_tuples_for_lists_and_whole_floats() -> None:
 
 
 def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
-    def refuses(message: str, kind: str = "ValueError", kinds: tuple[str, ...] = ()) -> Callable[..., None]:
+    def refuses(
+        message: str, kind: str = "ValueError", kinds: tuple[str, ...] = ()
+    ) -> Callable[..., None]:
         def call() -> None:
             raise StudentError(kind, message, (), kinds)
 
@@ -314,7 +371,9 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
     assert "should name the sizes" in said(assert_refused, refuses("they differ"), sizes=(3, 5))
     assert "and raises RuntimeError: no" in said(assert_refused, refuses("no", "RuntimeError"))
     assert_refused(refuses("transformer.ln_f.bias is missing"), naming="ln_f.bias")
-    assert "should name head" in said(assert_refused, refuses("only w_head and b_head are there"), naming="head")
+    assert "should name head" in said(
+        assert_refused, refuses("only w_head and b_head are there"), naming="head"
+    )
     assert "these arguments cannot be right" in said(assert_refused, lambda: None)
 
 
@@ -337,7 +396,9 @@ def test_refusal_wants_a_value_error_that_names_the_sizes() -> None:
         ("There are 6.", 6, True),
     ],
 )
-def test_a_size_is_named_as_a_whole_number_or_by_its_parts(message: str, size: int, named: bool) -> None:
+def test_a_size_is_named_as_a_whole_number_or_by_its_parts(
+    message: str, size: int, named: bool
+) -> None:
     def call() -> None:
         raise StudentError("ValueError", message)
 
@@ -357,7 +418,9 @@ def first_leak(fn: Any, x: Any) -> None:
 
 
 def test_none_is_no_missing_return_where_it_is_a_right_answer() -> None:
-    assert said(assert_equal, None, 3).endswith("yours is None (is a `return` missing?), where an int is expected.")
+    assert said(assert_equal, None, 3).endswith(
+        "yours is None (is a `return` missing?), where an int is expected."
+    )
     start_log({"first_leak": first_leak}).calls.append(Call("first_leak", (abs, zeros(4, 6)), {}))
     message = said(assert_equal, None, 3)
     assert message == "`first_leak(fn=function, x[4, 6])`: yours is None, where an int is expected."
@@ -365,7 +428,9 @@ def test_none_is_no_missing_return_where_it_is_a_right_answer() -> None:
 
 def test_a_call_is_described_with_unusual_dtypes_and_small_dicts() -> None:
     params = {"w": zeros(2, 3), "n": 4}
-    start_log({}).calls.append(Call("f", (zeros(2, dtype=torch.float16), params, dict.fromkeys(range(9))), {}))
+    start_log({}).calls.append(
+        Call("f", (zeros(2, dtype=torch.float16), params, dict.fromkeys(range(9))), {})
+    )
     assert describe_last() == "`f(tensor[2] float16, {'w': tensor[2, 3], 'n': 4}, {9 entries})`"
 
 

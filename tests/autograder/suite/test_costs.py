@@ -16,9 +16,14 @@ def figures(mistakes: dict[str, float], trivial: dict[str, float] | None = None)
     return QuestionFigures("f", 4.0, 3, 2, costs, (), trivial or {}, None, None, ())
 
 
-def found(mistakes: dict[str, float], trivial: dict[str, float] | None = None, **said: str) -> list[str]:
+def found(
+    mistakes: dict[str, float], trivial: dict[str, float] | None = None, **said: str
+) -> list[str]:
     listed = {("f", name): Said(kind, "why") for name, kind in said.items()}
-    return [problem.partition(":")[0] for problem in cost_problems([figures(mistakes, trivial)], listed, ["f", "g"])]
+    return [
+        problem.partition(":")[0]
+        for problem in cost_problems([figures(mistakes, trivial)], listed, ["f", "g"])
+    ]
 
 
 def test_a_slip_loses_half_at_most_and_what_misses_the_point_a_third_at_least() -> None:
@@ -33,15 +38,20 @@ def test_a_slip_loses_half_at_most_and_what_misses_the_point_a_third_at_least() 
 
 def test_an_exception_that_is_none_is_stale() -> None:
     assert found({"a": 0.5, "b": 0.4}, a="dear", b="cheap") == [
-        "mistake f/a loses 50%, which is not dear", "mistake f/b loses 40%, which is not cheap",
-    ]  # fmt: skip
+        "mistake f/a loses 50%, which is not dear",
+        "mistake f/b loses 40%, which is not cheap",
+    ]
     assert found({"a": 0.5}, b="dear") == ["costs.toml, [f.dear]"]
-    assert cost_problems([], {("h", "a"): Said("dear", "why")}, ["f"]) == ["costs.toml: there is no question h"]
+    assert cost_problems([], {("h", "a"): Said("dear", "why")}, ["f"]) == [
+        "costs.toml: there is no question h"
+    ]
 
 
 def test_answers_without_an_idea_score_next_to_nothing() -> None:
     assert found({}, {"zeros": 0.06, "ones": 0.05}) == ["f"]
-    assert found({}, {"zeros": 0.06, "ones": 0.05}, zeros="for_nothing", ones="for_nothing") == ["f"]
+    assert found({}, {"zeros": 0.06, "ones": 0.05}, zeros="for_nothing", ones="for_nothing") == [
+        "f"
+    ]
     assert found({}, {"zeros": 0.06}, zeros="for_nothing") == []
     assert found({}, zeros="for_nothing") == []  # they were not tried
     assert found({"a": 0.1}, a="for_nothing") == ["costs.toml, [f.for_nothing]"]
@@ -73,4 +83,7 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str)
 
 def test_an_answer_has_its_own_reason_or_that_of_another(tmp_path: Path) -> None:
     (tmp_path / "costs.toml").write_text('[f.dear]\nb = "as a"\na = "why"\n', encoding="utf-8")
-    assert load_costs(tmp_path) == {("f", "a"): Said("dear", "why"), ("f", "b"): Said("dear", "why")}
+    assert load_costs(tmp_path) == {
+        ("f", "a"): Said("dear", "why"),
+        ("f", "b"): Said("dear", "why"),
+    }

@@ -42,7 +42,10 @@ def test_a_block_is_found_at_any_indentation_and_new_lines_get_it() -> None:
         row *= mask
     """
     after = edited(KEY, [(block, new)])
-    assert "    if mask is not None:\n        for row in q:\n            row *= mask\n    return" in after
+    assert (
+        "    if mask is not None:\n        for row in q:\n            row *= mask\n    return"
+        in after
+    )
     more = edited(KEY, [("d = q.shape[-1]", "d = q.shape[-1]\nd = d + 1")])
     assert "    d = q.shape[-1]\n    d = d + 1\n    if mask" in more
 
@@ -61,7 +64,10 @@ def test_every_change_is_made_on_the_key_as_it_is() -> None:
         ([("q @ k.T", "k"), ("k.T / math", "k / math")], "two of its changes overlap"),
         ([("sqrt", "sqrt")], "it changes nothing"),
         ([("", "x")], "it replaces nothing"),
-        ([("return q", "return (q")], "no Python: '\\(' was never closed at 'return \\(q @ k.T / math.sqrt\\(d\\)'"),
+        (
+            [("return q", "return (q")],
+            "no Python: '\\(' was never closed at 'return \\(q @ k.T / math.sqrt\\(d\\)'",
+        ),
     ],
 )
 def test_an_edit_that_does_not_fit_says_why(changes: list[tuple[str, str]], said: str) -> None:
@@ -93,6 +99,7 @@ def keys_ask():
     assert "d = k.shape[-1]" in second.cell
     path.write_text(text.replace("q.shape", "v.shape"))
     with pytest.raises(
-        BadSuite, match=r"mistakes\.py, line 8: keys_ask does not fit the answer key of scores: 'v.shape'"
+        BadSuite,
+        match=r"mistakes\.py, line 8: keys_ask does not fit the answer key of scores: 'v.shape'",
     ):
         load_known_answers(path, {"scores": KEY})

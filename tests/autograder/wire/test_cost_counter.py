@@ -23,7 +23,8 @@ def test_what_is_alive_at_once_is_counted_and_views_are_not() -> None:
 
 def test_an_expanded_tensor_counts_what_it_holds() -> None:
     with CostCounter() as counter:
-        torch.ones(3, 1).expand(3, 50) @ torch.ones(50, 2)  # 3 + 100 + 6 alive, and what the product copies
+        # 3 + 100 + 6 alive, and what the product copies
+        torch.ones(3, 1).expand(3, 50) @ torch.ones(50, 2)
     _, flops, largest, peak, _ = counter.figures()
     assert (flops, largest) == (2 * 3 * 50 * 2, 100)
     assert peak >= 3 + 100 + 6

@@ -1,4 +1,6 @@
-"""The wire against anything: what was sent comes back, and what was not sent properly is a WireError and no more."""
+"""The wire against anything: what was sent comes back, and what was not sent properly is a
+WireError and no more.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ from autograder.wire.values import CODES, MAX_DEPTH, MAX_KEYS, Decoder, Encoder,
 
 LIMIT = 1 << 16
 PREFIX = struct.Struct("<IQ")
-few = settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(
+    max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 REAL = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 WHOLE = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
@@ -47,8 +51,14 @@ def tensors(draw: Any) -> torch.Tensor:
     dtype = draw(some.sampled_from(REAL + WHOLE))
     numbers = draw(some.lists(some.floats(-100, 100) | some.just(math.nan), min_size=1, max_size=6))
     numbers = [n if dtype in REAL or n == n else 0.0 for n in numbers]
-    values = torch.tensor([numbers[i % len(numbers)] for i in range(math.prod(shape))], dtype=torch.float64)
-    return values.abs().to(dtype).reshape(shape) if dtype == torch.uint8 else values.to(dtype).reshape(shape)
+    values = torch.tensor(
+        [numbers[i % len(numbers)] for i in range(math.prod(shape))], dtype=torch.float64
+    )
+    return (
+        values.abs().to(dtype).reshape(shape)
+        if dtype == torch.uint8
+        else values.to(dtype).reshape(shape)
+    )
 
 
 keys = some.text(max_size=8) | some.integers(-(2**70), 2**70) | some.booleans() | some.none()
@@ -97,7 +107,9 @@ def there_and_back(value: Any) -> Any:
     encoded = encoder.encode(value)
     here, there = socket.socketpair()
     with here, there:
-        sender = threading.Thread(target=send_frame, args=(here, Frame({"value": encoded}, encoder.tensors)))
+        sender = threading.Thread(
+            target=send_frame, args=(here, Frame({"value": encoded}, encoder.tensors))
+        )
         sender.start()
         frame = receive_frame(there, 1 << 20)
         sender.join()
@@ -106,9 +118,15 @@ def there_and_back(value: Any) -> Any:
 
 def equal(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
-        return type(left) is type(right) and len(left) == len(right) and all(map(equal, left, right))
+        return (
+            type(left) is type(right) and len(left) == len(right) and all(map(equal, left, right))
+        )
     if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(equal(left[k], right[k]) for k in left)
+        return (
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(equal(left[k], right[k]) for k in left)
+        )
     return type(left) is type(right) and same(left, right)
 
 
@@ -128,13 +146,20 @@ def test_every_dtype_comes_back(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3, 1), (0, 4)])
 def test_tensors_of_any_strides_come_back(shape: tuple[int, ...]) -> None:
-    """Expanded from one number, as the gradient of a sum is: stride 0 in every direction; and a slice of another."""
-    for value in (torch.tensor(2.5).expand(shape), torch.arange(64.0)[7:].as_strided(shape, (2,) * len(shape))):
+    """Expanded from one number, as the gradient of a sum is: stride 0 in every direction; and a
+    slice of another.
+    """
+    for value in (
+        torch.tensor(2.5).expand(shape),
+        torch.arange(64.0)[7:].as_strided(shape, (2,) * len(shape)),
+    ):
         assert there_and_back(value).tolist() == value.tolist()
 
 
 def test_tensors_that_are_views_of_others_come_back() -> None:
-    """Transposed, without a dtype of numpy's; the imaginary part of a conjugate, whose sign torch keeps in a bit."""
+    """Transposed, without a dtype of numpy's; the imaginary part of a conjugate, whose sign torch
+    keeps in a bit.
+    """
     turned = torch.arange(6.0).reshape(2, 3).T.to(torch.bfloat16).T.contiguous().T
     assert there_and_back(turned).tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
     assert there_and_back(torch.tensor([1 + 2j, 3 - 4j]).conj().imag).tolist() == [-2.0, 4.0]
@@ -160,7 +185,9 @@ def test_arrays_of_any_dtype_and_layout_come_back(dtype: str) -> None:
         assert (came.dtype, came.shape, came.tolist()) == (sent.dtype, sent.shape, sent.tolist())
 
 
-@pytest.mark.parametrize("numbers", [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])])
+@pytest.mark.parametrize(
+    "numbers", [np.array([1j]), np.zeros(2, np.uint16), np.zeros(2, ">f8"), np.array(["a"])]
+)
 def test_other_arrays_cannot_cross(numbers: np.ndarray[Any, Any]) -> None:
     with pytest.raises(WireError, match=f"an array of dtype {numbers.dtype} cannot cross"):
         Encoder(lambda _: None).encode(numbers)
@@ -175,7 +202,9 @@ def test_any_bytes_are_a_wire_error_or_a_frame(data: bytes) -> None:
 
 @few
 @given(some.binary(max_size=100), some.binary(max_size=200), some.booleans())
-def test_any_header_and_any_body_are_a_wire_error_or_a_frame(header: bytes, body: bytes, good: bool) -> None:
+def test_any_header_and_any_body_are_a_wire_error_or_a_frame(
+    header: bytes, body: bytes, good: bool
+) -> None:
     try:
         frame = receive(raw({"id": 1} if good else header, body))
     except (WireError, WireClosed):
@@ -189,7 +218,7 @@ anything = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=5) | words,
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(tags, inner, max_size=3),
     max_leaves=10,
-)  # fmt: skip
+)
 
 
 @settings(few, max_examples=600)
@@ -204,11 +233,22 @@ def test_any_json_is_a_wire_error_or_a_value(encoded: Any) -> None:
 
 
 @few
-@given(some.dictionaries(some.text(max_size=3), some.fixed_dictionaries({
-    "dtype": some.sampled_from(["F64", "BOOL", "I8", "BF16", "F8_E4M3", "X"]),
-    "shape": some.lists(some.integers(-1, 2**62) | some.integers(0, 3), max_size=4),
-    "data_offsets": some.lists(some.integers(-1, 2**62) | some.integers(0, 16), min_size=1, max_size=3),
-}), max_size=3), some.binary(max_size=32))  # fmt: skip
+@given(
+    some.dictionaries(
+        some.text(max_size=3),
+        some.fixed_dictionaries(
+            {
+                "dtype": some.sampled_from(["F64", "BOOL", "I8", "BF16", "F8_E4M3", "X"]),
+                "shape": some.lists(some.integers(-1, 2**62) | some.integers(0, 3), max_size=4),
+                "data_offsets": some.lists(
+                    some.integers(-1, 2**62) | some.integers(0, 16), min_size=1, max_size=3
+                ),
+            }
+        ),
+        max_size=3,
+    ),
+    some.binary(max_size=32),
+)
 def test_any_description_of_tensors_is_a_wire_error_or_tensors(described: Any, data: bytes) -> None:
     text = json.dumps(described).encode()
     try:
@@ -261,7 +301,9 @@ def test_keys_that_collide_are_refused_and_text_is_not() -> None:
     colliding = {"d": [[{"i": str(n * (2**61 - 1))}, 0] for n in range(MAX_KEYS + 1)]}
     with pytest.raises(WireError, match="keys"):
         Decoder({}).decode(colliding)
-    assert len(Decoder({}).decode({"d": [[str(n), 0] for n in range(MAX_KEYS + 1)]})) == MAX_KEYS + 1
+    assert (
+        len(Decoder({}).decode({"d": [[str(n), 0] for n in range(MAX_KEYS + 1)]})) == MAX_KEYS + 1
+    )
 
 
 def test_the_trusted_side_takes_no_layout() -> None:

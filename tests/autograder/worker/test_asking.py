@@ -1,4 +1,6 @@
-"""Functions of questions that ask whether another answers in their place: what they are is what was written."""
+"""Functions of questions that ask whether another answers in their place: what they are is what was
+written.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,14 @@ def test_names_lines_docstring_and_locals_are_those_of_the_text(asked: Asked) ->
     f, plain = run(source, "f")["f"], run(source)["f"]
     assert f(1) == {"a": 1, "b": 1}
     assert f.__doc__ == "Doc."
-    for name in ("co_varnames", "co_argcount", "co_firstlineno", "co_filename", "co_flags", "co_nlocals"):
+    for name in (
+        "co_varnames",
+        "co_argcount",
+        "co_firstlineno",
+        "co_filename",
+        "co_flags",
+        "co_nlocals",
+    ):
         assert getattr(f.__code__, name) == getattr(plain.__code__, name), name
 
 
@@ -85,7 +94,9 @@ def test_errors_have_the_students_own_lines(asked: Asked) -> None:
     assert describe_error(caught.value)["frames"] == ["cell f, line 2, in f: return 1 / a"]
 
 
-def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_answers(asked: Asked) -> None:
+def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_answers(
+    asked: Asked,
+) -> None:
     def refuses(*_: Any) -> None:
         raise ValueError("these arguments cannot be right")
 
@@ -98,7 +109,9 @@ def test_an_error_of_a_stand_in_has_no_line_of_the_function_in_whose_place_it_an
     assert describe_error(caught.value)["frames"] == ["cell g, line 2, in g: return f(a)"]
 
 
-@pytest.mark.parametrize("source", ["def f(:\n    pass", "def f():\n    return\nreturn 3", "def f(a, a):\n    pass"])
+@pytest.mark.parametrize(
+    "source", ["def f(:\n    pass", "def f():\n    return\nreturn 3", "def f(a, a):\n    pass"]
+)
 def test_what_is_not_python_is_told_as_without(source: str) -> None:
     with pytest.raises(SyntaxError) as plain:
         compile(source, "<cell f>", "exec", dont_inherit=True)
@@ -111,7 +124,13 @@ def test_signatures_agree_where_names_kinds_and_defaults_do() -> None:
     def key(z, dim=-1): ...  # type: ignore[no-untyped-def]  # as students write them
 
     assert signature_digest(key) == signature_digest(lambda z, dim=-1: z)
-    for other in (lambda z, dim=0: z, lambda z, dim: z, lambda x, dim=-1: x, lambda z, *, dim=-1: z, lambda z: z):
+    for other in (
+        lambda z, dim=0: z,
+        lambda z, dim: z,
+        lambda x, dim=-1: x,
+        lambda z, *, dim=-1: z,
+        lambda z: z,
+    ):
         assert signature_digest(other) != signature_digest(key)
     assert signature_digest(lambda z, dim=-1.0: z) != signature_digest(key)
     assert signature_digest(lambda z, dim=[]: z) == "" == signature_digest(3)  # type: ignore[arg-type]

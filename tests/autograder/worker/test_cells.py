@@ -9,7 +9,9 @@ import pytest
 from autograder.worker import cells
 
 
-def test_given_cells_are_compiled_once_and_run_as_they_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_cells_are_compiled_once_and_run_as_they_would_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compiled: list[str] = []
     original = cells._compiled
 

@@ -29,7 +29,9 @@ def scatters_ones(ids, vocab_size):
 @alternate("one_hot")
 def one_row_after_the_other(ids, vocab_size):
     if ids.numel() and (ids.min() < 0 or ids.max() >= vocab_size):
-        raise ValueError(f"ids from {ids.min().item()} to {ids.max().item()}, vocabulary of {vocab_size}")
+        raise ValueError(
+            f"ids from {ids.min().item()} to {ids.max().item()}, vocabulary of {vocab_size}"
+        )
     rows = torch.zeros(ids.numel(), vocab_size)
     for row, i in enumerate(ids.flatten()):
         rows[row, i] = 1
@@ -337,7 +339,12 @@ def picks_with_one_hot(center_ids, context_ids, center_table, context_table):
     scores = (center_table[center_ids] @ context_table.T).double()
     shifted = scores - scores.max(dim=1, keepdim=True).values
     logs = shifted - shifted.exp().sum(dim=1, keepdim=True).log()
-    return -(one_hot(context_ids, len(context_table)) * logs).sum().div(len(context_ids)).to(center_table.dtype)
+    return (
+        -(one_hot(context_ids, len(context_table)) * logs)
+        .sum()
+        .div(len(context_ids))
+        .to(center_table.dtype)
+    )
 
 
 @alternate("skip_gram_loss")
@@ -432,7 +439,9 @@ def recursive(words, num_merges):
 def one_join_at_a_time(word, merges):
     tokens = [*word]
     while True:
-        places = [(merges.index(pair), i) for i, pair in enumerate(pairwise(tokens)) if pair in merges]
+        places = [
+            (merges.index(pair), i) for i, pair in enumerate(pairwise(tokens)) if pair in merges
+        ]
         if not places:
             return tokens
         _, i = min(places)
@@ -487,7 +496,9 @@ def with_index_select(table, ids):
 @alternate("embed")
 def with_gather(table, ids):
     if ((ids < 0) | (ids >= len(table))).any():
-        raise ValueError(f"ids between {ids.min().item()} and {ids.max().item()} for {len(table)} tokens")
+        raise ValueError(
+            f"ids between {ids.min().item()} and {ids.max().item()} for {len(table)} tokens"
+        )
     wanted = ids.reshape(-1, 1).expand(-1, table.shape[1])
     return torch.gather(table, 0, wanted).reshape(*ids.shape, table.shape[1])
 
@@ -526,7 +537,10 @@ def across_from_the_svd(table, word):
     across = torch.linalg.svd(v[None], full_matrices=True).Vh[1]
     products = (table * v).sum(dim=1)
     size = products.abs().max() * 100 / v.norm()
-    return [size * (across + v / v.norm() / 15), v * products[products > 0].min() / v.square().sum() / 7]
+    return [
+        size * (across + v / v.norm() / 15),
+        v * products[products > 0].min() / v.square().sum() / 7,
+    ]
 
 
 @alternate("break_the_equivalence")
@@ -534,7 +548,9 @@ def doubles_until_it_holds(table, word):
     v = table[word].clone()
     if v.shape[0] == 1 or v.norm() == 0:
         raise ValueError("no perpendicular direction")
-    start = torch.linspace(1, 2, v.shape[0], dtype=v.dtype) * torch.where(v.cumsum(0) > 0, 1.0, -1.5).to(v.dtype)
+    start = torch.linspace(1, 2, v.shape[0], dtype=v.dtype) * torch.where(
+        v.cumsum(0) > 0, 1.0, -1.5
+    ).to(v.dtype)
     start[v.abs().argmin()] += 5
     unit = v / v.norm()
     across = start - (start @ unit) * unit

@@ -32,7 +32,8 @@ def _join(tokens, pair):
 
 @mistake(
     "one_hot",
-    hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied with weights.",
+    hint="Ask for the dtype of your result: 0 and 1 as whole numbers cannot be multiplied "
+    "with weights.",
     replace=(".to(torch.get_default_dtype())", ".long()"),
 )
 def one_hot_of_whole_numbers(): ...
@@ -40,7 +41,8 @@ def one_hot_of_whole_numbers(): ...
 
 @mistake(
     "one_hot",
-    hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give you unasked?",
+    hint="float64 is not what torch makes its weights of: which dtype does torch.zeros give "
+    "you unasked?",
     replace=(".to(torch.get_default_dtype())", ".double()"),
 )
 def one_hot_in_double(): ...
@@ -48,7 +50,8 @@ def one_hot_in_double(): ...
 
 @mistake(
     "one_hot",
-    hint="The width is vocab_size, whichever words happen to occur. Try ids that never use the last word.",
+    hint="The width is vocab_size, whichever words happen to occur. Try ids that never use "
+    "the last word.",
     replace=("torch.arange(vocab_size)", "torch.arange(int(ids.max()) + 1)"),
 )
 def vocabulary_ends_at_the_largest_id(): ...
@@ -144,7 +147,8 @@ def divides_by_squared_lengths(): ...
 @mistake(
     "cosine_similarity",
     keeps=0.5,
-    hint="Each word, each row of the table, has one length. Which dimension do you sum over to get it?",
+    hint="Each word, each row of the table, has one length. Which dimension do you sum "
+    "over to get it?",
     replace=[
         (
             "dot = (u * v).sum(dim=-1)",
@@ -171,7 +175,8 @@ def zero_vector_gives_nan(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="Replacing NaN in the result repairs the value and not the gradient. Keep 0/0 from being computed.",
+    hint="Replacing NaN in the result repairs the value and not the gradient. Keep 0/0 from "
+    "being computed.",
     replace=[
         ("lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)", "pass"),
         ("(dot / lengths)", "torch.nan_to_num(dot / lengths, nan=0.0)"),
@@ -182,15 +187,20 @@ def repairs_nan_afterwards(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="The small number in your denominator outweighs the lengths of short vectors. Try vectors of size 1e-5.",
-    replace=("lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)", "lengths = lengths + 1e-8"),
+    hint="The small number in your denominator outweighs the lengths of short vectors. Try "
+    "vectors of size 1e-5.",
+    replace=(
+        "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
+        "lengths = lengths + 1e-8",
+    ),
 )
 def adds_a_small_number_to_the_lengths(): ...
 
 
 @mistake(
     "cosine_similarity",
-    hint="A lower bound for the lengths changes every vector that is shorter. Only the zero vector is special.",
+    hint="A lower bound for the lengths changes every vector that is shorter. Only the zero "
+    "vector is special.",
     replace=(
         "lengths = torch.where(lengths == 0, torch.ones_like(lengths), lengths)",
         "lengths = lengths.clamp(min=1e-8)",
@@ -211,7 +221,8 @@ def sign_is_lost(): ...
 @mistake(
     "cosine_similarity",
     keeps=0.5,
-    hint="A larger angle must give a smaller number, +1 for equal directions: this is the distance, 1 − cos.",
+    hint="A larger angle must give a smaller number, +1 for equal directions: this is the "
+    "distance, 1 − cos.",
     replace=("(dot / lengths)", "(1 - dot / lengths)"),
 )
 def returns_a_distance(): ...
@@ -219,7 +230,8 @@ def returns_a_distance(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="float16 ends at 65504, which a square reaches at 256. Where should the squares be computed?",
+    hint="float16 ends at 65504, which a square reaches at 256. Where should the squares "
+    "be computed?",
 )
 def squares_in_half_precision(u, v):
     _check_features(u, v)
@@ -256,7 +268,8 @@ def normalizes_in_place(): ...
 @mistake(
     "cosine_similarity",
     keeps=0.5,
-    hint="`@` on two matrices compares every row with every row. Here each vector meets its partner.",
+    hint="`@` on two matrices compares every row with every row. Here each vector meets "
+    "its partner.",
     replace=[
         (
             "dot = (u * v).sum(dim=-1)",
@@ -297,14 +310,18 @@ def cosine_without_gradient(): ...
 @mistake(
     "nearest",
     hint="A long row has a large dot product in nearly every direction. What should be compared?",
-    replace=("cosine_similarity(table, query)", "table @ query + 0 * cosine_similarity(table, query)"),
+    replace=(
+        "cosine_similarity(table, query)",
+        "table @ query + 0 * cosine_similarity(table, query)",
+    ),
 )
 def ranks_by_dot_product(): ...
 
 
 @mistake(
     "nearest",
-    hint="The distance between the tips punishes long and short vectors. The angle does not: use your cosine.",
+    hint="The distance between the tips punishes long and short vectors. The angle does not: use "
+    "your cosine.",
     replace=("cosine_similarity(table, query)", "-(table - query).norm(dim=1)"),
 )
 def ranks_by_distance(): ...
@@ -313,7 +330,8 @@ def ranks_by_distance(): ...
 @mistake(
     "nearest",
     keeps=0.5,
-    hint="The word at the front of your answer is the one that points away most. Which end is the best?",
+    hint="The word at the front of your answer is the one that points away most. Which end "
+    "is the best?",
     replace=("cosine_similarity(table, query)", "-cosine_similarity(table, query)"),
 )
 def worst_words_first(): ...
@@ -347,7 +365,8 @@ def ignores_exclude(): ...
 
 @mistake(
     "nearest",
-    hint="After rows are deleted all later rows have moved up. Your ids belong to the shorter table.",
+    hint="After rows are deleted all later rows have moved up. Your ids belong to the "
+    "shorter table.",
     replace=[
         (
             "cosine_similarity(table, query)",
@@ -415,7 +434,10 @@ def erases_the_excluded_rows(): ...
 @mistake(
     "nearest",
     hint="One call for each word: cosine_similarity takes the whole table at once.",
-    replace=("cosine_similarity(table, query)", "torch.stack([cosine_similarity(row, query) for row in table])"),
+    replace=(
+        "cosine_similarity(table, query)",
+        "torch.stack([cosine_similarity(row, query) for row in table])",
+    ),
 )
 def loops_over_the_vocabulary(): ...
 
@@ -430,7 +452,8 @@ def forgets_the_excluded_when_counting(): ...
 
 @mistake(
     "nearest",
-    hint="When fewer than k words are left you return fewer without a word. The contract says ValueError.",
+    hint="When fewer than k words are left you return fewer without a word. The contract "
+    "says ValueError.",
     replace=(
         "if not 1 <= k <= left:",
         """
@@ -470,7 +493,8 @@ def excludes_from_the_end(): ...
 
 @mistake(
     "analogy",
-    hint="Check the target by hand with a = (1, 0), b = (5, 1), c = (1, 1): which word has the minus?",
+    hint="Check the target by hand with a = (1, 0), b = (5, 1), c = (1, 1): which word "
+    "has the minus?",
     keeps=0.5,
     replace=("table[b] - table[a]", "table[a] - table[b]"),
 )
@@ -496,7 +520,8 @@ def adds_all_three(): ...
 
 @mistake(
     "analogy",
-    hint="The nearest word to the target is one of those you asked with, so you got your own question back.",
+    hint="The nearest word to the target is one of those you asked with, so you got your own "
+    "question back.",
     replace=(
         "return int(nearest(table, target, k=1, exclude=(a, b, c))[0])",
         """
@@ -568,7 +593,8 @@ def analogy_by_dot_product(): ...
 
 @mistake(
     "analogy",
-    hint="You made all rows equally long before the arithmetic. The contract works on the rows as they are.",
+    hint="You made all rows equally long before the arithmetic. The contract works on the rows "
+    "as they are.",
     replace=(
         "target = table[b] - table[a] + table[c]",
         """
@@ -623,7 +649,8 @@ def negative_ids_count_from_the_end(): ...
 
 @mistake(
     "softmax",
-    hint="Try scores of 1000: exp gives inf, and inf/inf is NaN. What may be subtracted from all scores "
+    hint="Try scores of 1000: exp gives inf, and inf/inf is NaN. What may be subtracted "
+    "from all scores "
     "without any change?",
     replace=[
         ("wide - top", "wide"),
@@ -646,7 +673,8 @@ def one_maximum_for_all_rows(): ...
 
 @mistake(
     "softmax",
-    hint="Scores of 1000 no longer overflow, but rows around −5000 do not share 1. Clipping changes scores, "
+    hint="Scores of 1000 no longer overflow, but rows around −5000 do not share 1. Clipping "
+    "changes scores, "
     "a shift does not.",
     replace=("wide - top", "wide.clamp(max=80.0)"),
 )
@@ -682,7 +710,8 @@ def always_the_first_dimension(): ...
 
 @mistake(
     "softmax",
-    hint="The slides write dim=1, which is the last dimension of a matrix. Of three dimensions it is the middle one.",
+    hint="The slides write dim=1, which is the last dimension of a matrix. Of three dimensions "
+    "it is the middle one.",
     replace=[
         ("dim=-1):", "dim=1):"),
         (
@@ -707,7 +736,8 @@ def one_distribution_for_everything(): ...
 @mistake(
     "softmax",
     keeps=0.5,
-    hint="Without keepdim the sums of the rows line up with the columns. On a square matrix nothing warns you.",
+    hint="Without keepdim the sums of the rows line up with the columns. On a square matrix "
+    "nothing warns you.",
     replace=("powers.sum(dim=dim, keepdim=True)", "powers.sum(dim=dim)"),
 )
 def sums_line_up_with_the_wrong_dimension(): ...
@@ -743,7 +773,8 @@ def base_two(): ...
 
 @mistake(
     "softmax",
-    hint="A row of −inf: its maximum is −inf, and −inf − (−inf) is NaN. The course wants zeros there.",
+    hint="A row of −inf: its maximum is −inf, and −inf − (−inf) is NaN. The course wants "
+    "zeros there.",
     replace=[
         ("top = torch.where(top == -math.inf, torch.zeros_like(top), top)", "pass"),
         ("(powers / torch.where(total == 0, torch.ones_like(total), total))", "(powers / total)"),
@@ -754,7 +785,8 @@ def nan_where_all_scores_are_minus_infinity(): ...
 
 @mistake(
     "softmax",
-    hint="nan_to_num hides the NaN of a real bug along with yours. Decide the row of −inf where it arises.",
+    hint="nan_to_num hides the NaN of a real bug along with yours. Decide the row of −inf "
+    "where it arises.",
     replace=(
         "(powers / torch.where(total == 0, torch.ones_like(total), total))",
         "torch.nan_to_num(powers / torch.where(total == 0, torch.ones_like(total), total), nan=0.0)",
@@ -765,9 +797,13 @@ def hides_every_nan(): ...
 
 @mistake(
     "softmax",
-    hint="The values are right, the gradient past a row of −inf is NaN: torch.where on the result is too late.",
+    hint="The values are right, the gradient past a row of −inf is NaN: torch.where on the "
+    "result is too late.",
     replace=[
-        ("top = torch.where(top == -math.inf, torch.zeros_like(top), top)", "empty = top == -math.inf"),
+        (
+            "top = torch.where(top == -math.inf, torch.zeros_like(top), top)",
+            "empty = top == -math.inf",
+        ),
         (
             "(powers / torch.where(total == 0, torch.ones_like(total), total))",
             "torch.where(empty, torch.zeros_like(powers), powers / total)",
@@ -779,7 +815,8 @@ def chooses_zero_too_late(): ...
 
 @mistake(
     "softmax",
-    hint="−inf was replaced by a number in your answer. Other scores can be lower than that, and then the "
+    hint="−inf was replaced by a number in your answer. Other scores can be lower than that, "
+    "and then the "
     "impossible word wins.",
     replace=[
         (
@@ -822,7 +859,8 @@ def softmax_stays_wide(): ...
 
 @mistake(
     "softmax",
-    hint="In half precision the exponentials have three digits and long sums lose their small terms. "
+    hint="In half precision the exponentials have three digits and long sums lose their "
+    "small terms. "
     "Compute in float32.",
     replace=("wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z", "wide = z"),
 )
@@ -866,7 +904,8 @@ def softmax_without_gradient(): ...
 
 @mistake(
     "skip_gram_probabilities",
-    hint="Vectors of length 30 have scores near 900. Your softmax of section 5 knows what to do with them.",
+    hint="Vectors of length 30 have scores near 900. Your softmax of section 5 knows what to "
+    "do with them.",
     replace=("softmax(scores)", "torch.exp(scores) / torch.exp(scores).sum()"),
 )
 def skip_gram_overflows(): ...
@@ -875,7 +914,8 @@ def skip_gram_overflows(): ...
 @mistake(
     "skip_gram_probabilities",
     keeps=0.5,
-    hint="The score is the dot product as it stands. With cosines every word stays nearly equally probable.",
+    hint="The score is the dot product as it stands. With cosines every word stays nearly "
+    "equally probable.",
     replace=("context_table @ center", "cosine_similarity(context_table, center)"),
 )
 def scores_are_cosines(): ...
@@ -925,7 +965,8 @@ def scores_are_distances(): ...
 
 @mistake(
     "skip_gram_probabilities",
-    hint="Logarithms of probabilities come out. Here the probabilities themselves are asked for; the "
+    hint="Logarithms of probabilities come out. Here the probabilities themselves are "
+    "asked for; the "
     "logarithm is section 7.",
     keeps=0.5,
     replace=("softmax(scores)", "torch.log(softmax(scores))"),
@@ -946,7 +987,8 @@ def the_table_does_not_learn(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="Only the words behind a center are its contexts in your answer. The window reaches to both sides.",
+    hint="Only the words behind a center are its contexts in your answer. The window reaches "
+    "to both sides.",
     replace=("words[max(0, i - window) : i] + words[", "words["),
 )
 def only_what_comes_after(): ...
@@ -954,7 +996,8 @@ def only_what_comes_after(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="Only the words before a center are its contexts in your answer. The window reaches to both sides.",
+    hint="Only the words before a center are its contexts in your answer. The window reaches "
+    "to both sides.",
     replace=(" + words[i + 1 : i + 1 + window]", ""),
 )
 def only_what_came_before(): ...
@@ -971,7 +1014,8 @@ def a_place_is_its_own_context(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="You leave out words that equal the center. It is the place that may not be paired with itself, not the word.",
+    hint="You leave out words that equal the center. It is the place that may not be paired with "
+    "itself, not the word.",
     replace=(
         "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
         "[w for w in words[max(0, i - window) : i] + words[i + 1 : i + 1 + window] if w != center]",
@@ -982,8 +1026,12 @@ def leaves_out_equal_words(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="The last word of a sentence has the first one of the next sentence as its context in your answer.",
-    replace=("for sentence in sentences:", "for sentence in [torch.cat(sentences)] if sentences else []:"),
+    hint="The last word of a sentence has the first one of the next sentence as its context in "
+    "your answer.",
+    replace=(
+        "for sentence in sentences:",
+        "for sentence in [torch.cat(sentences)] if sentences else []:",
+    ),
 )
 def reaches_across_sentences(): ...
 
@@ -1009,7 +1057,8 @@ def stops_one_place_early(): ...
 @mistake(
     "skip_gram_pairs",
     keeps=0.5,
-    hint="Your window reaches one place too far to the right. How far is the last context from the center?",
+    hint="Your window reaches one place too far to the right. How far is the last context "
+    "from the center?",
     replace=("i + 1 + window", "i + 2 + window"),
 )
 def reaches_one_place_too_far(): ...
@@ -1018,7 +1067,8 @@ def reaches_one_place_too_far(): ...
 @mistake(
     "skip_gram_pairs",
     keeps=0.5,
-    hint="Words near an end of the sentence are no centers in your answer. Their window is cut off, not left out.",
+    hint="Words near an end of the sentence are no centers in your answer. Their window is cut "
+    "off, not left out.",
     replace=("in enumerate(words)", "in list(enumerate(words))[window : len(words) - window]"),
 )
 def only_centers_with_a_full_window(): ...
@@ -1026,7 +1076,8 @@ def only_centers_with_a_full_window(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="A slice that begins below 0 begins near the end. What do the first words of a sentence have before them?",
+    hint="A slice that begins below 0 begins near the end. What do the first words of a sentence "
+    "have before them?",
     replace=("max(0, i - window)", "i - window"),
 )
 def slices_from_below_zero(): ...
@@ -1034,10 +1085,12 @@ def slices_from_below_zero(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="Each pair is there once in your answer. A pair that occurs five times in the text counts five times.",
+    hint="Each pair is there once in your answer. A pair that occurs five times in the text "
+    "counts five times.",
     replace=(
         "return torch.tensor(centers, dtype=torch.int64), torch.tensor(contexts, dtype=torch.int64)",
-        "return tuple(torch.tensor([p[s] for p in dict.fromkeys(zip(centers, contexts))]).long() for s in (0, 1))",
+        "return tuple(torch.tensor([p[s] for p in dict.fromkeys(zip(centers, contexts))]).long() "
+        "for s in (0, 1))",
     ),
 )
 def distinct_pairs_only(): ...
@@ -1045,7 +1098,8 @@ def distinct_pairs_only(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="Only words that are exactly w places away are contexts in your answer. What of the nearer ones?",
+    hint="Only words that are exactly w places away are contexts in your answer. What of the "
+    "nearer ones?",
     replace=(
         "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
         "[word for j, word in enumerate(words) if abs(i - j) == window]",
@@ -1056,7 +1110,8 @@ def only_the_edge_of_the_window(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="You compare ids: words whose numbers are near. The window is about places in the sentence.",
+    hint="You compare ids: words whose numbers are near. The window is about places in "
+    "the sentence.",
     replace=(
         "words[max(0, i - window) : i] + words[i + 1 : i + 1 + window]",
         "[word for j, word in enumerate(words) if j != i and abs(word - center) <= window]",
@@ -1067,7 +1122,8 @@ def near_by_number(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="Every other word of the sentence is a context in your answer. How far does the window reach?",
+    hint="Every other word of the sentence is a context in your answer. How far does the "
+    "window reach?",
     replace=[("max(0, i - window)", "0"), ("i + 1 + window", "len(words)")],
 )
 def the_whole_sentence(): ...
@@ -1076,14 +1132,18 @@ def the_whole_sentence(): ...
 @mistake(
     "skip_gram_pairs",
     hint="Your first tensor holds the contexts. In which order does skip_gram_loss take the two?",
-    replace=[("torch.tensor(centers", "torch.tensor(contexts"), ("torch.tensor(contexts", "torch.tensor(centers")],
+    replace=[
+        ("torch.tensor(centers", "torch.tensor(contexts"),
+        ("torch.tensor(contexts", "torch.tensor(centers"),
+    ],
 )
 def contexts_come_first(): ...
 
 
 @mistake(
     "skip_gram_pairs",
-    hint="The contexts before a center come out backwards, the nearest first. They are sorted by their place.",
+    hint="The contexts before a center come out backwards, the nearest first. They are sorted by "
+    "their place.",
     replace=("words[max(0, i - window) : i] +", "words[max(0, i - window) : i][::-1] +"),
 )
 def the_nearest_context_first(): ...
@@ -1115,16 +1175,24 @@ def lists_of_ids(): ...
 
 @mistake(
     "skip_gram_pairs",
-    hint="A tensor made of an empty list is float32. Which dtype have ids, even where there are none?",
-    replace=[("centers, dtype=torch.int64", "centers"), ("contexts, dtype=torch.int64", "contexts")],
+    hint="A tensor made of an empty list is float32. Which dtype have ids, even where "
+    "there are none?",
+    replace=[
+        ("centers, dtype=torch.int64", "centers"),
+        ("contexts, dtype=torch.int64", "contexts"),
+    ],
 )
 def floats_where_nothing_is(): ...
 
 
 @mistake(
     "skip_gram_pairs",
-    hint="A text without sentences makes your function fail. It has no pairs, and that is an answer.",
-    replace=("centers, contexts = [], []", "centers, contexts, longest = [], [], max(map(len, sentences))"),
+    hint="A text without sentences makes your function fail. It has no pairs, and that "
+    "is an answer.",
+    replace=(
+        "centers, contexts = [], []",
+        "centers, contexts, longest = [], [], max(map(len, sentences))",
+    ),
 )
 def wants_a_sentence(): ...
 
@@ -1172,7 +1240,8 @@ def pairs_compete_for_a_word(): ...
 
 @mistake(
     "skip_gram_loss",
-    hint="A probability of e^−2000 is 0 as a float and its logarithm −inf. Simplify log(exp(s)/Σ) on paper first.",
+    hint="A probability of e^−2000 is 0 as a float and its logarithm −inf. Simplify "
+    "log(exp(s)/Σ) on paper first.",
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context)",
         "-torch.log(softmax(scores).gather(1, context_ids[:, None]))",
@@ -1183,7 +1252,8 @@ def logarithm_of_a_rounded_probability(): ...
 
 @mistake(
     "skip_gram_loss",
-    hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost more than −log of it.",
+    hint="A small number inside the logarithm puts a ceiling on the surprise: no pair can cost "
+    "more than −log of it.",
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context)",
         "-torch.log(softmax(scores).gather(1, context_ids[:, None]) + 1e-12)",
@@ -1194,7 +1264,8 @@ def logarithm_with_a_floor(): ...
 
 @mistake(
     "skip_gram_loss",
-    hint="The exponentials overflow before the logarithm brings them back. Is there a stable way to the log "
+    hint="The exponentials overflow before the logarithm brings them back. Is there a stable "
+    "way to the log "
     "of a sum of exponentials?",
     replace=("torch.logsumexp(scores, dim=1)", "scores.exp().sum(dim=1).log()"),
 )
@@ -1205,7 +1276,10 @@ def logarithm_of_an_overflowing_sum(): ...
     "skip_gram_loss",
     hint="Your loss is negative: minimizing it makes the pairs of the text less probable.",
     keeps=0.5,
-    replace=("(torch.logsumexp(scores, dim=1) - of_context)", "(of_context - torch.logsumexp(scores, dim=1))"),
+    replace=(
+        "(torch.logsumexp(scores, dim=1) - of_context)",
+        "(of_context - torch.logsumexp(scores, dim=1))",
+    ),
 )
 def the_sign_is_lost(): ...
 
@@ -1213,7 +1287,8 @@ def the_sign_is_lost(): ...
 @mistake(
     "skip_gram_loss",
     keeps=0.5,
-    hint="Center ids pick rows of the center table, context ids of the context table. Yours are exchanged.",
+    hint="Center ids pick rows of the center table, context ids of the context table. Yours "
+    "are exchanged.",
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
@@ -1242,7 +1317,8 @@ def predicts_the_center(): ...
 @mistake(
     "skip_gram_loss",
     keeps=0.5,
-    hint="One table for both roles: then each word predicts itself. Use the context table for the candidates.",
+    hint="One table for both roles: then each word predicts itself. Use the context table for "
+    "the candidates.",
     replace=(
         "if center_ids.shape != context_ids.shape:",
         """
@@ -1259,7 +1335,8 @@ def one_table_for_both_roles(): ...
     hint="The logarithm of the mean is not the mean of the logarithms.",
     replace=(
         "(torch.logsumexp(scores, dim=1) - of_context).mean()",
-        "(math.log(len(scores)) - torch.logsumexp(of_context - torch.logsumexp(scores, dim=1), dim=0))",
+        "(math.log(len(scores)) - torch.logsumexp(of_context - torch.logsumexp(scores, "
+        "dim=1), dim=0))",
     ),
 )
 def logarithm_of_the_mean(): ...
@@ -1267,7 +1344,8 @@ def logarithm_of_the_mean(): ...
 
 @mistake(
     "skip_gram_loss",
-    hint="Only the score of the right word is rewarded. Without the competition of all others the vectors just grow.",
+    hint="Only the score of the right word is rewarded. Without the competition of all others "
+    "the vectors just grow.",
     replace=("(torch.logsumexp(scores, dim=1) - of_context)", "(-of_context)"),
 )
 def no_competition(): ...
@@ -1345,9 +1423,13 @@ def trains_on_negative_ids(): ...
 
 @mistake(
     "train_bpe",
-    hint="Between equally frequent pairs yours is the one seen first, so the order of the dict decides. State "
+    hint="Between equally frequent pairs yours is the one seen first, so the order of the dict "
+    "decides. State "
     "the tie rule in code.",
-    replace=("min(pair for pair, count in counts.items() if count == most)", "max(counts, key=counts.get)"),
+    replace=(
+        "min(pair for pair, count in counts.items() if count == most)",
+        "max(counts, key=counts.get)",
+    ),
 )
 def ties_go_to_the_first_seen(): ...
 
@@ -1406,7 +1488,8 @@ def overlapping_pairs_count_once(): ...
 
 @mistake(
     "train_bpe",
-    hint="The counts are those of the characters. After a join there are new neighbours: count again.",
+    hint="The counts are those of the characters. After a join there are new neighbours: "
+    "count again.",
     replace=(
         "most = max(counts.values())",
         """
@@ -1476,7 +1559,8 @@ def crashes_when_no_pair_is_left(): ...
 @mistake(
     "train_bpe",
     keeps=0.5,
-    hint="There is no end-of-word mark in this course: your merges contain something that no word has.",
+    hint="There is no end-of-word mark in this course: your merges contain something that "
+    "no word has.",
     replace=("list(word) for", '[*word, "</w>"] for'),
 )
 def adds_an_end_mark(): ...
@@ -1540,7 +1624,8 @@ def negative_means_none(): ...
 
 @mistake(
     "encode_bpe",
-    hint="You look for the longest known piece from the left. The order of learning decides, not the length.",
+    hint="You look for the longest known piece from the left. The order of learning decides, "
+    "not the length.",
 )
 def longest_piece_first(word, merges):
     pieces = {left + right for left, right in merges}
@@ -1552,7 +1637,11 @@ def longest_piece_first(word, merges):
     return tokens
 
 
-@mistake("encode_bpe", keeps=0.5, hint="You stop at the shortest known piece. eat is one token, not e·at.")
+@mistake(
+    "encode_bpe",
+    keeps=0.5,
+    hint="You stop at the shortest known piece. eat is one token, not e·at.",
+)
 def shortest_piece_first(word, merges):
     pieces = {left + right for left, right in merges}
     tokens = []
@@ -1578,13 +1667,17 @@ def drops_unknown_characters(): ...
 
 @mistake(
     "encode_bpe",
-    hint="The pair learned last is joined first in your answer. Which end of the list has the lowest rank?",
+    hint="The pair learned last is joined first in your answer. Which end of the list has the "
+    "lowest rank?",
     replace=("min(known", "max(known"),
 )
 def learned_last_joined_first(): ...
 
 
-@mistake("encode_bpe", hint="You join the leftmost known pair. Where two overlap, the one learned first comes first.")
+@mistake(
+    "encode_bpe",
+    hint="You join the leftmost known pair. Where two overlap, the one learned first comes first.",
+)
 def leftmost_pair_first(word, merges):
     tokens, pairs = list(word), set(merges)
     while places := [i for i, pair in enumerate(pairwise(tokens)) if pair in pairs]:
@@ -1595,7 +1688,8 @@ def leftmost_pair_first(word, merges):
 
 @mistake(
     "encode_bpe",
-    hint="Each merge is tried once, in order. A later one can make a token that an earlier one was waiting for.",
+    hint="Each merge is tried once, in order. A later one can make a token that an earlier one "
+    "was waiting for.",
 )
 def one_pass_through_the_list(word, merges):
     tokens = list(word)
@@ -1613,7 +1707,9 @@ def one_pass_through_the_list(word, merges):
 def joins_once(): ...
 
 
-@mistake("encode_bpe", hint='Text replacement does not see where a token begins: "xa b" contains "a b".')
+@mistake(
+    "encode_bpe", hint='Text replacement does not see where a token begins: "xa b" contains "a b".'
+)
 def encodes_by_replacing_text(word, merges):
     mark = "\0"
     text = mark.join(word)
@@ -1657,7 +1753,8 @@ def uses_up_the_merges(): ...
 
 @mistake(
     "encode_bpe",
-    hint="Does your answer give the tokens of *this* word, with *these* merges? It knows the example by heart.",
+    hint="Does your answer give the tokens of *this* word, with *these* merges? It knows the "
+    "example by heart.",
 )
 def knows_the_example_by_heart(word, merges):
     return {"eating": ["eat", "ing"], "singing": ["s", "ing", "ing"]}.get(word, list(word))
@@ -1668,8 +1765,12 @@ def knows_the_example_by_heart(word, merges):
 
 @mistake(
     "embed",
-    hint="You take the rows 0, 1, 2, … whatever the tokens are. The id picks the row, not the position.",
-    replace=("table[ids]", "table[(torch.arange(ids.shape[-1]) % table.shape[0]).expand(ids.shape)]"),
+    hint="You take the rows 0, 1, 2, … whatever the tokens are. The id picks the row, not "
+    "the position.",
+    replace=(
+        "table[ids]",
+        "table[(torch.arange(ids.shape[-1]) % table.shape[0]).expand(ids.shape)]",
+    ),
 )
 def picks_rows_by_position(): ...
 
@@ -1685,14 +1786,18 @@ def negative_ids_pick_the_last_rows(): ...
 @mistake(
     "embed",
     hint="An id above the table becomes the last token in your answer, and nobody is told.",
-    replace=[("if len(outside) > 0:", "if False:"), ("table[ids]", "table[ids.clamp(0, table.shape[0] - 1)]")],
+    replace=[
+        ("if len(outside) > 0:", "if False:"),
+        ("table[ids]", "table[ids.clamp(0, table.shape[0] - 1)]"),
+    ],
 )
 def ids_are_clamped_into_the_table(): ...
 
 
 @mistake(
     "embed",
-    hint="A matrix [N, V] of zeros and ones, to pick N rows: the result is right, the memory is not.",
+    hint="A matrix [N, V] of zeros and ones, to pick N rows: the result is right, the "
+    "memory is not.",
     replace=("table[ids]", "one_hot(ids, table.shape[0]).to(table.dtype) @ table"),
 )
 def multiplies_with_one_hot(): ...
@@ -1703,7 +1808,8 @@ def multiplies_with_one_hot(): ...
     hint="One token after the other is slow: a table can be indexed with a whole tensor of ids.",
     replace=(
         "table[ids]",
-        "torch.stack([table[i] for i in ids.reshape(-1).tolist()]).reshape(*ids.shape, table.shape[1])",
+        "torch.stack([table[i] for i in ids.reshape(-1).tolist()]).reshape(*ids.shape, "
+        "table.shape[1])",
     ),
 )
 def loops_over_the_tokens(): ...
@@ -1779,9 +1885,13 @@ def repeated_tokens_learn_once(): ...
 
 @mistake(
     "break_the_equivalence",
-    hint="Your loud is long and points along v. Its dot product is large, but so is its cosine: change the "
+    hint="Your loud is long and points along v. Its dot product is large, but so is its "
+    "cosine: change the "
     "direction, too.",
-    replace=("2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)", "v * (2 * dots.max() / (v @ v))"),
+    replace=(
+        "2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)",
+        "v * (2 * dots.max() / (v @ v))",
+    ),
 )
 def loud_is_a_longer_copy(): ...
 
@@ -1789,15 +1899,22 @@ def loud_is_a_longer_copy(): ...
 @mistake(
     "break_the_equivalence",
     hint="Exactly perpendicular means a dot product of exactly 0. Lean a little towards v.",
-    replace=("2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)", "1000 * dots.max() * across"),
+    replace=(
+        "2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)",
+        "1000 * dots.max() * across",
+    ),
 )
 def loud_is_perpendicular(): ...
 
 
 @mistake(
     "break_the_equivalence",
-    hint="The direction of loud is right. Is it long enough for every table, whose rows may be long themselves?",
-    replace=("2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)", "1000 * (0.05 * along + across)"),
+    hint="The direction of loud is right. Is it long enough for every table, whose rows may be "
+    "long themselves?",
+    replace=(
+        "2 * dots.max() / (0.05 * v.norm()) * (0.05 * along + across)",
+        "1000 * (0.05 * along + across)",
+    ),
 )
 def loud_has_a_fixed_length(): ...
 
@@ -1812,7 +1929,8 @@ def loud_beats_only_the_word_itself(): ...
 
 @mistake(
     "break_the_equivalence",
-    hint="Your second direction is always the first axis. What remains of it when v lies on that axis?",
+    hint="Your second direction is always the first axis. What remains of it when v lies "
+    "on that axis?",
     replace=("across[v.abs().argmin()]", "across[0]"),
 )
 def across_is_always_the_first_axis(): ...
@@ -1820,7 +1938,8 @@ def across_is_always_the_first_axis(): ...
 
 @mistake(
     "break_the_equivalence",
-    hint="A shorter copy of v by a fixed factor: some row may have a smaller positive dot product still.",
+    hint="A shorter copy of v by a fixed factor: some row may have a smaller positive dot "
+    "product still.",
     replace=("v * dots[dots > 0].min() / (2 * (v @ v))", "v / 10"),
 )
 def quiet_is_a_tenth_of_the_word(): ...
@@ -1830,7 +1949,10 @@ def quiet_is_a_tenth_of_the_word(): ...
     "break_the_equivalence",
     keeps=0.5,
     hint="A dot product of 0, or a negative one, is not what is asked: quiet points the way v does.",
-    replace=("v * dots[dots > 0].min() / (2 * (v @ v))", "-v * dots[dots > 0].min() / (2 * (v @ v))"),
+    replace=(
+        "v * dots[dots > 0].min() / (2 * (v @ v))",
+        "-v * dots[dots > 0].min() / (2 * (v @ v))",
+    ),
 )
 def quiet_points_away(): ...
 
@@ -1838,7 +1960,8 @@ def quiet_points_away(): ...
 @mistake(
     "break_the_equivalence",
     keeps=0.5,
-    hint="Your quiet has a small dot product because it is nearly perpendicular. It should have the direction of v.",
+    hint="Your quiet has a small dot product because it is nearly perpendicular. It should have "
+    "the direction of v.",
     replace=(
         "v * dots[dots > 0].min() / (2 * (v @ v))",
         "dots[dots > 0].min() / (2 * v.norm()) * (along + 3 * across)",
@@ -1875,7 +1998,8 @@ def holds_for_the_example_only(): ...
     "break_the_equivalence",
     hint="What should happen for the zero vector, and for vectors of a single number?",
     replace=(
-        'raise ValueError(f"a vector of {v.shape[0]} features {v.tolist()} has no neighbours at right angles")',
+        'raise ValueError(f"a vector of {v.shape[0]} features {v.tolist()} has no neighbours at '
+        'right angles")',
         "return v.clone(), v.clone()",
     ),
 )
@@ -1897,7 +2021,8 @@ def stretches_the_row_itself(): ...
 
 @mistake(
     "break_the_equivalence",
-    hint="However short a fixed part of the word is: another row may have a smaller product with it.",
+    hint="However short a fixed part of the word is: another row may have a smaller "
+    "product with it.",
     replace=("v * dots[dots > 0].min() / (2 * (v @ v))", "v * 1e-3"),
 )
 def quiet_is_a_thousandth_of_the_word(): ...
@@ -1905,7 +2030,8 @@ def quiet_is_a_thousandth_of_the_word(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="Each length has a lower bound, as if short vectors were longer. Only the zero vector is special.",
+    hint="Each length has a lower bound, as if short vectors were longer. Only the zero "
+    "vector is special.",
     replace=(
         "torch.linalg.vector_norm(u, dim=-1) * torch.linalg.vector_norm(v, dim=-1)",
         "u.norm(dim=-1).clamp_min(1e-8) * v.norm(dim=-1).clamp_min(1e-8)",
@@ -1916,7 +2042,8 @@ def each_length_has_a_lower_bound(): ...
 
 @mistake(
     "cosine_similarity",
-    hint="Vectors of 3 and of 5 features have no angle. Compare the two numbers before you multiply, and name both.",
+    hint="Vectors of 3 and of 5 features have no angle. Compare the two numbers before you "
+    "multiply, and name both.",
     replace=("if u.shape[-1] != v.shape[-1]:", "if u.shape[-1] < 1:"),
 )
 def cosine_without_checks(): ...

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 from collections import Counter
@@ -7,11 +9,17 @@ import torch
 
 from autograder.suite import alternate, sample
 
-# ── one_hot, cosine_similarity ───────────────────────────────────────────────────────────────────────────────
+# ── one_hot, cosine_similarity
+# ───────────────────────────────────────────────────────────────────────────────
 
 
 @sample(
-    "one_hot", deserves=("one_hot_of_whole_numbers", "unknown_ids_become_zeros", "counts_negative_ids_from_the_end")
+    "one_hot",
+    deserves=(
+        "one_hot_of_whole_numbers",
+        "unknown_ids_become_zeros",
+        "counts_negative_ids_from_the_end",
+    ),
 )
 def scatter_of_integers(ids, vocab_size):
     out = torch.zeros(*ids.shape, vocab_size, dtype=torch.int64)
@@ -29,7 +37,9 @@ def row_of_the_identity(ids, vocab_size):
 def formula_from_the_slide(u, v):
     if u.size(-1) != v.size(-1):
         raise ValueError(f"{u.size(-1)} != {v.size(-1)}")
-    return torch.einsum("...d,...d->...", u, v) / (torch.sqrt((u**2).sum(-1)) * torch.sqrt((v**2).sum(-1)))
+    return torch.einsum("...d,...d->...", u, v) / (
+        torch.sqrt((u**2).sum(-1)) * torch.sqrt((v**2).sum(-1))
+    )
 
 
 @sample("cosine_similarity", deserves=("returns_a_distance", "zero_vector_gives_nan"))
@@ -42,7 +52,8 @@ def cosine_distance_of_scipy(u, v):
     return (1 - (a * b).sum(-1)).to(u.dtype)
 
 
-# ── nearest, analogy ─────────────────────────────────────────────────────────────────────────────────────────
+# ── nearest, analogy
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("nearest", deserves=("ranks_by_dot_product", "returns_fewer_when_too_many_are_asked"))
@@ -83,12 +94,17 @@ def nearest_of_all_words(table, a, b, c):
     return best
 
 
-# ── softmax, skip_gram ───────────────────────────────────────────────────────────────────────────────────────
+# ── softmax, skip_gram
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample(
     "softmax",
-    deserves=("no_maximum_subtracted", "nan_where_all_scores_are_minus_infinity", "computes_in_half_precision"),
+    deserves=(
+        "no_maximum_subtracted",
+        "nan_where_all_scores_are_minus_infinity",
+        "computes_in_half_precision",
+    ),
 )
 def definition(z, dim=-1):
     return z.exp() / z.exp().sum(dim, keepdim=True)
@@ -179,7 +195,8 @@ def compares_the_words(sentences, window):
     return torch.tensor(first), torch.tensor(second)
 
 
-# ── train_bpe, encode_bpe ────────────────────────────────────────────────────────────────────────────────────
+# ── train_bpe, encode_bpe
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("train_bpe", deserves=("ties_go_to_the_first_seen", "negative_means_none"))
@@ -272,7 +289,8 @@ def first_pair_from_the_left(word, merges):
     return tokens
 
 
-# ── embed, break_the_equivalence ─────────────────────────────────────────────────────────────────────────────
+# ── embed, break_the_equivalence
+# ─────────────────────────────────────────────────────────────────────────────
 
 
 @sample("embed", deserves=("multiplies_with_one_hot", "ids_are_clamped_into_the_table"))
@@ -292,7 +310,8 @@ def stretched_both_ways(table, word):
     return v * 10 * products.max() / v.dot(v), v * smallest / v.dot(v) * 0.5
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("encode_bpe")

@@ -23,7 +23,10 @@ def test_each_id_picks_its_row(student, reference):
     table, ids = randn(7, 5), tensor([6, 0, 3, 3, 6, 1])
     assert_close(student.embed(table, ids), reference.embed(table, ids))
     square = randn(5, 5)
-    assert_close(student.embed(square, tensor([4, 4, 0, 1, 2])), reference.embed(square, tensor([4, 4, 0, 1, 2])))
+    assert_close(
+        student.embed(square, tensor([4, 4, 0, 1, 2])),
+        reference.embed(square, tensor([4, 4, 0, 1, 2])),
+    )
 
 
 @points(1)
@@ -36,8 +39,12 @@ def test_ids_may_come_in_batches(student, reference):
 
 @points(1)
 def test_repeated_tokens_add_their_gradients(student, reference):
-    """Each occurrence of a token adds its gradient to the token's row; rows that were not used get 0."""
-    assert_same_gradients(student.embed, reference.embed, randn(6, 3, grad=True), tensor([[2, 5, 2], [2, 0, 5]]))
+    """Each occurrence of a token adds its gradient to the token's row; rows that were not used get
+    0.
+    """
+    assert_same_gradients(
+        student.embed, reference.embed, randn(6, 3, grad=True), tensor([[2, 5, 2], [2, 0, 5]])
+    )
 
 
 @points(0.5)
@@ -46,7 +53,9 @@ def test_rows_are_picked_not_multiplied(student):
     table = randn(95, 3)
     assert_close(student.embed(table, tensor([7, 7])), table[7].expand(2, 3))
     few, many = (student.cost("embed", table, randint(0, 95, (n,))) for n in (5, 35))
-    assert many.operations <= few.operations + 5, "the number of operations grows with N: is there a loop over tokens?"
+    assert many.operations <= few.operations + 5, (
+        "the number of operations grows with N: is there a loop over tokens?"
+    )
     assert many.largest < 35 * 95, "a tensor of N·V elements was made: pick the rows instead"
 
 

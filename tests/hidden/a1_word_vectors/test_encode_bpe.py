@@ -14,13 +14,18 @@ def test_learned_pairs_are_joined(student):
 
 @points(1)
 def test_the_pair_learned_first_is_joined_first(student):
-    """Where pairs overlap, the lower place in the list decides, not the position in the word and not the length."""
+    """Where pairs overlap, the lower place in the list decides, not the position in the word and
+    not the length.
+    """
     merges = [("a", "b"), ("b", "c"), ("a", "bc")]
-    assert_equal(student.encode_bpe("abc", merges), ["ab", "c"])  # not abc, although it is a known token
+    # not abc, although it is a known token
+    assert_equal(student.encode_bpe("abc", merges), ["ab", "c"])
     merges = [("c", "d"), ("a", "b"), ("b", "c"), ("bc", "e")]
-    assert_equal(student.encode_bpe("abce", merges), ["ab", "c", "e"])  # not a·bce, although bce is a longer token
+    # not a·bce, although bce is a longer token
+    assert_equal(student.encode_bpe("abce", merges), ["ab", "c", "e"])
     merges = [("b", "c"), ("a", "b"), ("c", "d"), ("ab", "cd")]
-    assert_equal(student.encode_bpe("abcd", merges), ["a", "bc", "d"])  # b·c has rank 0: a·b and c·d are gone
+    # b·c has rank 0: a·b and c·d are gone
+    assert_equal(student.encode_bpe("abcd", merges), ["a", "bc", "d"])
 
 
 @points(1)
@@ -32,7 +37,9 @@ def test_a_pair_is_joined_wherever_it_occurs(student):
 
 @points(1)
 def test_nothing_gets_lost(student):
-    """Characters that no merge knows stay in the word as single tokens; the empty word has no tokens."""
+    """Characters that no merge knows stay in the word as single tokens; the empty word has no
+    tokens.
+    """
     merges = [("e", "a"), ("ea", "t")]
     assert_equal(student.encode_bpe("ñeat é!", merges), ["ñ", "eat", " ", "é", "!"])
     assert_equal(student.encode_bpe("", merges), [])
@@ -41,7 +48,9 @@ def test_nothing_gets_lost(student):
 
 @points(1)
 def test_tokens_are_joined_not_text(student):
-    """A token that only ends like the left one of the pair is another token: xa·b is not the pair a·b."""
+    """A token that only ends like the left one of the pair is another token: xa·b is not the pair
+    a·b.
+    """
     merges = [("x", "a"), ("a", "b")]
     assert_equal(student.encode_bpe("xab", merges), ["xa", "b"])
     assert_equal(student.encode_bpe("abxab", merges), ["ab", "xa", "b"])
@@ -49,10 +58,13 @@ def test_tokens_are_joined_not_text(student):
 
 @points(1)
 def test_it_starts_again_after_every_join(student):
-    """A token can come about in two ways. After each join look at the whole list again, from its beginning."""
+    """A token can come about in two ways. After each join look at the whole list again, from its
+    beginning.
+    """
     merges = [("a", "b"), ("ab", "c"), ("abc", "d"), ("b", "x"), ("b", "c"), ("a", "bc")]
     merges = [merges[4], merges[3], merges[2], merges[5]]  # b·c, b·x, abc·d, a·bc
-    assert_equal(student.encode_bpe("abcd", merges), ["abcd"])  # b·c, then a·bc (rank 3), then abc·d (rank 2)
+    # b·c, then a·bc (rank 3), then abc·d (rank 2)
+    assert_equal(student.encode_bpe("abcd", merges), ["abcd"])
 
 
 @points(0.5)

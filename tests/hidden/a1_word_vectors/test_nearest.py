@@ -19,7 +19,9 @@ pytestmark = [uses("cosine_similarity")]
 
 
 def unequal_rows(vocab_size, d):
-    """Rows whose lengths differ by a factor of a thousand, so that length and direction disagree."""
+    """Rows whose lengths differ by a factor of a thousand, so that length and direction
+    disagree.
+    """
     return randn(vocab_size, d) * 10 ** (3 * rand(vocab_size, 1) - 1.5)
 
 
@@ -41,8 +43,9 @@ def test_the_best_words_come_first(student, reference):
 
 @points(1.5)
 def test_the_angle_decides_not_the_length(student, reference):
-    """Rows of very different lengths: a long row must not win because it is long, nor a short one because it is
-    near."""
+    """Rows of very different lengths: a long row must not win because it is long, nor a short one
+    because it is near.
+    """
     for _ in range(4):
         table, query = unequal_rows(13, 3), 20 * randn(3)
         assert_ids(student.nearest(table, query, 5), reference.nearest(table, query, 5))
@@ -50,7 +53,9 @@ def test_the_angle_decides_not_the_length(student, reference):
 
 @points(1)
 def test_excluded_words_do_not_come_back(student, reference):
-    """The ids to leave out are taken from the whole table, and the answers are ids of the whole table, too."""
+    """The ids to leave out are taken from the whole table, and the answers are ids of the whole
+    table, too.
+    """
     table = randn(9, 5)
     query = table[2] + 0.1 * randn(5)
     for exclude in ((2,), (2, 0, 5), [8, 2], (0, 0, 2)):
@@ -60,7 +65,9 @@ def test_excluded_words_do_not_come_back(student, reference):
 
 @points(1)
 def test_words_that_point_away_still_beat_excluded_ones(student):
-    """All similarities may be negative, down to −1. Whatever score an excluded word gets must be below."""
+    """All similarities may be negative, down to −1. Whatever score an excluded word gets must be
+    below.
+    """
     query = tensor([2.0, 0.0])
     table = tensor([[-3.0, 0.0], [-1.0, 0.5], [5.0, 0.1], [-2.0, 0.1]])
     found = student.nearest(table, query, 3, exclude=(2,))
@@ -96,13 +103,19 @@ def test_the_table_is_left_alone(student, reference):
 
 @points(1)
 def test_no_loop_over_the_vocabulary(student):
-    """The number of torch operations must not grow with the vocabulary: compare the query with all rows at once."""
+    """The number of torch operations must not grow with the vocabulary: compare the query with all
+    rows at once.
+    """
     table = randn(45, 3)
     query = table[3] = tensor([0.0, 9.0, 0.0])
-    assert student.nearest(table, query, 2, exclude=(1,))[0].item() == 3, "not even a row equal to the query is found"
+    assert student.nearest(table, query, 2, exclude=(1,))[0].item() == 3, (
+        "not even a row equal to the query is found"
+    )
     small = student.cost("nearest", table[:5], query, 2, exclude=(1,)).operations
     large = student.cost("nearest", table, query, 2, exclude=(1,)).operations
-    assert large <= small + 5, f"{small} operations for 5 words and {large} for 45: is there a loop over the words?"
+    assert large <= small + 5, (
+        f"{small} operations for 5 words and {large} for 45: is there a loop over the words?"
+    )
 
 
 @points(0.5)

@@ -2,23 +2,33 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, call_twice, forbid, points, randint, tensor
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    call_twice,
+    forbid,
+    points,
+    randint,
+    tensor,
+)
 
 pytestmark = [forbid("torch.nn.functional.one_hot")]
 
 
 @points(1)
 def test_each_id_has_its_own_coordinate(student, reference):
-    """Every row should have exactly one 1, in the column of its id. Look at a vocabulary larger than the ids you
-    use."""
+    """Every row should have exactly one 1, in the column of its id. Look at a vocabulary larger
+    than the ids you use.
+    """
     ids = tensor([4, 0, 2, 2, 5])
     assert_close(student.one_hot(ids, 7), reference.one_hot(ids, 7), same_dtype=False)
 
 
 @points(1)
 def test_ids_may_have_any_number_of_dimensions(student, reference):
-    """The vocabulary is a new last dimension behind all dimensions of ids: [2, 3] becomes [2, 3, V]. A single id
-    counts."""
+    """The vocabulary is a new last dimension behind all dimensions of ids: [2, 3] becomes [2, 3,
+    V]. A single id counts.
+    """
     ids = randint(0, 6, (2, 5, 3))
     assert_close(student.one_hot(ids, 6), reference.one_hot(ids, 6), same_dtype=False)
     for single in (tensor(3), tensor([[3]])):
@@ -41,7 +51,9 @@ def test_ids_are_left_alone(student, reference):
 
 @points(1)
 def test_an_id_beyond_the_vocabulary_is_refused(student):
-    """With V words the largest id is V − 1. Anything above is a ValueError that names the id and V."""
+    """With V words the largest id is V − 1. Anything above is a ValueError that names the id and
+    V.
+    """
     assert_refused(student.one_hot, tensor([0, 11]), 11, sizes=(11,))
     assert_refused(student.one_hot, tensor([[0, 3], [13, 2]]), 6, sizes=(13, 6))
 

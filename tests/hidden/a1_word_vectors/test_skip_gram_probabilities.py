@@ -2,7 +2,15 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, assert_same_gradients, call_twice, points, randn, uses
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    points,
+    randn,
+    uses,
+)
 
 pytestmark = [uses("softmax")]
 
@@ -20,9 +28,15 @@ def test_the_whole_vocabulary_shares_one(student, reference):
 def test_the_score_is_the_plain_dot_product(student, reference):
     """Longer vectors make a sharper distribution. No cosine, no division by a root."""
     center, table = 3 * randn(5), randn(6, 5) * 2
-    assert_close(student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table))
+    assert_close(
+        student.skip_gram_probabilities(center, table),
+        reference.skip_gram_probabilities(center, table),
+    )
     center = center / 10
-    assert_close(student.skip_gram_probabilities(center, table), reference.skip_gram_probabilities(center, table))
+    assert_close(
+        student.skip_gram_probabilities(center, table),
+        reference.skip_gram_probabilities(center, table),
+    )
 
 
 @points(1)
@@ -41,7 +55,9 @@ def test_long_vectors_do_not_overflow(student, reference):
 def test_gradients_flow_to_center_and_table(student, reference):
     """Both the center word and all context vectors learn, the ones of absent words too."""
     center, table = randn(3, grad=True), randn(5, 3, grad=True)
-    assert_same_gradients(student.skip_gram_probabilities, reference.skip_gram_probabilities, center, table)
+    assert_same_gradients(
+        student.skip_gram_probabilities, reference.skip_gram_probabilities, center, table
+    )
 
 
 @points(0.5)

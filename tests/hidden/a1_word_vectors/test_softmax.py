@@ -4,7 +4,15 @@ import math
 
 import torch
 
-from autograder.suite import assert_close, assert_same_gradients, call_twice, forbid, points, randn, tensor
+from autograder.suite import (
+    assert_close,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+)
 
 pytestmark = [
     forbid(
@@ -34,7 +42,9 @@ def test_each_row_becomes_a_distribution(student, reference):
 
 @points(1.5)
 def test_dim_says_what_sums_to_one(student, reference):
-    """The exponentials are shared out along dim, and along no other dimension. Try each dim of a [3, 5, 7]."""
+    """The exponentials are shared out along dim, and along no other dimension. Try each dim of a
+    [3, 5, 7].
+    """
     z = 2 * randn(3, 5, 7)
     for dim in (0, 1, 2, -2, -3):
         assert_close(student.softmax(z, dim=dim), reference.softmax(z, dim=dim))
@@ -44,8 +54,9 @@ def test_dim_says_what_sums_to_one(student, reference):
 
 @points(2)
 def test_large_scores_do_not_overflow(student, reference):
-    """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without any change? The
-    last row is (1000, 0, 0): the smallest score will not do, nor the mean."""
+    """exp(1000) is inf, and inf/inf is NaN. Which number can be taken away from all scores without
+    any change? The last row is (1000, 0, 0): the smallest score will not do, nor the mean.
+    """
     for size in (100, 1000, 5000):
         z = (size + randn(3, 5)).float()
         assert_close(student.softmax(z), reference.softmax(z), atol=1e-3)
@@ -69,7 +80,9 @@ def test_rows_of_unequal_size_do_not_disturb_each_other(student, reference):
 
 @points(1)
 def test_minus_infinity_gets_nothing(student, reference):
-    """A score of −inf is legal: its share is exactly 0, and the others share as if it were not there."""
+    """A score of −inf is legal: its share is exactly 0, and the others share as if it were not
+    there.
+    """
     z = randn(3, 5)
     z[0, 1] = z[0, 4] = z[2, 0] = -math.inf
     weights = student.softmax(z)
@@ -79,7 +92,9 @@ def test_minus_infinity_gets_nothing(student, reference):
 
 @points(1)
 def test_a_row_of_minus_infinity_becomes_zeros(student, reference):
-    """Where every score along dim is −inf there is nothing to share: all 0, and the other rows as usual."""
+    """Where every score along dim is −inf there is nothing to share: all 0, and the other rows as
+    usual.
+    """
     z = randn(3, 5)
     z[1] = -math.inf
     assert_close(student.softmax(z), reference.softmax(z))
@@ -96,7 +111,9 @@ def test_the_gradient_past_a_row_of_minus_infinity_is_finite(student, reference)
 
 @points(0.5)
 def test_gradients_flow_through(student, reference):
-    """The gradient of ordinary scores: nothing may be detached or converted to a Python number on the way."""
+    """The gradient of ordinary scores: nothing may be detached or converted to a Python number on
+    the way.
+    """
     assert_same_gradients(student.softmax, reference.softmax, randn(4, 7, grad=True))
 
 
@@ -108,7 +125,9 @@ def test_a_nan_stays_visible(student):
     p = student.softmax(z)
     assert bool((p[[0, 2]] > 0).any()), "the rows without the NaN should be shares of one."
     broken = p.isnan().any(dim=-1)
-    assert broken.tolist() == [False, True, False], "the row with the NaN, and only that row, should have NaN in it"
+    assert broken.tolist() == [False, True, False], (
+        "the row with the NaN, and only that row, should have NaN in it"
+    )
 
 
 @points(0.5)
@@ -121,10 +140,13 @@ def test_half_precision_comes_back_as_half_precision(student, reference):
 
 @points(0.5)
 def test_half_precision_is_computed_in_float32(student):
-    """0.012 − 5 has more digits than bfloat16 can hold, and 70000 exponentials of 0 are more than float16 can hold:
-    subtract, exponentiate and sum in float32, convert at the end."""
+    """0.012 − 5 has more digits than bfloat16 can hold, and 70000 exponentials of 0 are more than
+    float16 can hold: subtract, exponentiate and sum in float32, convert at the end.
+    """
     many = student.softmax(torch.zeros(70_000).half())
-    assert_close(many[:3], torch.full((3,), 1 / 70_000).half(), what="the shares of 70000 equal scores")
+    assert_close(
+        many[:3], torch.full((3,), 1 / 70_000).half(), what="the shares of 70000 equal scores"
+    )
     z = tensor([[5.0, 0.012, -0.011, 0.019], [0.014, -0.009, 6.0, 0.0]], dtype=torch.bfloat16)
     powers = torch.exp(z.double())
     exact = powers / powers.sum(dim=1, keepdim=True)

@@ -2,7 +2,8 @@
 
 from autograder.suite import alternate
 
-# ---------------------------------------------------------------------------------------------- rnn_encode
+# ----------------------------------------------------------------------------------------------
+# rnn_encode
 
 
 def _refuse_unless(fits, *tensors):
@@ -12,7 +13,12 @@ def _refuse_unless(fits, *tensors):
 
 def _rnn_fits(x, w_x, w_h, b, h0):
     h = w_h.shape[1]
-    return w_x.shape == (x.shape[2], h) and w_h.shape == (h, h) and b.shape == (h,) and h0.shape == (x.shape[0], h)
+    return (
+        w_x.shape == (x.shape[2], h)
+        and w_h.shape == (h, h)
+        and b.shape == (h,)
+        and h0.shape == (x.shape[0], h)
+    )
 
 
 @alternate("rnn_encode")
@@ -56,12 +62,15 @@ def writes_into_a_buffer(x, w_x, w_h, b, h0):
     states = x.new_zeros(x.shape[0], x.shape[1], w_h.shape[0])
     h = h0
     for t in range(x.shape[1]):
-        h = torch.tanh(torch.einsum("bd,dh->bh", x[:, t], w_x) + torch.einsum("bg,gh->bh", h, w_h) + b)
+        h = torch.tanh(
+            torch.einsum("bd,dh->bh", x[:, t], w_x) + torch.einsum("bg,gh->bh", h, w_h) + b
+        )
         states[:, t] = h
     return states, h
 
 
-# ----------------------------------------------------------------------------------------- additive_scores
+# -----------------------------------------------------------------------------------------
+# additive_scores
 
 
 def _additive_fits(state, states, w_state, w_states, v):
@@ -74,7 +83,9 @@ def _additive_fits(state, states, w_state, w_states, v):
 
 @alternate("additive_scores")
 def scores_by_einsum(state, states, w_state, w_states, v):
-    _refuse_unless(_additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v)
+    _refuse_unless(
+        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+    )
     asked = torch.einsum("bs,sa->ba", state, w_state)
     offered = torch.einsum("bth,ha->bta", states, w_states)
     return torch.einsum("bta,a->bt", (asked[:, None, :] + offered).tanh(), v)
@@ -82,25 +93,32 @@ def scores_by_einsum(state, states, w_state, w_states, v):
 
 @alternate("additive_scores")
 def scores_by_one_concatenated_matrix(state, states, w_state, w_states, v):
-    _refuse_unless(_additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v)
+    _refuse_unless(
+        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+    )
     pairs = torch.cat([state[:, None].expand(-1, states.shape[1], -1), states], dim=-1)
     return (torch.tanh(pairs @ torch.cat([w_state, w_states])) * v).sum(dim=-1)
 
 
 @alternate("additive_scores")
 def scores_sentence_by_sentence(state, states, w_state, w_states, v):
-    _refuse_unless(_additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v)
+    _refuse_unless(
+        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+    )
     return torch.stack([torch.tanh(s @ w_state + h @ w_states) @ v for s, h in zip(state, states)])
 
 
 @alternate("additive_scores")
 def scores_with_positions_in_front(state, states, w_state, w_states, v):
-    _refuse_unless(_additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v)
+    _refuse_unless(
+        _additive_fits(state, states, w_state, w_states, v), state, states, w_state, w_states, v
+    )
     by_position = states.transpose(0, 1) @ w_states
     return torch.matmul(torch.tanh(by_position + state @ w_state), v.unsqueeze(-1)).squeeze(-1).T
 
 
-# -------------------------------------------------------------------------------------------------- attend
+# --------------------------------------------------------------------------------------------------
+# attend
 
 
 @alternate("attend")
@@ -133,18 +151,24 @@ def attends_in_float32(scores, states):
     return context.to(states.dtype), weights.to(scores.dtype)
 
 
-# ------------------------------------------------------------------------------------------ seq2seq_decode
+# ------------------------------------------------------------------------------------------
+# seq2seq_decode
 
 
 def _decode_fits(states, s0, targets, p):
-    return p["w_y"].shape == (targets.shape[-1], s0.shape[-1]) and len(states) == len(s0) == len(targets)
+    return p["w_y"].shape == (targets.shape[-1], s0.shape[-1]) and len(states) == len(s0) == len(
+        targets
+    )
 
 
 @alternate("seq2seq_decode")
 def shifts_all_words_first(states, s0, targets, params):
     _refuse_unless(_decode_fits(states, s0, targets, params), states, s0, targets, params["w_y"])
     words = (
-        torch.cat([targets.new_zeros(targets.shape[0], 1, targets.shape[2]), targets], dim=1)[:, :-1] @ params["w_y"]
+        torch.cat([targets.new_zeros(targets.shape[0], 1, targets.shape[2]), targets], dim=1)[
+            :, :-1
+        ]
+        @ params["w_y"]
     )
     s, outputs = s0, []
     for word in words.unbind(1):
@@ -185,7 +209,9 @@ def decodes_sentence_by_sentence(states, s0, targets, params):
         for word in words:
             e = torch.tanh(s @ params["w_state"] + h @ params["w_states"]) @ params["v"]
             a = softmax(e)
-            s = torch.tanh(y @ params["w_y"] + a @ h @ params["w_c"] + s @ params["w_s"] + params["b"])
+            s = torch.tanh(
+                y @ params["w_y"] + a @ h @ params["w_c"] + s @ params["w_s"] + params["b"]
+            )
             y = word
             hidden.append(s)
             weights.append(a)
@@ -194,7 +220,8 @@ def decodes_sentence_by_sentence(states, s0, targets, params):
     return torch.stack(all_hidden), torch.stack(all_weights)
 
 
-# ---------------------------------------------------------------------------------- single_query_attention
+# ----------------------------------------------------------------------------------
+# single_query_attention
 
 
 def _single_fits(q, k, v):
@@ -225,7 +252,8 @@ def single_as_one_row_of_many(q, k, v):
     return (torch.exp(torch.log_softmax(scores, dim=1)) @ v.float())[0].to(v.dtype)
 
 
-# --------------------------------------------------------------------------------------- attention_weights
+# ---------------------------------------------------------------------------------------
+# attention_weights
 
 
 @alternate("attention_weights")
@@ -262,7 +290,8 @@ def weights_by_keys_first(q, k):
     return torch.softmax(e, dim=-2).mT.to(q.dtype)
 
 
-# ---------------------------------------------------------------------------- scaled_dot_product_attention
+# ----------------------------------------------------------------------------
+# scaled_dot_product_attention
 
 
 def _attention_fits(q, k, v):
@@ -298,7 +327,8 @@ def attention_transposed_throughout(q, k, v):
     return (v.mT @ attention_weights(q, k).mT).mT
 
 
-# ----------------------------------------------------------------------------------------------- score_std
+# -----------------------------------------------------------------------------------------------
+# score_std
 
 
 def _refuse_sizes(d, num_samples):
@@ -314,7 +344,13 @@ def std_by_numpy(d, num_samples, seed):
 
     _refuse_sizes(d, num_samples)
     draw = np.random.default_rng(seed)
-    return float(np.std(np.einsum("nd,nd->n", draw.normal(size=(num_samples, d)), draw.normal(size=(num_samples, d)))))
+    return float(
+        np.std(
+            np.einsum(
+                "nd,nd->n", draw.normal(size=(num_samples, d)), draw.normal(size=(num_samples, d))
+            )
+        )
+    )
 
 
 @alternate("score_std")
@@ -335,7 +371,8 @@ def std_in_a_fork_of_the_global_state(d, num_samples, seed):
     return float(dots.double().std())
 
 
-# ----------------------------------------------------------------------------------- softmax_gradient_norm
+# -----------------------------------------------------------------------------------
+# softmax_gradient_norm
 
 
 def _refuse_row(z):
@@ -379,12 +416,15 @@ def norm_of_a_row_told_by_its_axes(z):
     return (p.diag() - p[:, None] * p[None, :]).norm().item()
 
 
-# ---------------------------------------------------------------------------------------------- compare_layers
+# ----------------------------------------------------------------------------------------------
+# compare_layers
 
 
 def _refuse_layers(n, d, k, num_layers):
     if n < 1 or d < 1 or num_layers < 1 or k < 2:
-        raise ValueError(f"nothing to compare: {n} tokens, width {d}, kernel {k}, {num_layers} layers")
+        raise ValueError(
+            f"nothing to compare: {n} tokens, width {d}, kernel {k}, {num_layers} layers"
+        )
 
 
 @alternate("compare_layers")
@@ -400,7 +440,8 @@ def walks_back_from_the_last_token(n, d, k, num_layers):
     product = 2 * d * d
     return {
         "attention": {
-            "operations": n * n * d * 4, "sequential_steps": 1, "receptive_field": n, "longest_path": 1,
+            "operations": n * n * d * 4, "sequential_steps": 1, "receptive_field": n,
+            "longest_path": 1,
         },
         "convolution": {
             "operations": sum(k * product for _ in range(n)),
@@ -409,7 +450,8 @@ def walks_back_from_the_last_token(n, d, k, num_layers):
             "longest_path": layers,
         },
         "recurrence": {
-            "operations": n * (product + product), "sequential_steps": n, "receptive_field": n, "longest_path": n,
+            "operations": n * (product + product), "sequential_steps": n, "receptive_field": n,
+            "longest_path": n,
         },
     }  # fmt: skip
 
@@ -441,7 +483,8 @@ def tables_of_who_depends_on_whom(n, d, k, num_layers):
 def one_key_after_the_other(n, d, k, num_layers):
     _refuse_layers(n, d, k, num_layers)
     table = {
-        kind: {"sequential_steps": 1, "receptive_field": n, "longest_path": 1} for kind in ("convolution", "attention")
+        kind: {"sequential_steps": 1, "receptive_field": n, "longest_path": 1}
+        for kind in ("convolution", "attention")
     }
     table["recurrence"] = dict.fromkeys(("sequential_steps", "receptive_field", "longest_path"), n)
     if num_layers < (n - 1) / (k - 1):
@@ -457,7 +500,8 @@ def one_key_after_the_other(n, d, k, num_layers):
     return table
 
 
-# ------------------------------------------------------------------------------------------- linear_scores
+# -------------------------------------------------------------------------------------------
+# linear_scores
 
 
 def _linear_fits(state, states, w):
@@ -466,7 +510,9 @@ def _linear_fits(state, states, w):
 
 def _refuse_linear(state, states, w):
     if not _linear_fits(state, states, w):
-        raise ValueError(f"w has {len(w)} entries for {state.shape[1]} + {states.shape[2]} features")
+        raise ValueError(
+            f"w has {len(w)} entries for {state.shape[1]} + {states.shape[2]} features"
+        )
 
 
 @alternate("linear_scores")
@@ -485,11 +531,15 @@ def scores_by_linear_layer(state, states, w, b):
 @alternate("linear_scores")
 def scores_pair_by_pair(state, states, w, b):
     _refuse_linear(state, states, w)
-    rows = [torch.stack([torch.dot(torch.cat([s, h_i]), w) + b for h_i in h]) for s, h in zip(state, states)]
+    rows = [
+        torch.stack([torch.dot(torch.cat([s, h_i]), w) + b for h_i in h])
+        for s, h in zip(state, states)
+    ]
     return torch.stack(rows)
 
 
-# -------------------------------------------------------------------------------------------- query_effect
+# --------------------------------------------------------------------------------------------
+# query_effect
 
 
 def _refuse_pair(a, b):
@@ -545,7 +595,10 @@ def asks_autograd_for_the_jacobian(z):
 
 @alternate("additive_scores")
 def one_layer_on_both_side_by_side(state, states, w_state, w_states, v):
-    fits = w_state.shape == (state.shape[1], v.shape[0]) and w_states.shape == (states.shape[2], v.shape[0])
+    fits = w_state.shape == (state.shape[1], v.shape[0]) and w_states.shape == (
+        states.shape[2],
+        v.shape[0],
+    )
     if not fits or len(state) != len(states):
         shapes = [list(t.shape) for t in (state, states, w_state, w_states, v)]
         raise ValueError(f"shapes {shapes}")

@@ -1,8 +1,11 @@
-"""Wrong answers people give to assignment 2: each has one wrong idea and is otherwise a good answer."""
+"""Wrong answers people give to assignment 2: each has one wrong idea and is otherwise a good
+answer.
+"""
 
 from autograder.suite import mistake
 
-# ---------------------------------------------------------------------------------------------- rnn_encode
+# ----------------------------------------------------------------------------------------------
+# rnn_encode
 
 
 @mistake(
@@ -17,7 +20,8 @@ def rnn_without_tanh(): ...
 @mistake(
     "rnn_encode",
     keeps=0.5,
-    hint="Your first state ignores h0. The caller says where the network starts; zeros are one choice.",
+    hint="Your first state ignores h0. The caller says where the network starts; zeros "
+    "are one choice.",
     replace=("h = h0", "h = torch.zeros_like(h0)"),
 )
 def starts_from_zeros(): ...
@@ -25,7 +29,8 @@ def starts_from_zeros(): ...
 
 @mistake(
     "rnn_encode",
-    hint="Every step of yours starts from h0 again. Which state should the second word find? Trace T = 2.",
+    hint="Every step of yours starts from h0 again. Which state should the second word find? "
+    "Trace T = 2.",
     replace=("h @ w_h", "h0 @ w_h"),
 )
 def never_updates_the_state(): ...
@@ -115,7 +120,8 @@ def loops_over_the_sentences(): ...
 
 @mistake(
     "rnn_encode",
-    hint="A buffer made with torch.zeros(...) is float32, whatever the inputs are: give it their dtype.",
+    hint="A buffer made with torch.zeros(...) is float32, whatever the inputs are: give it "
+    "their dtype.",
     replace=("dim=1), h", "dim=1).to(torch.float32), h"),
 )
 def buffer_in_the_default_dtype(): ...
@@ -123,7 +129,8 @@ def buffer_in_the_default_dtype(): ...
 
 @mistake(
     "rnn_encode",
-    hint="The caller's h0 is another tensor after your call. copy_ and other names with _ write in place.",
+    hint="The caller's h0 is another tensor after your call. copy_ and other names with _ "
+    "write in place.",
     replace=(
         "return torch.stack(states, dim=1), h",
         """
@@ -137,7 +144,8 @@ def overwrites_h0(): ...
 
 @mistake(
     "rnn_encode",
-    hint="Your state is detached between steps, so that the loss of the last word cannot teach the first.",
+    hint="Your state is detached between steps, so that the loss of the last word cannot "
+    "teach the first.",
     replace=("h @ w_h", "h.detach() @ w_h"),
 )
 def detaches_between_steps(): ...
@@ -145,7 +153,8 @@ def detaches_between_steps(): ...
 
 @mistake(
     "rnn_encode",
-    hint="Sizes that cannot match should raise ValueError and name the sizes, before anything is computed.",
+    hint="Sizes that cannot match should raise ValueError and name the sizes, before anything "
+    "is computed.",
     replace=[
         ("if w_x.shape != (width, hidden) or w_h.shape != (hidden, hidden):", "if False:"),
         ("if b.shape != (hidden,) or h0.shape != (batch, hidden):", "if False:"),
@@ -154,12 +163,14 @@ def detaches_between_steps(): ...
 def rnn_without_checks(): ...
 
 
-# ----------------------------------------------------------------------------------------- additive_scores
+# -----------------------------------------------------------------------------------------
+# additive_scores
 
 
 @mistake(
     "additive_scores",
-    hint="Without the tanh the two layers are one linear layer, and the state moves all scores of a sentence alike.",
+    hint="Without the tanh the two layers are one linear layer, and the state moves all scores "
+    "of a sentence alike.",
     replace=("torch.tanh(asked + offered)", "(asked + offered)"),
 )
 def additive_without_tanh(): ...
@@ -177,7 +188,8 @@ def tanh_after_v(): ...
 @mistake(
     "additive_scores",
     keeps=0.5,
-    hint="tanh(a) + tanh(b) is not tanh(a + b): yours adds a number that is the same for every position.",
+    hint="tanh(a) + tanh(b) is not tanh(a + b): yours adds a number that is the same for "
+    "every position.",
     replace=("torch.tanh(asked + offered)", "(torch.tanh(asked) + torch.tanh(offered))"),
 )
 def tanh_of_each_part(): ...
@@ -195,7 +207,8 @@ def already_normalized(): ...
 @mistake(
     "additive_scores",
     keeps=0.5,
-    hint="[B, A] + [B, T, A] aligns sentences with positions. The projected state needs an axis for the positions.",
+    hint="[B, A] + [B, T, A] aligns sentences with positions. The projected state needs an axis "
+    "for the positions.",
     replace=(".unsqueeze(1)", ""),
 )
 def adds_without_a_position_axis(): ...
@@ -239,8 +252,12 @@ def exchanges_the_two_matrices(): ...
 @mistake(
     "additive_scores",
     keeps=0.5,
-    hint="Your scores are too small by a factor that only depends on A. A root belongs to dot products.",
-    replace=("torch.tanh(asked + offered) @ v", "torch.tanh(asked + offered) @ v / math.sqrt(hidden)"),
+    hint="Your scores are too small by a factor that only depends on A. A root belongs to "
+    "dot products.",
+    replace=(
+        "torch.tanh(asked + offered) @ v",
+        "torch.tanh(asked + offered) @ v / math.sqrt(hidden)",
+    ),
 )
 def scales_by_the_root_of_the_width(): ...
 
@@ -257,7 +274,8 @@ def keeps_an_axis_of_length_one(): ...
 @mistake(
     "additive_scores",
     keeps=0.5,
-    hint="The formula has a plus between the two projections: the score depends on a sum, not a difference.",
+    hint="The formula has a plus between the two projections: the score depends on a sum, not "
+    "a difference.",
     replace=("asked + offered", "asked - offered"),
 )
 def subtracts_the_two_parts(): ...
@@ -265,11 +283,13 @@ def subtracts_the_two_parts(): ...
 
 @mistake(
     "additive_scores",
-    hint="Right, but position by position. Project all states in one product and let broadcasting add.",
+    hint="Right, but position by position. Project all states in one product and let "
+    "broadcasting add.",
     replace=[
         (
             "offered = states @ w_states",
-            "columns = [torch.tanh(asked[:, 0] + states[:, i] @ w_states) @ v for i in range(states.shape[1])]",
+            "columns = [torch.tanh(asked[:, 0] + states[:, i] @ w_states) @ v for i in "
+            "range(states.shape[1])]",
         ),
         ("torch.tanh(asked + offered) @ v", "torch.stack(columns, dim=1)"),
     ],
@@ -281,20 +301,26 @@ def loops_over_positions(): ...
     "additive_scores",
     hint="Sizes that cannot match should raise ValueError and name the sizes.",
     replace=[
-        ("if w_state.shape != (state.shape[-1], hidden) or w_states.shape != (states.shape[-1], hidden):", "if False:"),
+        (
+            "if w_state.shape != (state.shape[-1], hidden) or w_states.shape != "
+            "(states.shape[-1], hidden):",
+            "if False:",
+        ),
         ("if state.shape[0] != states.shape[0]:", "if False:"),
     ],
 )
 def additive_without_checks(): ...
 
 
-# -------------------------------------------------------------------------------------------------- attend
+# --------------------------------------------------------------------------------------------------
+# attend
 
 
 @mistake(
     "attend",
     keeps=0.5,
-    hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, sentences do not.",
+    hint="Your weights sum to 1 over the sentences. Positions of one sentence compete, "
+    "sentences do not.",
     replace=("dim=-1", "dim=0"),
 )
 def softmax_over_the_batch(): ...
@@ -345,14 +371,18 @@ def mixes_with_the_scores(): ...
 @mistake(
     "attend",
     hint="Your context is T times too small. The weights sum to 1 already: no mean on top.",
-    replace=("(weights.unsqueeze(1) @ states).squeeze(1)", "(weights.unsqueeze(-1) * states).mean(dim=1)"),
+    replace=(
+        "(weights.unsqueeze(1) @ states).squeeze(1)",
+        "(weights.unsqueeze(-1) * states).mean(dim=1)",
+    ),
 )
 def divides_by_the_length_once_more(): ...
 
 
 @mistake(
     "attend",
-    hint="exp of a large score is infinite, of a very negative one 0. Subtract something from all scores first.",
+    hint="exp of a large score is infinite, of a very negative one 0. Subtract something from "
+    "all scores first.",
     replace=(
         "weights = softmax(scores, dim=-1)",
         """
@@ -373,7 +403,8 @@ def exponentials_without_a_sum(): ...
 
 @mistake(
     "attend",
-    hint="Dividing scores by their sum gives negative or infinite weights when scores have both signs.",
+    hint="Dividing scores by their sum gives negative or infinite weights when scores "
+    "have both signs.",
     replace=("softmax(scores, dim=-1)", "scores / scores.sum(dim=-1, keepdim=True)"),
 )
 def divides_scores_by_their_sum(): ...
@@ -382,7 +413,10 @@ def divides_scores_by_their_sum(): ...
 @mistake(
     "attend",
     hint="You take the best position. A choice has no gradient; mix all states with their weights.",
-    replace=("(weights.unsqueeze(1) @ states).squeeze(1)", "states[torch.arange(len(states)), scores.argmax(dim=-1)]"),
+    replace=(
+        "(weights.unsqueeze(1) @ states).squeeze(1)",
+        "states[torch.arange(len(states)), scores.argmax(dim=-1)]",
+    ),
 )
 def takes_the_best_position(): ...
 
@@ -390,7 +424,8 @@ def takes_the_best_position(): ...
 @mistake(
     "attend",
     keeps=0.5,
-    hint="The weights are computed once, for sentence 0, and used for all. Try two different rows of scores.",
+    hint="The weights are computed once, for sentence 0, and used for all. Try two different "
+    "rows of scores.",
     replace=("softmax(scores, dim=-1)", "softmax(scores[:1]).expand_as(scores)"),
 )
 def weights_of_the_first_sentence(): ...
@@ -424,7 +459,8 @@ def detaches_the_weights(): ...
 
 @mistake(
     "attend",
-    hint="You compute in float32 inside, which is right, and forget the way back to the dtype of the inputs.",
+    hint="You compute in float32 inside, which is right, and forget the way back to the dtype "
+    "of the inputs.",
     replace=(
         "weights = softmax(scores, dim=-1)",
         """
@@ -438,18 +474,21 @@ def context_in_float32(): ...
 
 @mistake(
     "attend",
-    hint="Sizes that cannot match should raise ValueError; one score for six states broadcasts silently.",
+    hint="Sizes that cannot match should raise ValueError; one score for six states "
+    "broadcasts silently.",
     replace=("if scores.shape != states.shape[:-1]:", "if False:"),
 )
 def attend_without_checks(): ...
 
 
-# ------------------------------------------------------------------------------------------ seq2seq_decode
+# ------------------------------------------------------------------------------------------
+# seq2seq_decode
 
 
 @mistake(
     "seq2seq_decode",
-    hint="Your weights are the same at every step: you look once, before the loop. Look in every step.",
+    hint="Your weights are the same at every step: you look once, before the loop. Look "
+    "in every step.",
     replace=("additive_scores(s, states", "additive_scores(s0, states"),
 )
 def same_context_at_every_step(): ...
@@ -474,7 +513,8 @@ def context_is_the_mean(): ...
 @mistake(
     "seq2seq_decode",
     keeps=0.5,
-    hint="The states that are scored and mixed come from the encoder. Yours take in what the decoder has made itself.",
+    hint="The states that are scored and mixed come from the encoder. Yours take in what the "
+    "decoder has made itself.",
     replace=(
         "hidden.append(s)",
         """
@@ -488,7 +528,8 @@ def attends_to_decoder_states_too(): ...
 
 @mistake(
     "seq2seq_decode",
-    hint="Row t of your weights is made with the state after step t. The decoder looks first, with the one before.",
+    hint="Row t of your weights is made with the state after step t. The decoder looks first, "
+    "with the one before.",
     replace=(
         "weights.append(a)",
         """
@@ -502,7 +543,8 @@ def scores_with_the_new_state(): ...
 @mistake(
     "seq2seq_decode",
     keeps=0.5,
-    hint="Step t reads the word y_t, which it should predict. Change one word and see which step notices first.",
+    hint="Step t reads the word y_t, which it should predict. Change one word and see which step "
+    "notices first.",
     replace=(
         'scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])',
         """
@@ -557,7 +599,8 @@ def shifted_twice(): ...
 @mistake(
     "seq2seq_decode",
     keeps=0.5,
-    hint="After the first step yours reads what it made itself. Under teacher forcing it is fed the correct words.",
+    hint="After the first step yours reads what it made itself. Under teacher forcing it is fed "
+    "the correct words.",
     replace=("y = targets[:, t]", 'y = s @ params["w_y"].T'),
 )
 def feeds_its_own_predictions(): ...
@@ -630,7 +673,8 @@ def ignores_s0(): ...
     keeps=0.5,
     replace=[
         (
-            'scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])',
+            'scores = additive_scores(s, states, params["w_state"], params["w_states"], '
+            'params["v"])',
             """
         hidden.append(s)
         scores = additive_scores(s, states, params["w_state"], params["w_states"], params["v"])""",
@@ -681,7 +725,10 @@ def returns_scores_for_weights(): ...
 @mistake(
     "seq2seq_decode",
     hint="Your state is detached at every step: later steps cannot teach earlier ones.",
-    replace=[("s = s0", "s = s0.detach()"), (' + s @ params["w_s"]', ' + s.detach() @ params["w_s"]')],
+    replace=[
+        ("s = s0", "s = s0.detach()"),
+        (' + s @ params["w_s"]', ' + s.detach() @ params["w_s"]'),
+    ],
 )
 def detaches_the_state(): ...
 
@@ -699,7 +746,8 @@ def decodes_in_the_default_dtype(): ...
 
 @mistake(
     "seq2seq_decode",
-    hint="The caller's targets are changed after your call. Shift a copy instead of writing zeros into them.",
+    hint="The caller's targets are changed after your call. Shift a copy instead of writing "
+    "zeros into them.",
     replace=[
         ("y = targets[:, t]", "y = targets[:, t].clone()"),
         (
@@ -725,7 +773,8 @@ def shifts_the_targets_in_place(): ...
 def decode_without_checks(): ...
 
 
-# ---------------------------------------------------------------------------------- single_query_attention
+# ----------------------------------------------------------------------------------
+# single_query_attention
 
 
 @mistake(
@@ -739,7 +788,8 @@ def single_without_scale(): ...
 
 @mistake(
     "single_query_attention",
-    hint="Your scores become too small as d grows. Measure their spread: it is the root of d, not d.",
+    hint="Your scores become too small as d grows. Measure their spread: it is the root "
+    "of d, not d.",
     keeps=0.5,
     replace=("math.sqrt(q.shape[0])", "q.shape[0]"),
 )
@@ -777,7 +827,10 @@ def single_multiplies_by_the_root(): ...
     "single_query_attention",
     keeps=0.5,
     hint="With equal values your result is smaller than they are: your weights no longer sum to 1.",
-    replace=[(" / math.sqrt(q.shape[0])", ""), ("softmax(scores)", "softmax(scores) / math.sqrt(q.shape[0])")],
+    replace=[
+        (" / math.sqrt(q.shape[0])", ""),
+        ("softmax(scores)", "softmax(scores) / math.sqrt(q.shape[0])"),
+    ],
 )
 def single_scales_after_softmax(): ...
 
@@ -786,7 +839,10 @@ def single_scales_after_softmax(): ...
     "single_query_attention",
     keeps=0.5,
     hint="Which of the two decides the weights and which is mixed, keys or values?",
-    replace=("return (softmax(scores) @ v.to(wide)).to(v.dtype)", "return (softmax(scores) @ k.to(wide)).to(k.dtype)"),
+    replace=(
+        "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
+        "return (softmax(scores) @ k.to(wide)).to(k.dtype)",
+    ),
 )
 def single_mixes_the_keys(): ...
 
@@ -794,7 +850,8 @@ def single_mixes_the_keys(): ...
 @mistake(
     "single_query_attention",
     keeps=0.5,
-    hint="Keys decide how much, values decide what. Yours are exchanged wherever the sizes allow it.",
+    hint="Keys decide how much, values decide what. Yours are exchanged wherever the "
+    "sizes allow it.",
     replace=(
         "wide = torch.promote_types(v.dtype, torch.float32)",
         """
@@ -826,7 +883,8 @@ def single_takes_the_best(): ...
 
 @mistake(
     "single_query_attention",
-    hint="exp of a large score is infinite, and inf / inf is NaN. Only differences of scores matter.",
+    hint="exp of a large score is infinite, and inf / inf is NaN. Only differences of "
+    "scores matter.",
     replace=("softmax(scores)", "torch.exp(scores) / torch.exp(scores).sum()"),
 )
 def single_without_a_maximum(): ...
@@ -878,14 +936,18 @@ def single_scales_the_query_in_place(): ...
 @mistake(
     "single_query_attention",
     hint="Half precision in, half precision out: cast back what you computed in float32.",
-    replace=("return (softmax(scores) @ v.to(wide)).to(v.dtype)", "return softmax(scores) @ v.to(wide)"),
+    replace=(
+        "return (softmax(scores) @ v.to(wide)).to(v.dtype)",
+        "return softmax(scores) @ v.to(wide)",
+    ),
 )
 def single_returns_float32(): ...
 
 
 @mistake(
     "single_query_attention",
-    hint="In float16 a score above 65504 is infinite, before any scale. Convert before you multiply.",
+    hint="In float16 a score above 65504 is infinite, before any scale. Convert before "
+    "you multiply.",
     replace=[("k.to(wide) @ q.to(wide)", "k @ q"), ("v.to(wide)", "v")],
 )
 def single_overflows_in_half(): ...
@@ -894,12 +956,16 @@ def single_overflows_in_half(): ...
 @mistake(
     "single_query_attention",
     hint="Sizes that cannot match should raise ValueError and name the sizes.",
-    replace=[("if q.shape[0] != k.shape[1]:", "if False:"), ("if k.shape[0] != v.shape[0]:", "if False:")],
+    replace=[
+        ("if q.shape[0] != k.shape[1]:", "if False:"),
+        ("if k.shape[0] != v.shape[0]:", "if False:"),
+    ],
 )
 def single_without_checks(): ...
 
 
-# --------------------------------------------------------------------------------------- attention_weights
+# ---------------------------------------------------------------------------------------
+# attention_weights
 
 
 @mistake(
@@ -913,7 +979,8 @@ def weights_without_scale(): ...
 
 @mistake(
     "attention_weights",
-    hint="You divide by d: by d itself, or by its root twice, once in the queries and once in the scores. Measure the "
+    hint="You divide by d: by d itself, or by its root twice, once in the queries and once in "
+    "the scores. Measure the "
     "spread of q · k.",
     keeps=0.5,
     replace=("math.sqrt(d)", "d"),
@@ -934,7 +1001,10 @@ def weights_scaled_by_the_number_of_keys(): ...
     "attention_weights",
     keeps=0.5,
     hint="Do the rows of your weights still sum to 1? The scale belongs before the softmax.",
-    replace=[(" / math.sqrt(d)", ""), ("softmax(scores, dim=-1)", "(softmax(scores, dim=-1) / math.sqrt(d))")],
+    replace=[
+        (" / math.sqrt(d)", ""),
+        ("softmax(scores, dim=-1)", "(softmax(scores, dim=-1) / math.sqrt(d))"),
+    ],
 )
 def weights_scaled_after_softmax(): ...
 
@@ -968,15 +1038,20 @@ def softmax_over_the_whole_matrix(): ...
 
 @mistake(
     "attention_weights",
-    hint="exp of a large score is infinite, and inf / inf is NaN. Only differences of scores matter.",
-    replace=("softmax(scores, dim=-1)", "(torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True))"),
+    hint="exp of a large score is infinite, and inf / inf is NaN. Only differences of "
+    "scores matter.",
+    replace=(
+        "softmax(scores, dim=-1)",
+        "(torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True))",
+    ),
 )
 def weights_without_a_maximum(): ...
 
 
 @mistake(
     "attention_weights",
-    hint="One maximum for the whole tensor: a row whose scores are all far below it becomes 0/0. One maximum per row.",
+    hint="One maximum for the whole tensor: a row whose scores are all far below it becomes 0/0. "
+    "One maximum per row.",
     replace=(
         "return softmax(scores, dim=-1).to(q.dtype)",
         """
@@ -1089,7 +1164,8 @@ def weights_in_float32_for_half_inputs(): ...
 
 @mistake(
     "attention_weights",
-    hint="In float16 a dot product above 65504 is infinite, before any scale. Convert before you multiply.",
+    hint="In float16 a dot product above 65504 is infinite, before any scale. Convert before "
+    "you multiply.",
     replace=("q.to(wide) @ k.to(wide)", "q @ k"),
 )
 def weights_overflow_in_half(): ...
@@ -1153,7 +1229,8 @@ def weights_by_cosine(): ...
 def weights_without_checks(): ...
 
 
-# ---------------------------------------------------------------------------- scaled_dot_product_attention
+# ----------------------------------------------------------------------------
+# scaled_dot_product_attention
 
 
 @mistake(
@@ -1167,7 +1244,8 @@ def attention_without_scale(): ...
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="You divide by d: by d itself, or by its root a second time, since the weights of question 6 are scaled "
+    hint="You divide by d: by d itself, or by its root a second time, since the weights of "
+    "question 6 are scaled "
     "already. Measure the spread of scores at d = 256.",
     keeps=0.5,
     replace=("attention_weights(q, k)", "attention_weights(q / math.sqrt(q.shape[-1]), k)"),
@@ -1179,7 +1257,10 @@ def attention_divided_by_d(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Your scale is the width of the values. Which vectors are in the dot product?",
-    replace=("attention_weights(q, k)", "attention_weights(q * math.sqrt(q.shape[-1] / v.shape[-1]), k)"),
+    replace=(
+        "attention_weights(q, k)",
+        "attention_weights(q * math.sqrt(q.shape[-1] / v.shape[-1]), k)",
+    ),
 )
 def attention_scaled_by_the_values_width(): ...
 
@@ -1188,7 +1269,10 @@ def attention_scaled_by_the_values_width(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="If all values are equal, the result must equal them. Yours is smaller: scale the scores.",
-    replace=("attention_weights(q, k)", "attention_weights(q * math.sqrt(q.shape[-1]), k) / math.sqrt(q.shape[-1])"),
+    replace=(
+        "attention_weights(q, k)",
+        "attention_weights(q * math.sqrt(q.shape[-1]), k) / math.sqrt(q.shape[-1])",
+    ),
 )
 def attention_scaled_after_softmax(): ...
 
@@ -1254,7 +1338,8 @@ def attention_mixes_the_keys(): ...
 @mistake(
     "scaled_dot_product_attention",
     keeps=0.5,
-    hint="Keys decide the weights and values are mixed: yours are exchanged. Test with three tensors.",
+    hint="Keys decide the weights and values are mixed: yours are exchanged. Test with "
+    "three tensors.",
     replace=("return attention_weights(q, k) @ v", "return attention_weights(q, v) @ k"),
 )
 def attention_exchanges_keys_and_values(): ...
@@ -1282,7 +1367,10 @@ def attention_transposes_the_weights(): ...
     "scaled_dot_product_attention",
     keeps=0.5,
     hint="Your result is [d_v, N_q], one column per query. In this course tokens are rows.",
-    replace=("return attention_weights(q, k) @ v", "return (attention_weights(q, k) @ v).transpose(-2, -1)"),
+    replace=(
+        "return attention_weights(q, k) @ v",
+        "return (attention_weights(q, k) @ v).transpose(-2, -1)",
+    ),
 )
 def attention_with_columns_for_tokens(): ...
 
@@ -1397,7 +1485,8 @@ def attention_loops_over_queries(): ...
 def attention_without_checks(): ...
 
 
-# ----------------------------------------------------------------------------------------------- score_std
+# -----------------------------------------------------------------------------------------------
+# score_std
 
 
 @mistake(
@@ -1420,7 +1509,8 @@ def returns_the_variance(): ...
 @mistake(
     "score_std",
     keeps=0.5,
-    hint="Your result is near 1 at every width. The question is how large scores are before any scale.",
+    hint="Your result is near 1 at every width. The question is how large scores are "
+    "before any scale.",
     replace=("(q * k).sum(dim=-1)", "((q * k).sum(dim=-1) / math.sqrt(d))"),
 )
 def scales_before_measuring(): ...
@@ -1429,7 +1519,8 @@ def scales_before_measuring(): ...
 @mistake(
     "score_std",
     keeps=0.5,
-    hint="The dot products have mean 0, and that is what you return. How far do they spread around it?",
+    hint="The dot products have mean 0, and that is what you return. How far do they "
+    "spread around it?",
     replace=(".std()", ".mean()"),
 )
 def returns_the_mean(): ...
@@ -1446,7 +1537,8 @@ def returns_the_mean_absolute_score(): ...
 @mistake(
     "score_std",
     keeps=0.5,
-    hint="rand is uniform in [0, 1): its mean is not 0, its variance not 1. The formula needs normal entries.",
+    hint="rand is uniform in [0, 1): its mean is not 0, its variance not 1. The formula needs "
+    "normal entries.",
     replace=[("q = torch.randn(", "q = torch.rand("), ("k = torch.randn(", "k = torch.rand(")],
 )
 def draws_uniform_numbers(): ...
@@ -1462,7 +1554,8 @@ def keys_equal_queries(): ...
 
 @mistake(
     "score_std",
-    hint="One query serves all pairs, so that the result is the length of this query. Draw one per pair.",
+    hint="One query serves all pairs, so that the result is the length of this query. Draw "
+    "one per pair.",
     replace=("(q * k).sum(dim=-1)", "(k @ q[0])"),
 )
 def one_query_for_all_pairs(): ...
@@ -1479,7 +1572,8 @@ def sums_over_the_pairs(): ...
 
 @mistake(
     "score_std",
-    hint="Your result does not depend on d. The products of one pair must be summed before you measure.",
+    hint="Your result does not depend on d. The products of one pair must be summed before "
+    "you measure.",
     replace=(".sum(dim=-1)", ""),
 )
 def does_not_sum_over_features(): ...
@@ -1525,7 +1619,8 @@ def returns_a_tensor(): ...
 def std_without_checks(): ...
 
 
-# ----------------------------------------------------------------------------------- softmax_gradient_norm
+# -----------------------------------------------------------------------------------
+# softmax_gradient_norm
 
 
 @mistake(
@@ -1601,7 +1696,8 @@ def uses_scores_for_probabilities(): ...
 
 @mistake(
     "softmax_gradient_norm",
-    hint="The probabilities sum to 1 whatever z is, so the gradient of their sum is 0. Take each entry.",
+    hint="The probabilities sum to 1 whatever z is, so the gradient of their sum is 0. "
+    "Take each entry.",
     replace=(
         "return jacobian.pow(2).sum().sqrt().item()",
         """
@@ -1617,7 +1713,10 @@ def gradient_of_the_sum(): ...
     "softmax_gradient_norm",
     keeps=0.5,
     hint="That is the Jacobian of log softmax, which does not vanish when the softmax saturates.",
-    replace=("torch.diag(p) - torch.outer(p, p)", "torch.eye(len(z), dtype=z.dtype) - p.expand(len(z), len(z))"),
+    replace=(
+        "torch.diag(p) - torch.outer(p, p)",
+        "torch.eye(len(z), dtype=z.dtype) - p.expand(len(z), len(z))",
+    ),
 )
 def jacobian_of_the_log(): ...
 
@@ -1649,7 +1748,8 @@ def norm_as_a_tensor(): ...
 def norm_without_checks(): ...
 
 
-# ---------------------------------------------------------------------------------------------- compare_layers
+# ----------------------------------------------------------------------------------------------
+# compare_layers
 
 
 @mistake(
@@ -1682,7 +1782,8 @@ def a_convolution_of_one_token(): ...
 
 @mistake(
     "compare_layers",
-    hint="At the beginning zeros stand in for missing tokens, and they are multiplied like the others.",
+    hint="At the beginning zeros stand in for missing tokens, and they are multiplied "
+    "like the others.",
     replace=("n * k * 2 * d * d", "sum(min(i + 1, k) for i in range(n)) * 2 * d * d"),
 )
 def leaves_the_zeros_out(): ...
@@ -1706,7 +1807,8 @@ def attention_linear_in_n(): ...
 
 @mistake(
     "compare_layers",
-    hint="You count the visible pairs of query and key. The products are made in full, and masked afterwards.",
+    hint="You count the visible pairs of query and key. The products are made in full, and "
+    "masked afterwards.",
     replace=("2 * 2 * n * n * d", "2 * n * (n + 1) * d"),
 )
 def attention_to_the_visible_keys(): ...
@@ -1814,7 +1916,8 @@ def a_path_by_whole_widths(): ...
 
 @mistake(
     "compare_layers",
-    hint="Convolutions whose width doubles from layer to layer reach that fast. Here each leads as far as the last.",
+    hint="Convolutions whose width doubles from layer to layer reach that fast. Here each leads "
+    "as far as the last.",
     replace=("-(-(n - 1) // (k - 1))", "math.ceil(math.log(n, k))"),
 )
 def a_path_of_logarithms(): ...
@@ -1860,7 +1963,8 @@ def numbers_with_a_point(): ...
 def a_convolution_of_width_one(): ...
 
 
-# ------------------------------------------------------------------------------------------- linear_scores
+# -------------------------------------------------------------------------------------------
+# linear_scores
 
 
 @mistake(
@@ -1877,7 +1981,8 @@ def states_stand_first(): ...
 
 @mistake(
     "linear_scores",
-    hint="You left out the part that cancels later. Here the scores are asked for, and there it counts.",
+    hint="You left out the part that cancels later. Here the scores are asked for, and "
+    "there it counts.",
     replace=("asked + offered + b", "offered + b"),
 )
 def only_the_encoder_states(): ...
@@ -1895,7 +2000,8 @@ def linear_without_bias(): ...
 @mistake(
     "linear_scores",
     keeps=0.5,
-    hint="The slide has a linear layer and nothing behind it. With a tanh you mend the error you should show.",
+    hint="The slide has a linear layer and nothing behind it. With a tanh you mend the error you "
+    "should show.",
     replace=("asked + offered + b", "torch.tanh(asked + offered + b)"),
 )
 def linear_with_tanh(): ...
@@ -1904,7 +2010,8 @@ def linear_with_tanh(): ...
 @mistake(
     "linear_scores",
     keeps=0.5,
-    hint="[B] + [B, T] lines sentences up with positions. The part of the state needs an axis for positions.",
+    hint="[B] + [B, T] lines sentences up with positions. The part of the state needs an axis "
+    "for positions.",
     replace=(".unsqueeze(-1)", ""),
 )
 def linear_without_a_position_axis(): ...
@@ -1930,7 +2037,8 @@ def linear_already_normalized(): ...
 def linear_without_checks(): ...
 
 
-# -------------------------------------------------------------------------------------------- query_effect
+# --------------------------------------------------------------------------------------------
+# query_effect
 
 
 @mistake(
@@ -1974,7 +2082,8 @@ def softmax_of_the_difference(): ...
 @mistake(
     "query_effect",
     keeps=0.5,
-    hint="You average the differences, which hides one large change among many small ones. Take the largest.",
+    hint="You average the differences, which hides one large change among many small ones. Take "
+    "the largest.",
     replace=[
         ("(scores_a - scores_b).abs().max()", "(scores_a - scores_b).abs().mean()"),
         ("(weights_a - weights_b).abs().max()", "(weights_a - weights_b).abs().mean()"),
@@ -1985,7 +2094,8 @@ def mean_difference(): ...
 
 @mistake(
     "query_effect",
-    hint="A change downwards counts as much as one upwards: take absolute values before the largest.",
+    hint="A change downwards counts as much as one upwards: take absolute values before "
+    "the largest.",
     replace=[
         ("(scores_a - scores_b).abs()", "(scores_a - scores_b)"),
         ("(weights_a - weights_b).abs()", "(weights_a - weights_b)"),
@@ -2020,7 +2130,8 @@ def effects_in_the_other_order(): ...
 
 @mistake(
     "query_effect",
-    hint="You compare the contexts, which also depend on how different the states are. Compare the weights.",
+    hint="You compare the contexts, which also depend on how different the states are. Compare "
+    "the weights.",
     replace=[("_, weights_a =", "weights_a, _ ="), ("_, weights_b =", "weights_b, _ =")],
 )
 def compares_the_contexts(): ...

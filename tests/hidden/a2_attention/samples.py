@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -7,7 +9,8 @@ import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── rnn_encode ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── rnn_encode
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("rnn_encode", deserves=("forgets_the_bias", "rnn_without_checks"))
@@ -44,7 +47,8 @@ def appends_before_it_steps(x, w_x, w_h, b, h0):
     return torch.cat(all_h, dim=1), h
 
 
-# ── additive_scores ──────────────────────────────────────────────────────────────────────────────────────────
+# ── additive_scores
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("additive_scores", deserves=("additive_without_tanh", "additive_without_checks"))
@@ -54,7 +58,10 @@ def einsum_without_the_nonlinearity(state, states, w_state, w_states, v):
     return torch.einsum("bta,a->bt", a[:, None, :] + c, v)
 
 
-@sample("additive_scores", deserves=("already_normalized", "loops_over_positions", "additive_without_checks"))
+@sample(
+    "additive_scores",
+    deserves=("already_normalized", "loops_over_positions", "additive_without_checks"),
+)
 def one_position_at_a_time_and_normalized(state, states, w_state, w_states, v):
     e = []
     for i in range(states.size(1)):
@@ -63,7 +70,8 @@ def one_position_at_a_time_and_normalized(state, states, w_state, w_states, v):
     return F.softmax(torch.stack(e, dim=-1), dim=-1)
 
 
-# ── attend ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── attend
+# ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("attend", deserves=("softmax_over_the_batch", "attend_without_checks"))
@@ -88,7 +96,8 @@ def order_of_the_sentence_in_the_question(scores, states):
     return p, torch.bmm(p[:, None], states)[:, 0]
 
 
-# ── seq2seq_decode ───────────────────────────────────────────────────────────────────────────────────────────
+# ── seq2seq_decode
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("seq2seq_decode", deserves=("input_not_shifted", "decode_without_checks"))
@@ -98,7 +107,12 @@ def reads_the_word_of_its_own_step(states, s0, targets, params):
     for step in range(targets.size(1)):
         e = additive_scores(prev, states, params["w_state"], params["w_states"], params["v"])
         ctx, alpha = attend(e, states)
-        pre = targets[:, step] @ params["w_y"] + ctx @ params["w_c"] + prev @ params["w_s"] + params["b"]
+        pre = (
+            targets[:, step] @ params["w_y"]
+            + ctx @ params["w_c"]
+            + prev @ params["w_s"]
+            + params["b"]
+        )
         prev = pre.tanh()
         outs.append(prev)
         alphas.append(alpha)
@@ -107,21 +121,27 @@ def reads_the_word_of_its_own_step(states, s0, targets, params):
 
 @sample("seq2seq_decode", deserves=("same_context_at_every_step", "decode_without_checks"))
 def attention_before_the_loop(states, s0, targets, params):
-    ctx, alpha = attend(additive_scores(s0, states, params["w_state"], params["w_states"], params["v"]), states)
+    ctx, alpha = attend(
+        additive_scores(s0, states, params["w_state"], params["w_states"], params["v"]), states
+    )
     inputs = F.pad(targets, (0, 0, 1, 0))[:, :-1]
     hid = s0
     collected = []
     for y in inputs.transpose(0, 1):
-        hid = torch.tanh(y @ params["w_y"] + ctx @ params["w_c"] + hid @ params["w_s"] + params["b"])
+        hid = torch.tanh(
+            y @ params["w_y"] + ctx @ params["w_c"] + hid @ params["w_s"] + params["b"]
+        )
         collected.append(hid)
     return torch.stack(collected, 1), alpha[:, None, :].repeat(1, targets.size(1), 1)
 
 
-# ── single_query_attention ───────────────────────────────────────────────────────────────────────────────────
+# ── single_query_attention
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 @sample(
-    "single_query_attention", deserves=("single_without_scale", "single_overflows_in_half", "single_without_checks")
+    "single_query_attention",
+    deserves=("single_without_scale", "single_overflows_in_half", "single_without_checks"),
 )
 def sums_a_loop_without_the_root(q, k, v):
     s = torch.stack([torch.dot(q, row) for row in k])
@@ -139,25 +159,34 @@ def divides_the_query_by_its_length(q, k, v):
         raise ValueError(f"{tuple(q.shape)} against {tuple(k.shape)}")
     if k.size(0) != v.size(0):
         raise ValueError(f"{k.size(0)} keys, {v.size(0)} values")
-    q, k, v32 = q.float() if q.dtype == torch.half else q, k.float() if k.dtype == torch.half else k, v
+    q, k, v32 = (
+        q.float() if q.dtype == torch.half else q,
+        k.float() if k.dtype == torch.half else k,
+        v,
+    )
     if v.dtype == torch.half:
         v32 = v.float()
     att = ((q / len(q)) * k).sum(1).softmax(0)
     return (att[:, None] * v32).sum(0).to(v.dtype)
 
 
-# ── attention_weights ────────────────────────────────────────────────────────────────────────────────────────
+# ── attention_weights
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample(
-    "attention_weights", deserves=("softmax_over_the_queries", "weights_overflow_in_half", "weights_without_checks")
+    "attention_weights",
+    deserves=("softmax_over_the_queries", "weights_overflow_in_half", "weights_without_checks"),
 )
 def einsum_with_the_wrong_axis(q, k):
     sim = torch.einsum("...id,...jd->...ij", q, k) / q.size(-1) ** 0.5
     return sim.softmax(dim=-2)
 
 
-@sample("attention_weights", deserves=("weights_without_scale", "weights_overflow_in_half", "weights_without_checks"))
+@sample(
+    "attention_weights",
+    deserves=("weights_without_scale", "weights_overflow_in_half", "weights_without_checks"),
+)
 def plain_matmul_and_softmax(q, k):
     return F.softmax(torch.matmul(q, k.mT), dim=-1)
 
@@ -179,10 +208,13 @@ def logarithm_of_the_weights(q, k):
     return torch.log_softmax(z, -1).to(q.dtype)
 
 
-# ── scaled_dot_product_attention ─────────────────────────────────────────────────────────────────────────────
+# ── scaled_dot_product_attention
+# ─────────────────────────────────────────────────────────────────────────────
 
 
-@sample("scaled_dot_product_attention", deserves=("attention_divided_by_d", "attention_without_checks"))
+@sample(
+    "scaled_dot_product_attention", deserves=("attention_divided_by_d", "attention_without_checks")
+)
 def scales_before_it_asks_for_weights(q, k, v):
     dk = k.size(-1)
     q = q * dk**-0.5
@@ -190,7 +222,10 @@ def scales_before_it_asks_for_weights(q, k, v):
     return torch.einsum("...qk,...kd->...qd", weights, v)
 
 
-@sample("scaled_dot_product_attention", deserves=("attention_with_two_softmaxes", "attention_without_checks"))
+@sample(
+    "scaled_dot_product_attention",
+    deserves=("attention_with_two_softmaxes", "attention_without_checks"),
+)
 def softmax_to_be_sure(q, k, v):
     A = attention_weights(q, k)
     A = A.exp() / A.exp().sum(-1, keepdim=True)
@@ -204,7 +239,8 @@ def dropout_left_on(q, k, v):
     return F.dropout(attention_weights(q, k), 0.2) @ v
 
 
-# ── score_std, softmax_gradient_norm ─────────────────────────────────────────────────────────────────────────
+# ── score_std, softmax_gradient_norm
+# ─────────────────────────────────────────────────────────────────────────
 
 
 @sample("score_std", deserves=("returns_the_variance", "std_without_checks"))
@@ -229,7 +265,8 @@ def sum_of_squares_of_the_entries(z):
     return total
 
 
-# ── compare_layers ───────────────────────────────────────────────────────────────────────────────────────────
+# ── compare_layers
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("compare_layers", deserves=("layers_do_not_overlap", "a_convolution_of_width_one"))
@@ -238,14 +275,18 @@ def counts_whole_windows(n, d, k, num_layers):
         raise ValueError(f"{n=} {d=} {k=} {num_layers=}")
     conv_path = math.ceil((n - 1) / (k - 1)) or 1
     return {
-        "recurrence": dict(operations=4 * n * d * d, sequential_steps=n, receptive_field=n, longest_path=n),
+        "recurrence": dict(
+            operations=4 * n * d * d, sequential_steps=n, receptive_field=n, longest_path=n
+        ),
         "convolution": dict(
             operations=2 * n * k * d * d,
             sequential_steps=1,
             receptive_field=n if num_layers * k > n else num_layers * k,
             longest_path=conv_path,
         ),
-        "attention": dict(operations=4 * n * n * d, sequential_steps=1, receptive_field=n, longest_path=1),
+        "attention": dict(
+            operations=4 * n * n * d, sequential_steps=1, receptive_field=n, longest_path=1
+        ),
     }
 
 
@@ -278,18 +319,29 @@ def distance_between_first_and_last(n, d, k, num_layers):
     if min(n, d, num_layers, k - 1) < 1:
         raise ValueError(f"sizes {n}, {d}, {k}, {num_layers}")
     gap = n - 1
-    rnn = {"operations": 2 * (2 * n * d * d), "sequential_steps": n, "receptive_field": n, "longest_path": gap}
+    rnn = {
+        "operations": 2 * (2 * n * d * d),
+        "sequential_steps": n,
+        "receptive_field": n,
+        "longest_path": gap,
+    }
     cnn = {
         "operations": 2 * (k * n * d * d),
         "sequential_steps": 1,
         "receptive_field": min(n, num_layers * (k - 1) + 1),
     }
     cnn["longest_path"] = (gap + k - 2) // (k - 1)
-    att = {"operations": 2 * (n * n * d * 2), "sequential_steps": 1, "receptive_field": n, "longest_path": 1}
+    att = {
+        "operations": 2 * (n * n * d * 2),
+        "sequential_steps": 1,
+        "receptive_field": n,
+        "longest_path": 1,
+    }
     return {"recurrence": rnn, "convolution": cnn, "attention": att}
 
 
-# ── linear_scores, query_effect ──────────────────────────────────────────────────────────────────────────────
+# ── linear_scores, query_effect
+# ──────────────────────────────────────────────────────────────────────────────
 
 
 @sample("linear_scores", deserves=("states_stand_first", "linear_without_checks"))
@@ -308,7 +360,8 @@ def averages_over_positions(score, state_a, state_b, states):
     return float(torch.mean(torch.abs(s1 - s2))), float(torch.mean(torch.abs(w1 - w2)))
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("attend")
@@ -316,7 +369,9 @@ def sums_weighted_states(scores, states):
     B, T = scores.shape if scores.dim() == 2 else (-1, -1)
     if (B, T) != tuple(states.shape[:2]):
         raise ValueError(f"scores {tuple(scores.shape)}, states {tuple(states.shape)}")
-    w = F.softmax(scores, dim=1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
+    w = F.softmax(scores, dim=1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(
+        scores.dtype
+    )
     return torch.einsum("bt,bth->bh", w, states), w
 
 

@@ -19,7 +19,9 @@ def gated(state, states):
 
 @points(1.5)
 def test_a_linear_score_moves_the_scores_and_no_weight(student):
-    """The scores of a linear layer move with the state, all by the same amount. What does the softmax do with that?"""
+    """The scores of a linear layer move with the state, all by the same amount. What does the
+    softmax do with that?
+    """
     a, b, states = randn(2, 3), randn(2, 3), randn(2, 5, 4)
     effect = student.query_effect(linear, a, b, states)
     assert_equal(len(effect), 2, what="the number of results")
@@ -40,8 +42,9 @@ def test_a_dot_product_moves_the_weights(student, reference):
 
 @points(1)
 def test_a_shared_shift_hides_nothing(student, reference):
-    """Scores that move by a shared amount and a little besides: only the little besides reaches the weights. As many
-    sentences as positions here: the softmax is over positions."""
+    """Scores that move by a shared amount and a little besides: only the little besides reaches the
+    weights. As many sentences as positions here: the softmax is over positions.
+    """
     a, b, states = randn(5, 2), randn(5, 2), randn(5, 5, 3)
     effect = student.query_effect(gated, a, b, states)
     expected = reference.query_effect(gated, a, b, states)
@@ -53,5 +56,9 @@ def test_a_shared_shift_hides_nothing(student, reference):
 @points(0.5)
 def test_states_of_different_shapes_are_refused(student):
     """The two states are compared sentence by sentence: they must have one shape."""
-    assert_refused(student.query_effect, dot, randn(3, 4), randn(2, 4), randn(3, 5, 4), sizes=(3, 2))
-    assert_refused(student.query_effect, dot, randn(2, 4), randn(3, 4), randn(3, 5, 4), sizes=(2, 3))
+    assert_refused(
+        student.query_effect, dot, randn(3, 4), randn(2, 4), randn(3, 5, 4), sizes=(3, 2)
+    )
+    assert_refused(
+        student.query_effect, dot, randn(2, 4), randn(3, 4), randn(3, 5, 4), sizes=(2, 3)
+    )

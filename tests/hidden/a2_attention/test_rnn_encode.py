@@ -25,7 +25,9 @@ def assert_values(actual, expected, what, atol=2e-6):
 
 @points(2.5)
 def test_states_follow_the_recurrence(student, reference):
-    """Work the second state out by hand from the first: tanh(word · w_x + state · w_h + b), each part once."""
+    """Work the second state out by hand from the first: tanh(word · w_x + state · w_h + b), each
+    part once.
+    """
     arguments = inputs()
     states, _ = call_twice(student.rnn_encode, *arguments)
     assert_values(states, reference.rnn_encode(*arguments)[0], "states")
@@ -62,27 +64,36 @@ def test_a_word_changes_its_own_state_and_later_ones_only(student):
     before, after = student.rnn_encode(x, *weights)[0], student.rnn_encode(changed, *weights)[0]
     moved = (before - after).abs().amax(dim=(0, 2)) > 1e-5
     assert moved.tolist() == [False, False, False, True, True, True], (
-        f"Changing the word at position 3 (counted from 0) changes the states at {moved.nonzero().flatten().tolist()}."
+        "Changing the word at position 3 (counted from 0) changes the states at "
+        f"{moved.nonzero().flatten().tolist()}."
     )
 
 
 @points(0.5)
 def test_widths_that_coincide(student, reference):
-    """With D = H every transposed or exchanged matrix fits: weights are [in, out] and multiply from the right."""
+    """With D = H every transposed or exchanged matrix fits: weights are [in, out] and multiply from
+    the right.
+    """
     arguments = inputs(b=2, t=3, d=4, h=4)
     assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
 
 
 @points(1)
 def test_gradients_reach_the_first_word(student, reference):
-    """The last state depends on the first word through all steps between: nothing may cut the chain (detach, .data)."""
+    """The last state depends on the first word through all steps between: nothing may cut the chain
+    (detach, .data).
+    """
     arguments = [value.requires_grad_() for value in inputs(b=2, t=4)]
-    assert_same_gradients(lambda *a: student.rnn_encode(*a)[1], lambda *a: reference.rnn_encode(*a)[1], *arguments)
+    assert_same_gradients(
+        lambda *a: student.rnn_encode(*a)[1], lambda *a: reference.rnn_encode(*a)[1], *arguments
+    )
 
 
 @points(0.5)
 def test_the_input_may_be_a_transposed_view(student, reference):
-    """x is a view of another tensor, whose memory runs the other way: only its shape [B, T, D] counts."""
+    """x is a view of another tensor, whose memory runs the other way: only its shape [B, T, D]
+    counts.
+    """
     arguments = inputs(b=3, t=7)
     arguments[0] = randn(7, 3, 2).transpose(0, 1)
     assert_values(student.rnn_encode(*arguments)[0], reference.rnn_encode(*arguments)[0], "states")
@@ -90,7 +101,9 @@ def test_the_input_may_be_a_transposed_view(student, reference):
 
 @points(0.5)
 def test_the_dtype_is_that_of_the_input(student, reference):
-    """float64 in, float64 out, and the same for float32: anything that you create needs the dtype of x."""
+    """float64 in, float64 out, and the same for float32: anything that you create needs the dtype
+    of x.
+    """
     arguments = inputs(b=2, t=3)
     for given in (arguments, [a.float() for a in arguments]):
         states = student.rnn_encode(*given)[0]
@@ -100,7 +113,9 @@ def test_the_dtype_is_that_of_the_input(student, reference):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Compare the sizes before you multiply, each with what it should be, and name them in the ValueError."""
+    """Compare the sizes before you multiply, each with what it should be, and name them in the
+    ValueError.
+    """
     x, w_x, w_h, b, h0 = inputs(d=3)
     for wrong, sizes in (
         ((randn(7, 4), w_h, b, h0), (3, 7)),

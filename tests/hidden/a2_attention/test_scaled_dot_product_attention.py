@@ -30,18 +30,28 @@ def test_every_query_mixes_the_values(student, reference):
 def test_sizes_that_all_coincide(student, reference):
     """B = N_q = N_k = d = d_v: only the values tell keys from values and rows from columns."""
     q, k, v = randn(3, 3, 3), randn(3, 3, 3), randn(3, 3, 3)
-    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+    assert_close(
+        student.scaled_dot_product_attention(q, k, v),
+        reference.scaled_dot_product_attention(q, k, v),
+    )
 
 
 @points(1)
 def test_no_batch_and_two_leading_axes(student, reference):
-    """Leading axes are only carried along, however many there are, one sentence too. (d = 1 here.)"""
+    """Leading axes are only carried along, however many there are, one sentence too. (d = 1
+    here.)
+    """
     q, k, v = randn(2, 3, 4, 1), randn(2, 3, 6, 1), randn(2, 3, 6, 7)
     expected = reference.scaled_dot_product_attention(q, k, v)
     assert_close(student.scaled_dot_product_attention(q, k, v), expected)
-    assert_close(student.scaled_dot_product_attention(q[:1, 0], k[:1, 0], v[:1, 0]), expected[:1, 0])
+    assert_close(
+        student.scaled_dot_product_attention(q[:1, 0], k[:1, 0], v[:1, 0]), expected[:1, 0]
+    )
     q, k, v = q[0, 0], k[0, 0], v[0, 0]
-    assert_close(student.scaled_dot_product_attention(q, k, v), reference.scaled_dot_product_attention(q, k, v))
+    assert_close(
+        student.scaled_dot_product_attention(q, k, v),
+        reference.scaled_dot_product_attention(q, k, v),
+    )
 
 
 @points(1)
@@ -55,7 +65,9 @@ def test_keys_and_values_are_a_set(student, reference):
 
 @points(1)
 def test_the_result_is_linear_in_the_values(student, reference):
-    """Doubling all values doubles the result, adding 3 to them adds 3: values take no part in the weights (d = 1)."""
+    """Doubling all values doubles the result, adding 3 to them adds 3: values take no part in the
+    weights (d = 1).
+    """
     q, k, v = randn(2, 5, 1), randn(2, 3, 1), randn(2, 3, 4)
     out = student.scaled_dot_product_attention(q, k, 2 * v + 3)
     assert_close(out, 2 * reference.scaled_dot_product_attention(q, k, v) + 3)
@@ -65,7 +77,9 @@ def test_the_result_is_linear_in_the_values(student, reference):
 def test_gradients_reach_queries_keys_and_values(student, reference):
     """All three are trained, and the gradient of each is needed."""
     qkv = randn(2, 3, 5, grad=True), randn(2, 4, 5, grad=True), randn(2, 4, 6, grad=True)
-    assert_same_gradients(student.scaled_dot_product_attention, reference.scaled_dot_product_attention, *qkv)
+    assert_same_gradients(
+        student.scaled_dot_product_attention, reference.scaled_dot_product_attention, *qkv
+    )
 
 
 @points(0.5)
@@ -93,12 +107,22 @@ def test_no_loop_over_queries_or_keys(student):
     out, cost = student.counted("scaled_dot_product_attention", q, k, v)
     many = cost.operations
     assert out.std() > 1e-3, "All results are the same."
-    assert many <= few, f"3 queries take {few} torch operations and 31 take {many}: is there a Python loop?"
+    assert many <= few, (
+        f"3 queries take {few} torch operations and 31 take {many}: is there a Python loop?"
+    )
 
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Every key needs a value; a ValueError names both counts. Widths of queries and keys must agree as before."""
-    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(6, 4), sizes=(5, 6))
-    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(2, 4), sizes=(5, 2))
-    assert_refused(student.scaled_dot_product_attention, randn(2, 3), randn(5, 7), randn(5, 4), sizes=(3, 7))
+    """Every key needs a value; a ValueError names both counts. Widths of queries and keys must
+    agree as before.
+    """
+    assert_refused(
+        student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(6, 4), sizes=(5, 6)
+    )
+    assert_refused(
+        student.scaled_dot_product_attention, randn(2, 3), randn(5, 3), randn(2, 4), sizes=(5, 2)
+    )
+    assert_refused(
+        student.scaled_dot_product_attention, randn(2, 3), randn(5, 7), randn(5, 4), sizes=(3, 7)
+    )

@@ -22,12 +22,17 @@ pytestmark = forbid(*ATTENTION)
 def test_values_are_mixed_by_scaled_scores(student, reference):
     """Compare keys with the query, scale by the root of their width, softmax, mix the values."""
     q, k, v = randn(7), randn(5, 7), randn(5, 3)
-    assert_close(call_twice(student.single_query_attention, q, k, v), reference.single_query_attention(q, k, v))
+    assert_close(
+        call_twice(student.single_query_attention, q, k, v),
+        reference.single_query_attention(q, k, v),
+    )
 
 
 @points(1)
 def test_lengths_and_widths_that_all_coincide(student, reference):
-    """N = d = d_v: keys and values exchanged, or a transposed matrix, would fit here. One key of width 1 gives [1]."""
+    """N = d = d_v: keys and values exchanged, or a transposed matrix, would fit here. One key of
+    width 1 gives [1].
+    """
     q, k, v = randn(5), randn(5, 5), randn(5, 5)
     assert_close(student.single_query_attention(q, k, v), reference.single_query_attention(q, k, v))
     assert_close(student.single_query_attention(q[:1], k[:1, :1], v[:1, :1]), v[0, :1])
@@ -35,7 +40,9 @@ def test_lengths_and_widths_that_all_coincide(student, reference):
 
 @points(1)
 def test_the_scale_makes_scores_comparable_across_widths(student):
-    """d = 25, N = 6, d_v = 9, keys with q · k / 5 = ln 3, ln 2, ln 5, 0, 0, 0. By which number do you divide?"""
+    """d = 25, N = 6, d_v = 9, keys with q · k / 5 = ln 3, ln 2, ln 5, 0, 0, 0. By which number do
+    you divide?
+    """
     q = tensor([1.0] + [0.0] * 24)
     k = randn(6, 25)
     k[:, 0] = 5 * tensor([3.0, 2.0, 5.0, 1.0, 1.0, 1.0]).log()
@@ -62,10 +69,16 @@ def test_gradients_reach_query_keys_and_values(student, reference):
 
 @points(0.5)
 def test_half_precision_in_half_precision_out(student, reference):
-    """float16 in, float16 out; inside, scores of 90000 before the scale exceed float16 and must not overflow."""
+    """float16 in, float16 out; inside, scores of 90000 before the scale exceed float16 and must not
+    overflow.
+    """
     q, k = torch.full((9,), 100.0).half(), (100 + torch.arange(4.0)).half()[:, None].expand(4, 9)
     v = randn(4, 2).half()
-    assert_close(student.single_query_attention(q, k, v), reference.single_query_attention(q, k, v), atol=4e-3)
+    assert_close(
+        student.single_query_attention(q, k, v),
+        reference.single_query_attention(q, k, v),
+        atol=4e-3,
+    )
 
 
 @points(1)

@@ -8,35 +8,47 @@ def test_the_norm_of_the_whole_jacobian(student, reference):
     """All N × N entries count, the off-diagonal ones too; squares, sum, root."""
     for n in (3, 7, 12):
         z = randn(n)
-        assert_close(call_twice(student.softmax_gradient_norm, z), reference.softmax_gradient_norm(z))
+        assert_close(
+            call_twice(student.softmax_gradient_norm, z), reference.softmax_gradient_norm(z)
+        )
 
 
 @points(1)
 def test_equal_scores_have_a_norm_one_can_work_out(student):
-    """N equal scores: p = 1/N each, and the norm is sqrt(N − 1) / N. Is it p that enters J, or z itself?"""
+    """N equal scores: p = 1/N each, and the norm is sqrt(N − 1) / N. Is it p that enters J, or z
+    itself?
+    """
     assert_close(student.softmax_gradient_norm(zeros(10) + 7.0), 0.3)
     assert_close(student.softmax_gradient_norm(zeros(2) - 4.0), 0.5)
 
 
 @points(1)
 def test_saturation_at_large_scores(student):
-    """[1000, 0] lets nothing through (0, not NaN); 1000 more on every score changes nothing at all."""
+    """[1000, 0] lets nothing through (0, not NaN); 1000 more on every score changes nothing at
+    all.
+    """
     assert_close(student.softmax_gradient_norm(tensor([1000.0, 0.0, -1200.0]).float()), 0.0)
     assert_close(student.softmax_gradient_norm(tensor([1000.0, 1000.0]).float()), 0.5, atol=1e-4)
-    assert_close(student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()), 0.5, atol=1e-4)
+    assert_close(
+        student.softmax_gradient_norm(tensor([-60000.0, -60000.0]).float()), 0.5, atol=1e-4
+    )
 
 
 @points(0.5)
 def test_the_result_is_a_float(student):
     """A Python float, not a tensor: `.item()` takes the number out."""
     norm = student.softmax_gradient_norm(tensor([3.0, 1.0]).log())
-    assert isinstance(norm, float), f"softmax_gradient_norm should return a Python float, not {type(norm).__name__}."
+    assert isinstance(norm, float), (
+        f"softmax_gradient_norm should return a Python float, not {type(norm).__name__}."
+    )
     assert 0 < norm < 0.9, "With scores ln 3 and 0 a part of the gradient passes."
 
 
 @points(1)
 def test_what_is_not_one_row_of_scores_is_refused(student):
-    """z must be [N] with N of 1 or more; one score alone has nothing to choose, so its norm is 0."""
+    """z must be [N] with N of 1 or more; one score alone has nothing to choose, so its norm is
+    0.
+    """
     assert_refused(student.softmax_gradient_norm, randn(3, 5))
     assert_refused(student.softmax_gradient_norm, tensor(0.7))
     assert_refused(student.softmax_gradient_norm, zeros(0))

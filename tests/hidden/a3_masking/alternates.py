@@ -6,7 +6,8 @@ import torch
 
 from autograder.suite import alternate
 
-# --- simple_self_attention ---------------------------------------------------------------------------------------
+# --- simple_self_attention
+# ---------------------------------------------------------------------------------------
 
 
 @alternate("simple_self_attention")
@@ -37,7 +38,8 @@ def simple_by_exponentials_of_the_lower_triangle(x):
     return torch.matmul(e / e.sum(-1, keepdim=True), wide).to(x.dtype)
 
 
-# --- self_attention ----------------------------------------------------------------------------------------------
+# --- self_attention
+# ----------------------------------------------------------------------------------------------
 
 
 def _refuse(x_q, x_kv, w_q, w_k, w_v):
@@ -83,11 +85,14 @@ def self_attention_query_by_query(x, w_q, w_k, w_v):
 def self_attention_fused(x, w_q, w_k, w_v):
     _refuse(x, x, w_q, w_k, w_v)
     d = w_q.shape[1]
-    q, k, v = (x @ torch.cat([w_q / d**0.25, w_k / d**0.25, w_v], dim=1)).split([d, d, w_v.shape[1]], dim=-1)
+    q, k, v = (x @ torch.cat([w_q / d**0.25, w_k / d**0.25, w_v], dim=1)).split(
+        [d, d, w_v.shape[1]], dim=-1
+    )
     return (softmax(widen(q) @ widen(k).mT) @ widen(v)).to(x.dtype)
 
 
-# --- cross_attention ---------------------------------------------------------------------------------------------
+# --- cross_attention
+# ---------------------------------------------------------------------------------------------
 
 
 @alternate("cross_attention")
@@ -116,11 +121,15 @@ def cross_attention_through_masked_attention(x_q, x_kv, w_q, w_k, w_v):
 def cross_attention_one_query_at_a_time(x_q, x_kv, w_q, w_k, w_v):
     _refuse(x_q, x_kv, w_q, w_k, w_v)
     k, v = x_kv @ w_k, x_kv @ w_v
-    rows = [scaled_dot_product_attention(x_q[..., i : i + 1, :] @ w_q, k, v) for i in range(x_q.shape[-2])]
+    rows = [
+        scaled_dot_product_attention(x_q[..., i : i + 1, :] @ w_q, k, v)
+        for i in range(x_q.shape[-2])
+    ]
     return torch.cat(rows, dim=-2)
 
 
-# --- causal_mask -------------------------------------------------------------------------------------------------
+# --- causal_mask
+# -------------------------------------------------------------------------------------------------
 
 
 def _sizes(n_q, n_k):
@@ -168,7 +177,8 @@ def causal_naming_the_negative_size_alone(n_q, n_k=None):
     return torch.arange(columns) - columns <= torch.arange(n_q).unsqueeze(1) - n_q
 
 
-# --- padding_mask ------------------------------------------------------------------------------------------------
+# --- padding_mask
+# ------------------------------------------------------------------------------------------------
 
 
 @alternate("padding_mask")
@@ -196,7 +206,8 @@ def padding_by_lists(lengths, n):
     return torch.tensor([[[True] * length + [False] * (n - length)] for length in whole])
 
 
-# --- combine_masks -----------------------------------------------------------------------------------------------
+# --- combine_masks
+# -----------------------------------------------------------------------------------------------
 
 
 def _together(masks):
@@ -235,7 +246,8 @@ def combined_recursively(*masks):
     return masks[0] if len(masks) == 1 else masks[0].logical_and(combine_masks(*masks[1:]))
 
 
-# --- masked_softmax ----------------------------------------------------------------------------------------------
+# --- masked_softmax
+# ----------------------------------------------------------------------------------------------
 
 
 def _fits(scores, mask):
@@ -263,14 +275,16 @@ def by_an_additive_mask_and_a_safe_row(scores, mask):
     mask = _fits(scores, mask)
     alive = mask.any(dim=-1, keepdim=True)
     wide = torch.where(mask, scores.double(), 0.0)
-    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)  # an empty row has scores of 0
+    # an empty row has scores of 0
+    bias = torch.zeros_like(wide).masked_fill(~mask & alive, -math.inf)
     return ((wide + bias).softmax(dim=-1) * alive).to(scores.dtype)
 
 
 @alternate("masked_softmax")
 def by_filling_in_and_replacing_empty_rows(scores, mask):
     mask = _fits(scores, mask)
-    weights = torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1)  # masked_fill stops the gradient
+    # masked_fill stops the gradient
+    weights = torch.softmax(widen(scores).masked_fill(~mask, -math.inf), dim=-1)
     return torch.where(mask.any(dim=-1, keepdim=True), weights, 0.0).to(scores.dtype)
 
 
@@ -293,7 +307,8 @@ def row_by_row_over_the_allowed_keys(scores, mask):
     return torch.stack(rows).reshape(scores.shape).to(scores.dtype)
 
 
-# --- masked_attention --------------------------------------------------------------------------------------------
+# --- masked_attention
+# --------------------------------------------------------------------------------------------
 
 
 def _refuse_qkv(q, k, v):
@@ -338,11 +353,15 @@ def masked_attention_one_query_at_a_time(q, k, v, mask=None):
     _refuse_qkv(q, k, v)
     scores = widen(q) @ widen(k).mT / math.sqrt(q.size(-1))
     mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else _fits(scores, mask)
-    rows = [masked_softmax(scores[..., i, :], mask[..., i, :]).unsqueeze(-2) @ widen(v) for i in range(q.size(-2))]
+    rows = [
+        masked_softmax(scores[..., i, :], mask[..., i, :]).unsqueeze(-2) @ widen(v)
+        for i in range(q.size(-2))
+    ]
     return torch.cat(rows, dim=-2).to(q.dtype)
 
 
-# --- sinusoidal_positions ----------------------------------------------------------------------------------------
+# --- sinusoidal_positions
+# ----------------------------------------------------------------------------------------
 
 
 def _refuse_sizes(n, d):
@@ -383,11 +402,14 @@ def positions_with_a_quarter_turn(n, d):
 def positions_with_complex_numbers(n, d):
     _refuse_sizes(n, d)
     speeds = torch.tensor([10000 ** (-even / d) for even in range(0, d, 2)], dtype=torch.float64)
-    turned = torch.polar(torch.ones(n, len(speeds), dtype=torch.float64), torch.arange(n)[:, None] * speeds)
+    turned = torch.polar(
+        torch.ones(n, len(speeds), dtype=torch.float64), torch.arange(n)[:, None] * speeds
+    )
     return torch.view_as_real(turned).flip(-1).reshape(n, 2 * len(speeds))[:, :d].float()
 
 
-# --- is_permutation_equivariant ----------------------------------------------------------------------------------
+# --- is_permutation_equivariant
+# ----------------------------------------------------------------------------------
 
 
 def _refuse_perm(x, perm):
@@ -430,7 +452,8 @@ def by_comparing_row_after_row(fn, x, perm):
     return True
 
 
-# --- first_leak --------------------------------------------------------------------------------------------------
+# --- first_leak
+# --------------------------------------------------------------------------------------------------
 
 
 @alternate("first_leak")
@@ -453,8 +476,13 @@ def from_the_end_to_the_beginning(fn, x):
     found = None
     for i in reversed(range(len(x) - 1)):
         one, two = x.clone(), x.clone()
-        one[i + 1 :] = torch.rand(x[i + 1 :].shape, generator=torch.Generator().manual_seed(i), dtype=x.dtype) + 1.0
-        two[i + 1 :] = 3.0 * torch.cos(torch.arange(x[i + 1 :].numel(), dtype=x.dtype) ** 2).reshape(x[i + 1 :].shape)
+        one[i + 1 :] = (
+            torch.rand(x[i + 1 :].shape, generator=torch.Generator().manual_seed(i), dtype=x.dtype)
+            + 1.0
+        )
+        two[i + 1 :] = 3.0 * torch.cos(
+            torch.arange(x[i + 1 :].numel(), dtype=x.dtype) ** 2
+        ).reshape(x[i + 1 :].shape)
         left, right = fn(one)[i], fn(two)[i]
         if not torch.allclose(left, right, rtol=1e-6, atol=1e-6 * float(right.abs().max())):
             found = i
@@ -486,7 +514,8 @@ def in_two_halves(fn, x):
     return int(leaky.int().argmax()) if bool(leaky.any()) else None
 
 
-# --- product_mask_evidence ---------------------------------------------------------------------------------------
+# --- product_mask_evidence
+# ---------------------------------------------------------------------------------------
 
 
 @alternate("product_mask_evidence")
@@ -516,7 +545,9 @@ def row_by_row_over_the_allowed_scores(scores, mask):
         raise ValueError(f"{scores.shape[-1]} keys but the mask has {mask.shape[-1]}")
     n = scores.shape[-1]
     rows = []
-    for s, keep in zip(scores.reshape(-1, n), mask.broadcast_to(scores.shape).reshape(-1, n), strict=True):
+    for s, keep in zip(
+        scores.reshape(-1, n), mask.broadcast_to(scores.shape).reshape(-1, n), strict=True
+    ):
         out = torch.zeros_like(s)
         if keep.any():
             wide = s[keep].float() if s.dtype in (torch.float16, torch.bfloat16) else s[keep]

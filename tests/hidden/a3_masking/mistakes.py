@@ -4,14 +4,18 @@ import torch
 
 from autograder.suite import mistake
 
-# --- simple_self_attention ---------------------------------------------------------------------------------------
+# --- simple_self_attention
+# ---------------------------------------------------------------------------------------
 
 
 @mistake(
     "simple_self_attention",
     hint="The first form has no projections and no scale either: compare row 2 with paper.",
     keeps=0.5,
-    replace=("wide @ wide.transpose(-1, -2)", "wide @ wide.transpose(-1, -2) / math.sqrt(x.shape[-1])"),
+    replace=(
+        "wide @ wide.transpose(-1, -2)",
+        "wide @ wide.transpose(-1, -2) / math.sqrt(x.shape[-1])",
+    ),
 )
 def divides_by_root_d(): ...
 
@@ -46,7 +50,10 @@ def future_scores_are_zero(): ...
     "simple_self_attention",
     keeps=0.5,
     hint="Do your rows still sum to 1? The future may not take part in the denominator.",
-    replace=("softmax(scores.masked_fill(future, -math.inf))", "softmax(scores).masked_fill(future, 0.0)"),
+    replace=(
+        "softmax(scores.masked_fill(future, -math.inf))",
+        "softmax(scores).masked_fill(future, 0.0)",
+    ),
 )
 def zeroes_the_future_after_the_softmax(): ...
 
@@ -65,9 +72,13 @@ def softmax_over_the_queries(): ...
 
 @mistake(
     "simple_self_attention",
-    hint="exp(89) is too much for float32 and exp(710) for float64; softmax may subtract anything first.",
+    hint="exp(89) is too much for float32 and exp(710) for float64; softmax may subtract "
+    "anything first.",
     replace=[
-        ("softmax(scores.masked_fill(future, -math.inf))", "torch.exp(scores).masked_fill(future, 0.0)"),
+        (
+            "softmax(scores.masked_fill(future, -math.inf))",
+            "torch.exp(scores).masked_fill(future, 0.0)",
+        ),
         ("weights @ wide", "weights / weights.sum(dim=-1, keepdim=True) @ wide"),
     ],
 )
@@ -105,7 +116,8 @@ def loops_over_the_tokens(x):
 def half_precision_comes_back_as_float32(): ...
 
 
-# --- self_attention ----------------------------------------------------------------------------------------------
+# --- self_attention
+# ----------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -126,7 +138,8 @@ def no_scale(): ...
     hint="Which vectors are multiplied in a score? Their length is not the width of x.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
-        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(d)) @ widen(v)).to(x.dtype)",
+        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(d)) @ "
+        "widen(v)).to(x.dtype)",
     ),
 )
 def scales_by_the_model_width(): ...
@@ -135,10 +148,12 @@ def scales_by_the_model_width(): ...
 @mistake(
     "self_attention",
     keeps=0.5,
-    hint="Your scale is the number of tokens. A token that stands there twice must not change other scores.",
+    hint="Your scale is the number of tokens. A token that stands there twice must not change "
+    "other scores.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
-        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(x.shape[-2])) @ widen(v)).to(x.dtype)",
+        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(x.shape[-2])) @ "
+        "widen(v)).to(x.dtype)",
     ),
 )
 def scales_by_the_number_of_tokens(): ...
@@ -150,7 +165,8 @@ def scales_by_the_number_of_tokens(): ...
     hint="Which vectors are in the dot product: queries and keys, or values?",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
-        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(v.shape[-1])) @ widen(v)).to(x.dtype)",
+        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(v.shape[-1])) @ "
+        "widen(v)).to(x.dtype)",
     ),
 )
 def scales_by_the_width_of_the_values(): ...
@@ -162,7 +178,8 @@ def scales_by_the_width_of_the_values(): ...
     keeps=0.5,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
-        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / q.shape[-1]) @ widen(v)).to(x.dtype)",
+        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / q.shape[-1]) @ "
+        "widen(v)).to(x.dtype)",
     ),
 )
 def divides_by_d_k(): ...
@@ -219,7 +236,8 @@ def weights_as_nn_linear_has_them(): ...
 @mistake(
     "self_attention",
     keeps=0.5,
-    hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or their values?",
+    hint="The slides write Y = AX in one place. What is mixed by the weights, the tokens or "
+    "their values?",
     replace=("v = x @ w_v", "v = x"),
 )
 def mixes_the_tokens_themselves(): ...
@@ -228,7 +246,8 @@ def mixes_the_tokens_themselves(): ...
 @mistake(
     "self_attention",
     keeps=0.5,
-    hint="One of keys and values decides the weights, the other is mixed. Use three different weights to test.",
+    hint="One of keys and values decides the weights, the other is mixed. Use three different "
+    "weights to test.",
     replace=("v = x @ w_v", "v = x @ w_k"),
 )
 def values_from_the_key_matrix(): ...
@@ -263,19 +282,27 @@ def scores_in_half_precision(): ...
 
 @mistake(
     "self_attention",
-    hint="Which sizes can't be right together? Say so before torch says something else, and name them.",
-    replace=[("if w.shape[0] != d:", "if False:"), ("if w_q.shape[1] != w_k.shape[1]:", "if False:")],
+    hint="Which sizes can't be right together? Say so before torch says something else, "
+    "and name them.",
+    replace=[
+        ("if w.shape[0] != d:", "if False:"),
+        ("if w_q.shape[1] != w_k.shape[1]:", "if False:"),
+    ],
 )
 def leaves_the_sizes_unchecked(): ...
 
 
-# --- cross_attention ---------------------------------------------------------------------------------------------
+# --- cross_attention
+# ---------------------------------------------------------------------------------------------
 
 
 @mistake(
     "cross_attention",
     hint="There is one output for each token that asks. Who asks, and who is asked?",
-    replace=[("q = x_q @ w_q", "q = x_kv @ w_q"), ("k, v = x_kv @ w_k, x_kv @ w_v", "k, v = x_q @ w_k, x_q @ w_v")],
+    replace=[
+        ("q = x_q @ w_q", "q = x_kv @ w_q"),
+        ("k, v = x_kv @ w_k, x_kv @ w_v", "k, v = x_q @ w_k, x_q @ w_v"),
+    ],
 )
 def queries_from_the_source(): ...
 
@@ -291,7 +318,8 @@ def values_from_the_asking_sequence(): ...
 
 @mistake(
     "cross_attention",
-    hint="The source isn't used at all: change it, and your output stays. Where do keys and values come from?",
+    hint="The source isn't used at all: change it, and your output stays. Where do keys and "
+    "values come from?",
     replace=("k, v = x_kv @ w_k, x_kv @ w_v", "k, v = x_q @ w_k, x_q @ w_v"),
 )
 def attends_to_itself(): ...
@@ -300,7 +328,8 @@ def attends_to_itself(): ...
 @mistake(
     "cross_attention",
     keeps=0.5,
-    hint="Let one key dominate the search and look at what is mixed: is it that token's key or its value?",
+    hint="Let one key dominate the search and look at what is mixed: is it that token's key "
+    "or its value?",
     replace=("k, v = x_kv @ w_k, x_kv @ w_v", "k = v = x_kv @ w_k"),
 )
 def values_and_keys_are_the_same(): ...
@@ -308,7 +337,8 @@ def values_and_keys_are_the_same(): ...
 
 @mistake(
     "cross_attention",
-    hint="The scale keeps the spread of a dot product near 1: how many terms does that product have?",
+    hint="The scale keeps the spread of a dot product near 1: how many terms does that "
+    "product have?",
     keeps=0.5,
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
@@ -321,10 +351,12 @@ def cross_attention_without_scale(): ...
 @mistake(
     "cross_attention",
     keeps=0.5,
-    hint="The scale has to do with the vectors inside the dot product, not with the input of the layer.",
+    hint="The scale has to do with the vectors inside the dot product, not with the input "
+    "of the layer.",
     replace=(
         "return scaled_dot_product_attention(q, k, v)",
-        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(x_q.shape[-1])) @ widen(v)).to(x_q.dtype)",
+        "return (softmax(widen(q) @ widen(k).transpose(-1, -2) / math.sqrt(x_q.shape[-1])) @ "
+        "widen(v)).to(x_q.dtype)",
     ),
 )
 def scales_by_the_input_width(): ...
@@ -372,18 +404,23 @@ def cross_attention_returns_float32(): ...
 @mistake(
     "cross_attention",
     hint="Name the two sizes that disagree in a ValueError, before the matrix product stumbles.",
-    replace=[("if w.shape[0] != x.shape[-1]:", "if False:"), ("if w_q.shape[1] != w_k.shape[1]:", "if False:")],
+    replace=[
+        ("if w.shape[0] != x.shape[-1]:", "if False:"),
+        ("if w_q.shape[1] != w_k.shape[1]:", "if False:"),
+    ],
 )
 def leaves_the_sizes_of_both_inputs_unchecked(): ...
 
 
-# --- causal_mask -------------------------------------------------------------------------------------------------
+# --- causal_mask
+# -------------------------------------------------------------------------------------------------
 
 
 @mistake(
     "causal_mask",
     keeps=0.5,
-    hint="With two queries and five keys the queries are the last two positions: which corner is the triangle in?",
+    hint="With two queries and five keys the queries are the last two positions: which corner is "
+    "the triangle in?",
     replace=("i + n_k - n_q", "i"),
 )
 def aligned_to_the_top_left(): ...
@@ -480,12 +517,16 @@ def mask_of_ones_and_zeros(): ...
 @mistake(
     "causal_mask",
     hint="This is the mask of the visible example. What does it look like for other sizes?",
-    replace=("return j <= i + n_k - n_q", "return torch.ones(5, 5).tril().bool()[5 - min(n_q, 5) :, : min(n_k, 5)]"),
+    replace=(
+        "return j <= i + n_k - n_q",
+        "return torch.ones(5, 5).tril().bool()[5 - min(n_q, 5) :, : min(n_k, 5)]",
+    ),
 )
 def five_tokens_only(): ...
 
 
-# --- padding_mask ------------------------------------------------------------------------------------------------
+# --- padding_mask
+# ------------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -552,7 +593,10 @@ def as_wide_as_the_longest(): ...
     "padding_mask",
     keeps=0.5,
     hint="The shape is [B, 1, N]: leave the repetition over the queries to broadcasting.",
-    replace=("return j < lengths[:, None, None]", "return (j < lengths[:, None, None]).expand(len(lengths), n, n)"),
+    replace=(
+        "return j < lengths[:, None, None]",
+        "return (j < lengths[:, None, None]).expand(len(lengths), n, n)",
+    ),
 )
 def repeated_for_every_query(): ...
 
@@ -561,7 +605,10 @@ def repeated_for_every_query(): ...
     "padding_mask",
     keeps=0.5,
     hint="Each sequence has its own length. Print the mask of the second one.",
-    replace=("return j < lengths[:, None, None]", "return (j < lengths[0]).expand(len(lengths), 1, n)"),
+    replace=(
+        "return j < lengths[:, None, None]",
+        "return (j < lengths[0]).expand(len(lengths), 1, n)",
+    ),
 )
 def first_length_for_all(): ...
 
@@ -591,7 +638,8 @@ def accepts_negative_lengths(): ...
 def padding_mask_of_numbers(): ...
 
 
-# --- combine_masks -----------------------------------------------------------------------------------------------
+# --- combine_masks
+# -----------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -638,7 +686,10 @@ def writes_into_the_first_mask(): ...
     "combine_masks",
     keeps=0.5,
     hint="A product of masks as numbers is a number. The result has to be boolean again.",
-    replace=[("allowed = masks[0]", "allowed = masks[0].float()"), ("allowed & mask", "allowed * mask")],
+    replace=[
+        ("allowed = masks[0]", "allowed = masks[0].float()"),
+        ("allowed & mask", "allowed * mask"),
+    ],
 )
 def product_of_numbers(): ...
 
@@ -684,7 +735,8 @@ def no_mask_gives_none(): ...
 def leaves_the_shapes_unchecked(): ...
 
 
-# --- masked_softmax ----------------------------------------------------------------------------------------------
+# --- masked_softmax
+# ----------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -711,7 +763,8 @@ def scores_times_mask(): ...
 @mistake(
     "masked_softmax",
     keeps=0.5,
-    hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should any forbidden score become?",
+    hint="A negative score times −inf is +inf, and 0 times −inf is NaN. What should any "
+    "forbidden score become?",
     replace=(
         "widen(scores).masked_fill(~mask, -math.inf)",
         "torch.where(mask, widen(scores), widen(scores) * -math.inf).masked_fill(empty, -math.inf)",
@@ -731,7 +784,8 @@ def mask_after_the_softmax(): ...
 
 @mistake(
     "masked_softmax",
-    hint="The same in exact arithmetic. Now give a forbidden key the score 100000: what is left to divide by?",
+    hint="The same in exact arithmetic. Now give a forbidden key the score 100000: what is left "
+    "to divide by?",
     replace=(
         "return (e / total).to(scores.dtype)",
         """
@@ -746,7 +800,8 @@ def mask_after_the_softmax_and_renormalized(): ...
 
 @mistake(
     "masked_softmax",
-    hint="Fine until a row has no allowed key: then all keys are equally large, and each gets its share.",
+    hint="Fine until a row has no allowed key: then all keys are equally large, and each "
+    "gets its share.",
     replace=(
         "return (e / total).to(scores.dtype)",
         "return softmax(widen(scores).masked_fill(~mask, -1e9)).to(scores.dtype)",
@@ -765,7 +820,8 @@ def fills_with_minus_ten_thousand(): ...
 
 @mistake(
     "masked_softmax",
-    hint="A row of −inf has the maximum −inf, and −inf − (−inf) is NaN. Ask the mask which rows are empty.",
+    hint="A row of −inf has the maximum −inf, and −inf − (−inf) is NaN. Ask the mask which "
+    "rows are empty.",
     replace=(".masked_fill(empty, 0.0)", ""),
 )
 def empty_rows_are_nan(): ...
@@ -773,7 +829,8 @@ def empty_rows_are_nan(): ...
 
 @mistake(
     "masked_softmax",
-    hint="The forward pass looks right; print the gradient. You added −inf, and a NaN goes backwards through a sum.",
+    hint="The forward pass looks right; print the gradient. You added −inf, and a NaN goes "
+    "backwards through a sum.",
     replace=(
         "return (e / total).to(scores.dtype)",
         """
@@ -788,7 +845,8 @@ def empty_rows_replaced_too_late(): ...
 
 @mistake(
     "masked_softmax",
-    hint="Washing away every NaN also hides the ones that come from a bug. Only rows that the mask empties become 0.",
+    hint="Washing away every NaN also hides the ones that come from a bug. Only rows that the "
+    "mask empties become 0.",
     replace=[(".masked_fill(empty, 0.0)", ""), ("(e / total)", "(e / total).nan_to_num(0.0)")],
 )
 def nan_to_num_over_everything(): ...
@@ -836,10 +894,14 @@ def masked_fill_not_assigned(): ...
 
 @mistake(
     "masked_softmax",
-    hint="A function with a trailing underscore writes in place: you turned the caller's mask round.",
+    hint="A function with a trailing underscore writes in place: you turned the "
+    "caller's mask round.",
     replace=[
         ("mask = mask.expand(scores.shape)", "mask.expand(scores.shape)"),
-        ("empty = ~mask.any(dim=-1, keepdim=True)", "empty = mask.logical_not_().all(dim=-1, keepdim=True)"),
+        (
+            "empty = ~mask.any(dim=-1, keepdim=True)",
+            "empty = mask.logical_not_().all(dim=-1, keepdim=True)",
+        ),
         ("~mask, -math.inf", "mask, -math.inf"),
     ],
 )
@@ -876,14 +938,18 @@ def mask_added_as_a_number(): ...
     "masked_softmax",
     keeps=0.5,
     hint="Which axis are the keys on? It is the last one, and its weights sum to 1.",
-    replace=("return (e / total).to(scores.dtype)", "return softmax(visible, dim=-2).to(scores.dtype)"),
+    replace=(
+        "return (e / total).to(scores.dtype)",
+        "return softmax(visible, dim=-2).to(scores.dtype)",
+    ),
 )
 def masked_softmax_over_queries(): ...
 
 
 @mistake(
     "masked_softmax",
-    hint="The maximum is taken over forbidden keys too: with a huge one among them everything else underflows.",
+    hint="The maximum is taken over forbidden keys too: with a huge one among them everything "
+    "else underflows.",
     replace=[
         (
             "visible.amax(dim=-1, keepdim=True).masked_fill(empty, 0.0)",
@@ -897,7 +963,8 @@ def maximum_over_all_keys(): ...
 
 @mistake(
     "masked_softmax",
-    hint="exp(89) is too large for float32. The softmax stays the same if you subtract something from the row first.",
+    hint="exp(89) is too large for float32. The softmax stays the same if you subtract something "
+    "from the row first.",
     replace=("torch.exp(visible - peak)", "torch.exp(visible)"),
 )
 def no_maximum_subtracted(): ...
@@ -906,7 +973,8 @@ def no_maximum_subtracted(): ...
 @mistake(
     "masked_softmax",
     keeps=0.5,
-    hint="Added so that nothing is divided by zero, this small number also takes its share of small sums.",
+    hint="Added so that nothing is divided by zero, this small number also takes its share "
+    "of small sums.",
     replace=(".masked_fill(empty, 1.0)", " + 1e-4"),
 )
 def small_number_under_the_fraction(): ...
@@ -922,13 +990,15 @@ def masked_softmax_returns_float32(): ...
 
 @mistake(
     "masked_softmax",
-    hint="torch complains in its own words, or doesn't. The course asks for a ValueError with both sizes.",
+    hint="torch complains in its own words, or doesn't. The course asks for a ValueError "
+    "with both sizes.",
     replace=("mask = mask.expand(scores.shape)", "pass"),
 )
 def leaves_the_mask_unchecked(): ...
 
 
-# --- masked_attention --------------------------------------------------------------------------------------------
+# --- masked_attention
+# --------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -966,7 +1036,10 @@ def ignores_the_mask(): ...
 @mistake(
     "masked_attention",
     hint="No mask means that everything is allowed, here as in the last assignment.",
-    replace=("device=scores.device)", "device=scores.device).tril(scores.shape[-1] - scores.shape[-2])"),
+    replace=(
+        "device=scores.device)",
+        "device=scores.device).tril(scores.shape[-1] - scores.shape[-2])",
+    ),
 )
 def causal_without_being_asked(): ...
 
@@ -1017,7 +1090,10 @@ def zeroes_the_values_of_hidden_keys(): ...
 @mistake(
     "masked_attention",
     hint="Each sequence has its own padding. Which mask does your second sequence get?",
-    replace=("masked_softmax(scores, mask)", "masked_softmax(scores, mask[0] if mask.ndim > 2 else mask)"),
+    replace=(
+        "masked_softmax(scores, mask)",
+        "masked_softmax(scores, mask[0] if mask.ndim > 2 else mask)",
+    ),
 )
 def mask_of_the_first_sequence(): ...
 
@@ -1063,13 +1139,18 @@ def masked_attention_returns_float32(): ...
 
 @mistake(
     "masked_attention",
-    hint="Queries and keys are compared, keys and values come in pairs: name the sizes that disagree in a ValueError.",
-    replace=[("if q.shape[-1] != k.shape[-1]:", "if False:"), ("if k.shape[-2] != v.shape[-2]:", "if False:")],
+    hint="Queries and keys are compared, keys and values come in pairs: name the sizes that "
+    "disagree in a ValueError.",
+    replace=[
+        ("if q.shape[-1] != k.shape[-1]:", "if False:"),
+        ("if k.shape[-2] != v.shape[-2]:", "if False:"),
+    ],
 )
 def leaves_q_k_and_v_unchecked(): ...
 
 
-# --- sinusoidal_positions ----------------------------------------------------------------------------------------
+# --- sinusoidal_positions
+# ----------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -1094,7 +1175,10 @@ def exponent_counts_pairs(): ...
     "sinusoidal_positions",
     keeps=0.5,
     hint="The sine and the cosine of a pair share one angle: sin² + cos² should be 1.",
-    replace=("torch.cos(angles[:, : d // 2])", "torch.cos((p / 10000.0 ** ((even + 1) / d))[:, : d // 2])"),
+    replace=(
+        "torch.cos(angles[:, : d // 2])",
+        "torch.cos((p / 10000.0 ** ((even + 1) / d))[:, : d // 2])",
+    ),
 )
 def cosine_has_its_own_speed(): ...
 
@@ -1103,7 +1187,10 @@ def cosine_has_its_own_speed(): ...
     "sinusoidal_positions",
     keeps=0.5,
     hint="Interleave them: sine, cosine, sine, cosine. Yours has all sines first.",
-    replace=("return positions", "return torch.cat([positions[:, 0::2], positions[:, 1::2]], dim=1)"),
+    replace=(
+        "return positions",
+        "return torch.cat([positions[:, 0::2], positions[:, 1::2]], dim=1)",
+    ),
 )
 def all_sines_first(): ...
 
@@ -1111,7 +1198,8 @@ def all_sines_first(): ...
 @mistake(
     "sinusoidal_positions",
     keeps=0.5,
-    hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds fall or rise?",
+    hint="The first pair turns fastest, the later ones ever more slowly. Do your speeds "
+    "fall or rise?",
     replace=("even / d", "-even / d"),
 )
 def speeds_rise(): ...
@@ -1121,14 +1209,18 @@ def speeds_rise(): ...
     "sinusoidal_positions",
     hint="Even columns are sines. What should position 0 look like?",
     keeps=0.5,
-    replace=[("torch.sin(angles)", "torch.cos(angles)"), ("torch.cos(angles[", "torch.sin(angles[")],
+    replace=[
+        ("torch.sin(angles)", "torch.cos(angles)"),
+        ("torch.cos(angles[", "torch.sin(angles["),
+    ],
 )
 def sine_and_cosine_swapped(): ...
 
 
 @mistake(
     "sinusoidal_positions",
-    hint="With an odd D there is one sine more than there are cosines. How many angles does each need?",
+    hint="With an odd D there is one sine more than there are cosines. How many angles "
+    "does each need?",
     replace=("angles[:, : d // 2]", "angles"),
 )
 def odd_width_crashes(): ...
@@ -1136,7 +1228,8 @@ def odd_width_crashes(): ...
 
 @mistake(
     "sinusoidal_positions",
-    hint="The exponent has the D that was asked for. Did you round an odd D up and cut the last column off?",
+    hint="The exponent has the D that was asked for. Did you round an odd D up and cut the "
+    "last column off?",
     replace=("even / d", "even / (d + d % 2)"),
 )
 def odd_width_rounded_up(): ...
@@ -1187,7 +1280,8 @@ def exponent_in_whole_numbers(): ...
 @mistake(
     "sinusoidal_positions",
     keeps=0.5,
-    hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are spread too far.",
+    hint="The slowest speed depends on D only: with D − 2 in the exponent the pairs are "
+    "spread too far.",
     replace=("even / d", "even / max(1, d - 2)"),
 )
 def exponent_reaches_one(): ...
@@ -1213,12 +1307,14 @@ def positions_in_float64(): ...
 def accepts_any_size(): ...
 
 
-# --- is_permutation_equivariant ----------------------------------------------------------------------------------
+# --- is_permutation_equivariant
+# ----------------------------------------------------------------------------------
 
 
 @mistake(
     "is_permutation_equivariant",
-    hint="That is invariance: the same output in the same order. Attention gives the same outputs, shuffled.",
+    hint="That is invariance: the same output in the same order. Attention gives the same "
+    "outputs, shuffled.",
     replace=("fn(x)[perm]", "fn(x)"),
 )
 def tests_invariance(): ...
@@ -1247,7 +1343,8 @@ def expects_equality_to_the_last_bit(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    hint="A difference of one part in a thousand of the output is a difference. How generous is your tolerance?",
+    hint="A difference of one part in a thousand of the output is a difference. How generous is "
+    "your tolerance?",
     replace=("1e-6", "0.1"),
 )
 def far_too_generous(): ...
@@ -1255,7 +1352,8 @@ def far_too_generous(): ...
 
 @mistake(
     "is_permutation_equivariant",
-    hint="If all outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with their size.",
+    hint="If all outputs are of size 1e-9, everything is within 1e-8 of everything. Compare "
+    "with their size.",
     replace=(
         "return bool((shuffled_first - shuffled_last).abs().max() <= 1e-6 * size)",
         "return torch.allclose(shuffled_first, shuffled_last, rtol=1e-5, atol=1e-8)",
@@ -1297,7 +1395,8 @@ def uses_a_shuffle_of_its_own(): ...
 @mistake(
     "is_permutation_equivariant",
     keeps=0.5,
-    hint="Summed over the rows, the two sides are equal in whatever order the rows stand. Compare row by row.",
+    hint="Summed over the rows, the two sides are equal in whatever order the rows stand. "
+    "Compare row by row.",
     replace=("(shuffled_first - shuffled_last)", "(shuffled_first - shuffled_last).sum(dim=0)"),
 )
 def compares_the_sums_only(): ...
@@ -1347,7 +1446,8 @@ def answers_with_a_tensor(): ...
 def accepts_a_short_permutation(): ...
 
 
-# --- first_leak --------------------------------------------------------------------------------------------------
+# --- first_leak
+# --------------------------------------------------------------------------------------------------
 
 
 def _noise(x):
@@ -1360,7 +1460,11 @@ def _moved(after, before, tolerance=1e-6):
     return (after - before).abs().amax(-1) > tolerance * size
 
 
-@mistake("first_leak", keeps=0.5, hint="Output row 2 looks at token 4. Which of the two numbers is asked for?")
+@mistake(
+    "first_leak",
+    keeps=0.5,
+    hint="Output row 2 looks at token 4. Which of the two numbers is asked for?",
+)
 def reports_the_token_that_was_changed(fn, x):
     before = fn(x)
     for j in range(1, x.shape[0]):
@@ -1384,22 +1488,30 @@ def changes_the_last_token_only(): ...
     "first_leak",
     keeps=0.5,
     hint="A row may look two tokens ahead, or at the last token only. Which tokens do you change?",
-    replace=("torch.cat([x[: i + 1], noise[i + 1 :]])", "torch.cat([x[: i + 1], noise[i + 1 : i + 2], x[i + 2 :]])"),
+    replace=(
+        "torch.cat([x[: i + 1], noise[i + 1 :]])",
+        "torch.cat([x[: i + 1], noise[i + 1 : i + 2], x[i + 2 :]])",
+    ),
 )
 def changes_the_next_token_only(): ...
 
 
 @mistake(
     "first_leak",
-    hint="A leak through rounding does not notice a millionth. Tokens are of size 1: change them by as much.",
-    replace=[("noise[i + 1 :]", "x[i + 1 :] + 1e-6 * noise[i + 1 :]"), ("moved > 1e-6 * size", "moved > 1e-10 * size")],
+    hint="A leak through rounding does not notice a millionth. Tokens are of size 1: change "
+    "them by as much.",
+    replace=[
+        ("noise[i + 1 :]", "x[i + 1 :] + 1e-6 * noise[i + 1 :]"),
+        ("moved > 1e-6 * size", "moved > 1e-10 * size"),
+    ],
 )
 def changes_by_a_millionth(): ...
 
 
 @mistake(
     "first_leak",
-    hint="A gradient is 0 where a function is flat, and a rounded token leaks all the same. Change the tokens.",
+    hint="A gradient is 0 where a function is flat, and a rounded token leaks all the same. "
+    "Change the tokens.",
 )
 def asks_for_the_gradient(fn, x):
     tokens = x.clone().requires_grad_()
@@ -1407,15 +1519,21 @@ def asks_for_the_gradient(fn, x):
     for i in range(x.shape[0] - 1):
         if not y.requires_grad:
             return None
-        (gradient,) = torch.autograd.grad(y[i].abs().sum(), tokens, retain_graph=True, allow_unused=True)
-        if gradient is not None and gradient[i + 1 :].abs().max() > 1e-9 * y[i].detach().abs().max():
+        (gradient,) = torch.autograd.grad(
+            y[i].abs().sum(), tokens, retain_graph=True, allow_unused=True
+        )
+        if (
+            gradient is not None
+            and gradient[i + 1 :].abs().max() > 1e-9 * y[i].detach().abs().max()
+        ):
             return i
     return None
 
 
 @mistake(
     "first_leak",
-    hint="A clean function may differ in its last digit when other tokens change. Allow for rounding.",
+    hint="A clean function may differ in its last digit when other tokens change. Allow "
+    "for rounding.",
     replace=("moved > 1e-6 * size", "moved > 0"),
 )
 def expects_equality_to_the_last_bit_of_each_row(): ...
@@ -1431,15 +1549,20 @@ def overlooks_small_leaks(): ...
 
 @mistake(
     "first_leak",
-    hint="If the outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with the size of the row.",
-    replace=("moved > 1e-6 * size", "not torch.allclose(after[i], before[i], rtol=1e-5, atol=1e-8)"),
+    hint="If the outputs are of size 1e-9, everything is within 1e-8 of everything. Compare with "
+    "the size of the row.",
+    replace=(
+        "moved > 1e-6 * size",
+        "not torch.allclose(after[i], before[i], rtol=1e-5, atol=1e-8)",
+    ),
 )
 def tolerance_that_ignores_the_size(): ...
 
 
 @mistake(
     "first_leak",
-    hint="If you add the same number to all features, a leak through differences of features does not notice.",
+    hint="If you add the same number to all features, a leak through differences of features "
+    "does not notice.",
     replace=("noise[i + 1 :]", "x[i + 1 :] + 1.0"),
 )
 def adds_a_constant(): ...
@@ -1473,7 +1596,8 @@ def reorders_later_tokens(): ...
 @mistake(
     "first_leak",
     keeps=0.5,
-    hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you accuse the innocent.",
+    hint="A causal layer may multiply the future by a weight of 0, and 0 · NaN is NaN: you "
+    "accuse the innocent.",
     replace=[
         ("noise[i + 1 :]", "torch.full_like(x[i + 1 :], math.nan)"),
         ("moved > 1e-6 * size", "after[i].isnan().any()"),
@@ -1485,7 +1609,8 @@ def marks_later_tokens_with_nan(): ...
 @mistake(
     "first_leak",
     keeps=0.5,
-    hint="fn takes this N only: it may own a table of that size. Change the later tokens instead of cutting them off.",
+    hint="fn takes this N only: it may own a table of that size. Change the later tokens instead "
+    "of cutting them off.",
     replace=("torch.cat([x[: i + 1], noise[i + 1 :]])", "x[: i + 1]"),
 )
 def cuts_the_sequence(): ...
@@ -1505,12 +1630,18 @@ def changes_the_token_itself(): ...
 
 @mistake(
     "first_leak",
-    hint="Which comes first: the row that you happen to find first, or the smallest row? Go through the rows in order.",
+    hint="Which comes first: the row that you happen to find first, or the smallest row? Go "
+    "through the rows in order.",
 )
 def the_row_found_first(fn, x):
     before = fn(x)
     for j in range(1, x.shape[0]):
-        rows = _moved(fn(torch.cat([x[:j], _noise(x)[j : j + 1], x[j + 1 :]])), before)[:j].nonzero().flatten().tolist()
+        rows = (
+            _moved(fn(torch.cat([x[:j], _noise(x)[j : j + 1], x[j + 1 :]])), before)[:j]
+            .nonzero()
+            .flatten()
+            .tolist()
+        )
         if rows:
             return rows[0]
     return None
@@ -1584,7 +1715,8 @@ def writes_into_x(): ...
 
 @mistake(
     "first_leak",
-    hint="A change in an earlier token may of course move a later row. That is no leak, it is memory.",
+    hint="A change in an earlier token may of course move a later row. That is no leak, "
+    "it is memory.",
     replace=[
         ("range(x.shape[0] - 1)", "range(1, x.shape[0])"),
         ("torch.cat([x[: i + 1], noise[i + 1 :]])", "torch.cat([noise[:i], x[i:]])"),
@@ -1593,7 +1725,8 @@ def writes_into_x(): ...
 def looks_the_wrong_way(): ...
 
 
-# --- product_mask_evidence ---------------------------------------------------------------------------------------
+# --- product_mask_evidence
+# ---------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -1645,7 +1778,8 @@ def infinite_scores(): ...
 @mistake(
     "product_mask_evidence",
     keeps=0.5,
-    hint="One matrix shows one thing. Does the second hold a zero, or the third a negative number, in the future?",
+    hint="One matrix shows one thing. Does the second hold a zero, or the third a negative "
+    "number, in the future?",
     replace=(
         "return fine, one_way, other_way",
         """
@@ -1668,7 +1802,10 @@ def zeros_everywhere(): ...
 @mistake(
     "product_mask_evidence",
     hint="`fine` has to survive for certain: are all its scores of the future positive?",
-    replace=("fine = torch.ones(n, n)", "fine = torch.randn(n, n, generator=torch.Generator().manual_seed(n))"),
+    replace=(
+        "fine = torch.ones(n, n)",
+        "fine = torch.randn(n, n, generator=torch.Generator().manual_seed(n))",
+    ),
 )
 def fine_by_luck(): ...
 
@@ -1683,7 +1820,8 @@ def only_the_failures(): ...
 
 @mistake(
     "simple_self_attention",
-    hint="Scores of 0 are hidden, wherever they stand. Two tokens at right angles have the score 0 and see each other.",
+    hint="Scores of 0 are hidden, wherever they stand. Two tokens at right angles have the score "
+    "0 and see each other.",
     replace=[
         (
             "future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(diagonal=1)",
@@ -1707,7 +1845,8 @@ def averages_the_differences(): ...
 
 @mistake(
     "first_leak",
-    hint="A row is compared with the largest of all rows. It may be a billionth of it and leak all the same.",
+    hint="A row is compared with the largest of all rows. It may be a billionth of it and leak "
+    "all the same.",
     replace=("torch.maximum(after[i].abs().max(), before[i].abs().max())", "before.abs().max()"),
 )
 def compares_with_the_whole_output(): ...

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -7,7 +9,8 @@ import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── simple_self_attention, self_attention, cross_attention ───────────────────────────────────────────────────
+# ── simple_self_attention, self_attention, cross_attention
+# ───────────────────────────────────────────────────
 
 
 @sample("simple_self_attention", deserves="keeps_the_upper_triangle")
@@ -22,7 +25,9 @@ def mask_of_the_wrong_half(x):
     return torch.matmul(F.softmax(sim, dim=-1), widen(x)).to(x.dtype)
 
 
-@sample("simple_self_attention", deserves=("divides_by_root_d", "half_precision_comes_back_as_float32"))
+@sample(
+    "simple_self_attention", deserves=("divides_by_root_d", "half_precision_comes_back_as_float32")
+)
 def the_formula_of_the_paper(x):
     d = x.shape[-1]
     keep = torch.tril(torch.ones(x.shape[-2], x.shape[-2]))
@@ -31,7 +36,10 @@ def the_formula_of_the_paper(x):
     return att.softmax(-1) @ widen(x)
 
 
-@sample("self_attention", deserves=("no_scale", "leaves_the_sizes_unchecked", "scores_in_half_precision"))
+@sample(
+    "self_attention",
+    deserves=("no_scale", "leaves_the_sizes_unchecked", "scores_in_half_precision"),
+)
 def three_projections_and_a_softmax(x, w_q, w_k, w_v):
     Q, K, V = torch.matmul(x, w_q), torch.matmul(x, w_k), torch.matmul(x, w_v)
     return F.softmax(Q @ K.transpose(-2, -1), dim=-1) @ V
@@ -45,7 +53,10 @@ def decoder_habit(x, w_q, w_k, w_v):
     return torch.einsum("...qk,...kd->...qd", torch.softmax(s, -1), v).to(x.dtype)
 
 
-@sample("cross_attention", deserves=("values_from_the_asking_sequence", "leaves_the_sizes_of_both_inputs_unchecked"))
+@sample(
+    "cross_attention",
+    deserves=("values_from_the_asking_sequence", "leaves_the_sizes_of_both_inputs_unchecked"),
+)
 def decoder_values(x_q, x_kv, w_q, w_k, w_v):
     query = x_q @ w_q
     key = x_kv @ w_k
@@ -95,13 +106,19 @@ def strictly_before(n_q, n_k=None):
     return query_position > torch.arange(n_k).view(1, -1)
 
 
-@sample("padding_mask", deserves=("true_is_padding", "cuts_long_lengths_off", "accepts_negative_lengths"))
+@sample(
+    "padding_mask",
+    deserves=("true_is_padding", "cuts_long_lengths_off", "accepts_negative_lengths"),
+)
 def key_padding_mask_of_the_library(lengths, n):
     grid = torch.arange(n).expand(len(lengths), n)
     return (grid >= lengths.unsqueeze(1)).unsqueeze(1)
 
 
-@sample("padding_mask", deserves=("no_axis_for_the_queries", "cuts_long_lengths_off", "accepts_negative_lengths"))
+@sample(
+    "padding_mask",
+    deserves=("no_axis_for_the_queries", "cuts_long_lengths_off", "accepts_negative_lengths"),
+)
 def fills_row_by_row(lengths, n):
     m = torch.zeros(lengths.numel(), n).bool()
     for b, length in enumerate(lengths):
@@ -117,7 +134,8 @@ def logical_or_of_all(*masks):
     return result
 
 
-# ── masked_softmax, masked_attention ─────────────────────────────────────────────────────────────────────────
+# ── masked_softmax, masked_attention
+# ─────────────────────────────────────────────────────────────────────────
 
 
 @sample("masked_softmax", deserves=("polarity_inverted", "leaves_the_mask_unchecked"))
@@ -125,10 +143,15 @@ def fills_where_the_mask_is_true(scores, mask):
     s = scores.float() if scores.dtype in (torch.half, torch.bfloat16) else scores
     s = s.masked_fill(mask, float("-inf"))
     p = torch.softmax(s, dim=-1)
-    return torch.where(torch.isneginf(s).all(-1, keepdim=True), torch.zeros_like(p), p).to(scores.dtype)
+    return torch.where(torch.isneginf(s).all(-1, keepdim=True), torch.zeros_like(p), p).to(
+        scores.dtype
+    )
 
 
-@sample("masked_softmax", deserves=("polarity_inverted", "fills_with_minus_a_billion", "leaves_the_mask_unchecked"))
+@sample(
+    "masked_softmax",
+    deserves=("polarity_inverted", "fills_with_minus_a_billion", "leaves_the_mask_unchecked"),
+)
 def minus_a_billion_where_true(scores, mask):
     return F.softmax(scores.masked_fill(mask, -1e9), dim=-1)
 
@@ -161,17 +184,23 @@ def mask_of_the_library(q, k, v, mask=None):
     return masked_softmax(att, mask.logical_not()) @ v
 
 
-@sample("masked_attention", deserves=("masked_attention_without_scale", "leaves_q_k_and_v_unchecked"))
+@sample(
+    "masked_attention", deserves=("masked_attention_without_scale", "leaves_q_k_and_v_unchecked")
+)
 def helper_and_no_root(q, k, v, mask=None):
     logits = widen(q) @ widen(k).mT
     w = masked_softmax(logits, torch.tensor(True) if mask is None else mask)
     return (w @ widen(v)).type(q.dtype)
 
 
-# ── sinusoidal_positions ─────────────────────────────────────────────────────────────────────────────────────
+# ── sinusoidal_positions
+# ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("sinusoidal_positions", deserves=("base_of_one_thousand", "accepts_any_size", "odd_width_crashes"))
+@sample(
+    "sinusoidal_positions",
+    deserves=("base_of_one_thousand", "accepts_any_size", "odd_width_crashes"),
+)
 def base_1000_on_integers(n, d):
     pos = torch.arange(n).unsqueeze(1)
     i = torch.arange(0, d, 2)
@@ -202,7 +231,8 @@ def loops_with_cosine_in_front(n, d):
     return pe
 
 
-# ── is_permutation_equivariant, first_leak ───────────────────────────────────────────────────────────────────
+# ── is_permutation_equivariant, first_leak
+# ───────────────────────────────────────────────────────────────────
 
 
 @sample("is_permutation_equivariant", deserves=("tests_invariance", "accepts_a_short_permutation"))
@@ -224,7 +254,8 @@ def disturbs_the_end(fn, x):
     return None
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("causal_mask")

@@ -7,7 +7,9 @@ from autograder.suite import assert_close, assert_refused, points, tensor
 
 @points(2)
 def test_each_token_sees_itself_and_the_past(student):
-    """Write the 3 × 3 mask on paper: rows are queries, columns are keys, and row 0 has exactly one True."""
+    """Write the 3 × 3 mask on paper: rows are queries, columns are keys, and row 0 has exactly one
+    True.
+    """
     assert_close(student.causal_mask(3), tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool())
     assert_close(student.causal_mask(7), torch.ones(7, 7).tril().bool())
     assert_close(student.causal_mask(7, 7), torch.ones(7, 7).tril().bool())
@@ -15,7 +17,9 @@ def test_each_token_sees_itself_and_the_past(student):
 
 @points(2)
 def test_fewer_queries_than_keys_are_the_last_positions(student):
-    """Two queries and five keys: the queries stand at positions 3 and 4, so the first already sees four keys."""
+    """Two queries and five keys: the queries stand at positions 3 and 4, so the first already sees
+    four keys.
+    """
     assert_close(student.causal_mask(2, 5), tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]).bool())
     assert_close(student.causal_mask(3, 7), torch.ones(7, 7).tril().bool()[4:])
 
@@ -32,7 +36,9 @@ def test_the_last_query_sees_every_key_and_the_one_before_all_but_one(student):
 
 @points(1)
 def test_queries_before_the_first_key_see_nothing(student):
-    """Five queries and two keys: the keys are the last two positions, so the first three rows are empty."""
+    """Five queries and two keys: the keys are the last two positions, so the first three rows are
+    empty.
+    """
     assert_close(student.causal_mask(5, 2), tensor([[0, 0], [0, 0], [0, 0], [1, 0], [1, 1]]).bool())
 
 
@@ -46,7 +52,9 @@ def test_one_query_and_a_long_past(student):
 
 @points(0.5)
 def test_no_keys_is_not_the_same_as_no_argument(student):
-    """n_k = 0 is a size, None is a missing one; and 0 counts as false in Python. No queries are a size too."""
+    """n_k = 0 is a size, None is a missing one; and 0 counts as false in Python. No queries are a
+    size too.
+    """
     assert_close(student.causal_mask(3, 0), torch.ones(3, 0).bool())
     assert_close(student.causal_mask(0, 5), torch.ones(0, 5).bool())
     share = student.causal_mask(2).double().mean()

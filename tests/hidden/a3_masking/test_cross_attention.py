@@ -28,7 +28,9 @@ def inputs(*batch, n_q=3, n_k=7, d=5, d_kv=6, d_k=2, d_v=9, grad=False):
 
 @points(2)
 def test_queries_come_from_one_sequence_keys_and_values_from_the_other(student, reference):
-    """Three queries and seven keys, widths 5 and 6: every matrix fits only one of the two inputs."""
+    """Three queries and seven keys, widths 5 and 6: every matrix fits only one of the two
+    inputs.
+    """
     arguments = inputs(2)
     assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments))
 
@@ -42,7 +44,9 @@ def test_equal_widths_do_not_hide_a_swap(student, reference):
 
 @points(1)
 def test_the_order_of_the_source_does_not_matter(student, reference):
-    """Attention is a weighted sum over the source. Shuffled source, same sum; and each query on its own."""
+    """Attention is a weighted sum over the source. Shuffled source, same sum; and each query on its
+    own.
+    """
     x_q, x_kv, *weights = inputs(2)
     expected = reference.cross_attention(x_q, x_kv, *weights)
     assert_close(student.cross_attention(x_q, x_kv[:, randperm(7)], *weights), expected)
@@ -51,7 +55,9 @@ def test_the_order_of_the_source_does_not_matter(student, reference):
 
 @points(1)
 def test_gradients_reach_both_sequences_and_all_weights(student, reference):
-    """The source gets its gradient through keys and values, the asking sequence through the queries."""
+    """The source gets its gradient through keys and values, the asking sequence through the
+    queries.
+    """
     assert_same_gradients(student.cross_attention, reference.cross_attention, *inputs(2, grad=True))
 
 
@@ -66,7 +72,12 @@ def test_a_single_source_token_is_all_there_is_to_say(student):
 def test_half_precision_any_strides_and_untouched_inputs(student, reference):
     """float16 in, float16 out; a transposed input; the same answer twice."""
     arguments = [value.half() for value in inputs(3)]
-    assert_close(student.cross_attention(*arguments), reference.cross_attention(*arguments), atol=2e-2, rtol=2e-2)
+    assert_close(
+        student.cross_attention(*arguments),
+        reference.cross_attention(*arguments),
+        atol=2e-2,
+        rtol=2e-2,
+    )
     x_q, x_kv, *weights = inputs(3)
     strided = x_kv.transpose(-1, -2).contiguous().transpose(-1, -2)
     expected = reference.cross_attention(x_q, x_kv, *weights)
@@ -75,7 +86,9 @@ def test_half_precision_any_strides_and_untouched_inputs(student, reference):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """w_q takes the features of x_q, w_k and w_v those of x_kv; queries and keys are equally wide."""
+    """w_q takes the features of x_q, w_k and w_v those of x_kv; queries and keys are equally
+    wide.
+    """
     x_q, x_kv, w_q, w_k, w_v = inputs()
     assert_refused(student.cross_attention, x_q, x_kv, randn(11, 2), w_k, w_v, sizes=(5, 11))
     assert_refused(student.cross_attention, x_q, x_kv, randn(4, 2), w_k, w_v, sizes=(5, 4))

@@ -1,7 +1,8 @@
 """first_leak: an instrument that finds the first output row that knows the future.
 
-Every test has functions that leak and functions that do not, so that no constant answer earns anything. They stay in
-this process: what the student's code is given tells nothing but what they answer.
+Every test has functions that leak and functions that do not, so that no constant answer earns
+anything. They stay in this process: what the student's code is given tells nothing but what they
+answer.
 """
 
 import torch
@@ -31,7 +32,9 @@ def shifted(x):
 
 
 def running_by_subtraction(x):
-    """A running sum that takes the rest away from the total: no leak, but every row moves in its last digit."""
+    """A running sum that takes the rest away from the total: no leak, but every row moves in its
+    last digit.
+    """
     return x.sum(dim=0) - x.flip(0).cumsum(dim=0).flip(0) + x
 
 
@@ -49,7 +52,9 @@ def adding(*edits):
 
 @points(1.5)
 def test_it_tells_open_attention_from_causal_attention(student):
-    """Causal attention and a running sum are clean. Open attention and a mean over all tokens leak from row 0 on."""
+    """Causal attention and a running sum are clean. Open attention and a mean over all tokens leak
+    from row 0 on.
+    """
     x = randn(5, 6)
     assert_equal(student.first_leak(open_attention, x), 0)
     assert_equal(student.first_leak(attention, x), None)
@@ -70,7 +75,9 @@ def test_it_looks_at_near_and_far_tokens(student):
 
 @points(1)
 def test_it_reports_the_smallest_output_row(student):
-    """Row 2 sees token 3 and row 1 sees token 4. The answer is the row of the output, not the token."""
+    """Row 2 sees token 3 and row 1 sees token 4. The answer is the row of the output, not the
+    token.
+    """
     x = randn(5, 6)
     assert_equal(student.first_leak(adding((2, lambda x: x[3]), (1, lambda x: x[4])), x), 1)
     assert_equal(student.first_leak(adding((2, lambda x: x[4]), (3, lambda x: x[4])), x), 2)
@@ -88,7 +95,9 @@ def test_it_looks_at_the_first_row_and_at_the_last_that_can_leak(student):
 
 @points(1.5)
 def test_it_is_not_fooled_by_a_special_change(student):
-    """Leaks through differences, squares, sums, and tokens that are zero: change them to something unrelated."""
+    """Leaks through differences, squares, sums, and tokens that are zero: change them to something
+    unrelated.
+    """
     x = randn(5, 6)
     assert_equal(student.first_leak(adding((2, lambda x: x[3] - x[3].mean())), x), 2)
     assert_equal(student.first_leak(adding((1, lambda x: x[4] ** 2)), x), 1)
@@ -100,9 +109,17 @@ def test_it_is_not_fooled_by_a_special_change(student):
 
 @points(1)
 def test_it_sees_leaks_that_have_no_gradient(student):
-    """A token that is rounded before it is used leaks as well: the change has to be of ordinary size."""
+    """A token that is rounded before it is used leaks as well: the change has to be of ordinary
+    size.
+    """
     x = tensor(
-        [[0.3, -1.2, 2.1, 0.4], [1.4, 0.7, -0.6, -2.2], [-0.8, 1.1, 0.2, 0.9], [2.3, -0.4, 1.2, -1.3], [0.6] * 4]
+        [
+            [0.3, -1.2, 2.1, 0.4],
+            [1.4, 0.7, -0.6, -2.2],
+            [-0.8, 1.1, 0.2, 0.9],
+            [2.3, -0.4, 1.2, -1.3],
+            [0.6] * 4,
+        ]
     )
     assert_equal(student.first_leak(adding((1, lambda x: x[3].round())), x), 1)
     assert_equal(student.first_leak(adding((3, lambda x: x[2].round())), x), None)
@@ -110,7 +127,9 @@ def test_it_sees_leaks_that_have_no_gradient(student):
 
 @points(1)
 def test_rounding_is_no_leak_and_a_small_leak_is_one(student):
-    """A clean row may move in its last digit. A leak may be a hundredth of the row, and in one feature only."""
+    """A clean row may move in its last digit. A leak may be a hundredth of the row, and in one
+    feature only.
+    """
     x = randn(5, 6)
     assert_equal(student.first_leak(running_by_subtraction, x), None)
     assert_equal(student.first_leak(adding(((2, 0), lambda x: 0.02 * x[3, 4])), x), 2)
@@ -121,7 +140,9 @@ def test_rounding_is_no_leak_and_a_small_leak_is_one(student):
 
 @points(1)
 def test_outputs_may_be_tiny_or_huge(student):
-    """What counts as moved depends on how large the row is: 1e-9 and 1e12, and a row of 1e-9 beside others of 1."""
+    """What counts as moved depends on how large the row is: 1e-9 and 1e12, and a row of 1e-9 beside
+    others of 1.
+    """
     x = randn(5, 6)
     sizes = torch.ones(5, 1).double().index_fill(0, tensor([2]), 1e-9)
     assert_equal(student.first_leak(lambda x: sizes * adding((2, lambda x: x[4]))(x), x), 2)
@@ -131,9 +152,12 @@ def test_outputs_may_be_tiny_or_huge(student):
 
 @points(0.5)
 def test_the_function_gets_the_shape_that_it_was_made_for(student):
-    """These mix tokens by a table of fixed size, as a layer with learned positions does; and x stays as it is, and may
-    be a view of another tensor."""
+    """These mix tokens by a table of fixed size, as a layer with learned positions does; and x
+    stays as it is, and may be a view of another tensor.
+    """
     table = torch.sin(arange(25)).reshape(5, 5)
     x = randn(6, 5).T
     assert_equal(call_twice(student.first_leak, lambda x: table.tril().to(x.dtype) @ x, x), None)
-    assert_equal(call_twice(student.first_leak, lambda x: table.triu(-2).tril(1).to(x.dtype) @ x, x), 0)
+    assert_equal(
+        call_twice(student.first_leak, lambda x: table.triu(-2).tril(1).to(x.dtype) @ x, x), 0
+    )

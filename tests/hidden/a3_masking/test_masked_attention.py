@@ -21,7 +21,11 @@ pytestmark = [uses("masked_softmax"), forbid(*ATTENTION)]
 
 
 def inputs(*batch, n_q=3, n_k=5, d=6, d_v=7, grad=False):
-    return randn(*batch, n_q, d, grad=grad), randn(*batch, n_k, d, grad=grad), randn(*batch, n_k, d_v, grad=grad)
+    return (
+        randn(*batch, n_q, d, grad=grad),
+        randn(*batch, n_k, d, grad=grad),
+        randn(*batch, n_k, d_v, grad=grad),
+    )
 
 
 def last_rows(n_q, n_k):
@@ -40,7 +44,9 @@ def test_without_a_mask_it_is_plain_attention(student):
 
 @points(1.5)
 def test_the_mask_stands_between_scale_and_softmax(student, reference):
-    """Three queries, five keys, d = 6, d_v = 7. Which keys take part, and which length is under the root?"""
+    """Three queries, five keys, d = 6, d_v = 7. Which keys take part, and which length is under the
+    root?
+    """
     q, k, v = inputs(2)
     mask = last_rows(3, 5)
     assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask))
@@ -73,24 +79,39 @@ def test_hidden_keys_and_values_have_no_influence(student, reference):
     mask = torch.ones(5, 5).tril().bool()
     expected = reference.masked_attention(q, k, v, mask)
     k[4], v[4] = 1e4 * k[4], 1e4 * v[4]
-    assert_close(student.masked_attention(q, k, v, mask)[:4], expected[:4], what="the rows that do not see key 4")
+    assert_close(
+        student.masked_attention(q, k, v, mask)[:4],
+        expected[:4],
+        what="the rows that do not see key 4",
+    )
 
 
 @points(1)
 def test_gradients_reach_what_is_seen_and_nothing_else(student, reference):
-    """All finite, also beside a query that sees nothing; a key that nobody sees gets the gradient 0."""
+    """All finite, also beside a query that sees nothing; a key that nobody sees gets the gradient
+    0.
+    """
     mask = tensor([[1, 0, 1, 0, 1], [0, 0, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
-    assert_same_gradients(student.masked_attention, reference.masked_attention, *inputs(2, grad=True), mask)
+    assert_same_gradients(
+        student.masked_attention, reference.masked_attention, *inputs(2, grad=True), mask
+    )
 
 
 @points(1)
 def test_half_precision_survives_large_scores(student, reference):
-    """q · k is 90000 before the scale, and float16 ends at 65504: make the scores in float32, give back float16."""
+    """q · k is 90000 before the scale, and float16 ends at 65504: make the scores in float32, give
+    back float16.
+    """
     q = tensor([[150.0, 150.0, 0.0], [0.0, 1.0, 0.0]]).half()
     k = tensor([[300.0, 300.0, 0.0], [300.0, 299.0, 1.0], [0.0, 0.0, 7.0]]).half()
-    v = tensor([[1.0, 0.0], [0.0, 1.0], [7.0, 5.0]]).half()  # small: q and k scaled in float16 cost 0.002 of a weight
+    # small: q and k scaled in float16 cost 0.002 of a weight
+    v = tensor([[1.0, 0.0], [0.0, 1.0], [7.0, 5.0]]).half()
     mask = tensor([[1, 1, 0], [1, 1, 1]]).bool()
-    assert_close(student.masked_attention(q, k, v, mask), reference.masked_attention(q, k, v, mask), atol=4e-3)
+    assert_close(
+        student.masked_attention(q, k, v, mask),
+        reference.masked_attention(q, k, v, mask),
+        atol=4e-3,
+    )
 
 
 @points(0.5)

@@ -7,7 +7,9 @@ from autograder.suite import assert_close, assert_refused, call_twice, points, r
 
 @points(2)
 def test_the_first_length_keys_are_real(student):
-    """A sequence of length 2 has the keys 0 and 1. Look at True and False, and at the last real key."""
+    """A sequence of length 2 has the keys 0 and 1. Look at True and False, and at the last real
+    key.
+    """
     mask = student.padding_mask(tensor([2, 5, 3]), 7)
     expected = tensor([[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0]]).bool()
     assert_close(mask.reshape(-1, 7), expected, what="the mask, one row a sequence,")
@@ -15,17 +17,23 @@ def test_the_first_length_keys_are_real(student):
 
 @points(0.5)
 def test_there_is_an_axis_for_the_queries(student):
-    """[B, 1, N]: the axis in the middle lets the mask broadcast over the queries. Boolean, inputs untouched."""
+    """[B, 1, N]: the axis in the middle lets the mask broadcast over the queries. Boolean, inputs
+    untouched.
+    """
     mask = call_twice(student.padding_mask, tensor([2, 5, 3]), 7)
     assert mask.dtype == torch.bool, "the mask should be boolean"
     assert mask.any(), "every key is hidden"
     assert not mask.all(), "no key is hidden"
-    assert list(mask.shape) == [3, 1, 7], f"the shape is {list(mask.shape)}, and should be [B, 1, N] = [3, 1, 7]"
+    assert list(mask.shape) == [3, 1, 7], (
+        f"the shape is {list(mask.shape)}, and should be [B, 1, N] = [3, 1, 7]"
+    )
 
 
 @points(1.5)
 def test_it_hides_keys_from_every_query_of_its_own_sequence(student):
-    """Five sequences, five queries, five keys: with equal sizes a wrong axis broadcasts without a word."""
+    """Five sequences, five queries, five keys: with equal sizes a wrong axis broadcasts without a
+    word.
+    """
     lengths = [1, 4, 2, 5, 3]
     scores = randn(5, 5, 5)
     hidden = scores.masked_fill(~student.padding_mask(tensor(lengths), 5), 0.0)
@@ -52,7 +60,9 @@ def test_n_is_the_padded_length_even_if_nobody_is_so_long(student):
 
 @points(0.5)
 def test_a_length_above_n_is_refused(student):
-    """Cutting it off would hide a bug of the caller: ValueError, with the length and n in the message."""
+    """Cutting it off would hide a bug of the caller: ValueError, with the length and n in the
+    message.
+    """
     assert_refused(student.padding_mask, tensor([3, 13, 2]), 7, sizes=(13, 7))
 
 

@@ -6,7 +6,8 @@ import torch
 
 from autograder.suite import alternate
 
-# ── split_heads ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── split_heads
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("split_heads")
@@ -50,10 +51,12 @@ def transposes_the_columns_first(x, num_heads):
 def views_the_columns_as_two_axes(x, num_heads):
     if num_heads < 1 or x.shape[2] % num_heads:
         raise ValueError(f"cannot make {num_heads} heads of {x.shape[2]} columns")
-    return x.view(x.shape[0], x.shape[1], num_heads, -1).transpose(1, 2)  # cutting one axis works for all strides
+    # cutting one axis works for all strides
+    return x.view(x.shape[0], x.shape[1], num_heads, -1).transpose(1, 2)
 
 
-# ── merge_heads ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── merge_heads
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("merge_heads")
@@ -80,7 +83,8 @@ def writes_into_an_empty_tensor(x):
     return y
 
 
-# ── fused_qkv ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── fused_qkv
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _three_parts(w_qkv, num_heads):
@@ -107,7 +111,9 @@ def einsum_over_a_reshaped_weight(x, w_qkv, num_heads):
 @alternate("fused_qkv")
 def three_products_after_all(x, w_qkv, num_heads):
     width = _three_parts(w_qkv, num_heads)
-    return tuple(split_heads(torch.matmul(x, w), num_heads) for w in torch.split(w_qkv, width, dim=1))
+    return tuple(
+        split_heads(torch.matmul(x, w), num_heads) for w in torch.split(w_qkv, width, dim=1)
+    )
 
 
 @alternate("fused_qkv")
@@ -117,7 +123,8 @@ def splits_all_heads_and_slices(x, w_qkv, num_heads):
     return every[:, :num_heads], every[:, num_heads : 2 * num_heads], every[:, 2 * num_heads :]
 
 
-# ── multi_head_attention ─────────────────────────────────────────────────────────────────────────────────────
+# ── multi_head_attention
+# ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _sizes(w_q, w_k, w_v, w_o, num_heads):
@@ -132,7 +139,13 @@ def _sizes(w_q, w_k, w_v, w_o, num_heads):
 
 
 def _four_axes(mask):
-    return mask if mask is None or mask.dim() == 4 else mask[None, None] if mask.dim() == 2 else mask[:, None]
+    return (
+        mask
+        if mask is None or mask.dim() == 4
+        else mask[None, None]
+        if mask.dim() == 2
+        else mask[:, None]
+    )
 
 
 @alternate("multi_head_attention")
@@ -155,7 +168,11 @@ def batched_products_over_batch_times_heads(x, w_q, w_k, w_v, w_o, num_heads, ma
     batch, n, n_k = x.shape[0], x.shape[1], source.shape[1]
 
     def flat(y, size):
-        return y.reshape(batch, -1, num_heads, size).transpose(1, 2).reshape(batch * num_heads, -1, size)
+        return (
+            y.reshape(batch, -1, num_heads, size)
+            .transpose(1, 2)
+            .reshape(batch * num_heads, -1, size)
+        )
 
     if mask is not None:
         mask = _four_axes(mask).expand(batch, num_heads, n, n_k).reshape(batch * num_heads, n, n_k)
@@ -198,7 +215,8 @@ def one_product_for_keys_and_values(x, w_q, w_k, w_v, w_o, num_heads, mask=None,
     return merge_heads(masked_attention(q, k, v, _four_axes(mask))) @ w_o
 
 
-# ── multi_head_sum ───────────────────────────────────────────────────────────────────────────────────────────
+# ── multi_head_sum
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _count(w_heads, num_heads):
@@ -231,7 +249,11 @@ def loops_and_adds(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
 @alternate("multi_head_sum")
 def contracts_heads_and_columns_at_once(x, w_q, w_k, w_v, w_heads, num_heads, mask=None):
     _count(w_heads, num_heads)
-    q, k, v = split_heads(x @ w_q, num_heads), split_heads(x @ w_k, num_heads), split_heads(x @ w_v, num_heads)
+    q, k, v = (
+        split_heads(x @ w_q, num_heads),
+        split_heads(x @ w_k, num_heads),
+        split_heads(x @ w_v, num_heads),
+    )
     mask = mask[:, None] if mask is not None and mask.dim() == 3 else mask
     return torch.einsum("bhnd,hdm->bnm", masked_attention(q, k, v, mask), w_heads)
 
@@ -241,10 +263,13 @@ def lifts_the_values_before_mixing(x, w_q, w_k, w_v, w_heads, num_heads, mask=No
     _count(w_heads, num_heads)
     q, k = split_heads(x @ w_q, num_heads), split_heads(x @ w_k, num_heads)
     lifted = split_heads(x @ w_v, num_heads) @ w_heads  # [B, H, N, D]: A (V W) = (A V) W
-    return masked_attention(q, k, lifted, mask[:, None] if mask is not None and mask.dim() == 3 else mask).sum(1)
+    return masked_attention(
+        q, k, lifted, mask[:, None] if mask is not None and mask.dim() == 3 else mask
+    ).sum(1)
 
 
-# ── grouped_query_attention ──────────────────────────────────────────────────────────────────────────────────
+# ── grouped_query_attention
+# ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _ratio(q, k, v):
@@ -290,7 +315,8 @@ def one_head_after_the_other(q, k, v, mask=None):
     return torch.stack(heads, dim=1)
 
 
-# ── attention_flops ──────────────────────────────────────────────────────────────────────────────────────────
+# ── attention_flops
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _positive(*sizes):
@@ -310,7 +336,13 @@ def counts_by_matrix_products(b, n, d_model, num_heads, d_head):
     scores = b * num_heads * product(n, d_head, n)
     values = b * num_heads * product(n, n, d_head)
     output = b * product(n, num_heads * d_head, d_model)
-    return {"total": qkv + scores + values + output, "qkv": qkv, "scores": scores, "values": values, "output": output}
+    return {
+        "total": qkv + scores + values + output,
+        "qkv": qkv,
+        "scores": scores,
+        "values": values,
+        "output": output,
+    }
 
 
 @alternate("attention_flops")
@@ -336,7 +368,8 @@ def adds_up_sentence_by_sentence(b, n, d_model, num_heads, d_head):
     return counts
 
 
-# ── attention_matrix_bytes ───────────────────────────────────────────────────────────────────────────────────
+# ── attention_matrix_bytes
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("attention_matrix_bytes")
@@ -357,7 +390,8 @@ def adds_up_head_by_head(n, num_heads, bytes_per_element):
     return sum(n * n * bytes_per_element for _ in range(num_heads))
 
 
-# ── crossover_length ─────────────────────────────────────────────────────────────────────────────────────────
+# ── crossover_length
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("crossover_length")
@@ -387,7 +421,8 @@ def searches_by_halving(d_model):
     return low
 
 
-# ── explain_memory_figure ────────────────────────────────────────────────────────────────────────────────────
+# ── explain_memory_figure
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("explain_memory_figure")
@@ -425,7 +460,11 @@ def lists_all_pairs_first(n, num_heads, claimed):
 def repeats_the_mask_for_each_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _sizes(w_q, w_k, w_v, w_o, num_heads)
     src = x if x_kv is None else x_kv
-    q, k, v = split_heads(x @ w_q, num_heads), split_heads(src @ w_k, num_heads), split_heads(src @ w_v, num_heads)
+    q, k, v = (
+        split_heads(x @ w_q, num_heads),
+        split_heads(src @ w_k, num_heads),
+        split_heads(src @ w_v, num_heads),
+    )
     if mask is not None and mask.dim() < 4:
         mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
         mask = mask.repeat_interleave(num_heads, dim=0).reshape(-1, num_heads, *mask.shape[1:])
@@ -436,7 +475,9 @@ def repeats_the_mask_for_each_head(x, w_q, w_k, w_v, w_o, num_heads, mask=None, 
 def keeps_the_heads_behind_the_tokens(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     _sizes(w_q, w_k, w_v, w_o, num_heads)
     src = x if x_kv is None else x_kv
-    q, k, v = ((t @ w).unflatten(-1, (num_heads, -1)) for t, w in ((x, w_q), (src, w_k), (src, w_v)))
+    q, k, v = (
+        (t @ w).unflatten(-1, (num_heads, -1)) for t, w in ((x, w_q), (src, w_k), (src, w_v))
+    )
     if x.dtype in (torch.float16, torch.bfloat16):
         q, k, v = q.float(), k.float(), v.float()
     scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / q.shape[-1] ** 0.5
@@ -445,7 +486,12 @@ def keeps_the_heads_behind_the_tokens(x, w_q, w_k, w_v, w_o, num_heads, mask=Non
     else:
         allowed = _four_axes(mask).expand(scores.shape)
         dead = ~allowed.any(-1, keepdim=True)
-        weights = scores.masked_fill(~allowed, float("-inf")).masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0)
+        weights = (
+            scores.masked_fill(~allowed, float("-inf"))
+            .masked_fill(dead, 0)
+            .softmax(-1)
+            .masked_fill(dead, 0)
+        )
     return torch.einsum("bhnm,bmhd->bnhd", weights, v).flatten(-2).to(x.dtype) @ w_o
 
 
@@ -458,5 +504,11 @@ def gives_masks_a_group_axis_too(q, k, v, mask=None):
     if mask is not None and mask.dim() == 3:
         mask = mask[:, None, None]
     elif mask is not None and mask.dim() == 4:
-        mask = mask[:, :, None] if mask.shape[1] == 1 else mask.reshape(mask.shape[0], g, h // g, *mask.shape[2:])
-    return masked_attention(q.reshape(b, g, h // g, n, d), k[:, :, None], v[:, :, None], mask).reshape(b, h, n, -1)
+        mask = (
+            mask[:, :, None]
+            if mask.shape[1] == 1
+            else mask.reshape(mask.shape[0], g, h // g, *mask.shape[2:])
+        )
+    return masked_attention(
+        q.reshape(b, g, h // g, n, d), k[:, :, None], v[:, :, None], mask
+    ).reshape(b, h, n, -1)

@@ -2,14 +2,19 @@
 
 from autograder.suite import mistake
 
-# ── split_heads ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── split_heads
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "split_heads",
-    hint="A reshape re-reads the numbers in memory order: it moves no axis past another. Split arange(24) as [1, 4, "
+    hint="A reshape re-reads the numbers in memory order: it moves no axis past another. Split "
+    "arange(24) as [1, 4, "
     "6] into two heads and look at which tokens are in head 0.",
-    replace=("x.reshape(batch, n, num_heads, d_head).transpose(1, 2)", "x.reshape(batch, num_heads, n, d_head)"),
+    replace=(
+        "x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
+        "x.reshape(batch, num_heads, n, d_head)",
+    ),
 )
 def reshapes_straight_to_the_final_shape(): ...
 
@@ -17,7 +22,8 @@ def reshapes_straight_to_the_final_shape(): ...
 @mistake(
     "split_heads",
     keeps=0.5,
-    hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - 1: which of the two "
+    hint="Your heads take every H-th column. Head h owns neighbouring columns, h*d to (h+1)*d - "
+    "1: which of the two "
     "new axes should run slowly?",
     replace=(
         "x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
@@ -30,7 +36,8 @@ def deals_columns_out_in_turn(): ...
 @mistake(
     "split_heads",
     keeps=0.5,
-    hint="The columns are cut well, but the tokens still stand before the heads: attention would compare the heads of "
+    hint="The columns are cut well, but the tokens still stand before the heads: attention would "
+    "compare the heads of "
     "one token with each other.",
     replace=(".transpose(1, 2)", ""),
 )
@@ -49,16 +56,21 @@ def puts_the_heads_before_the_batch(): ...
 @mistake(
     "split_heads",
     keeps=0.5,
-    hint="Batch and heads are two axes: keep them apart. And a reshape to [B*H, N, d] moves nothing either, so tokens "
+    hint="Batch and heads are two axes: keep them apart. And a reshape to [B*H, N, d] moves "
+    "nothing either, so tokens "
     "end up in the wrong head.",
-    replace=("x.reshape(batch, n, num_heads, d_head).transpose(1, 2)", "x.reshape(batch * num_heads, n, d_head)"),
+    replace=(
+        "x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
+        "x.reshape(batch * num_heads, n, d_head)",
+    ),
 )
 def merges_batch_and_heads(): ...
 
 
 @mistake(
     "split_heads",
-    hint="You read the memory with strides of a contiguous tensor. A transposed x lies in memory in another order.",
+    hint="You read the memory with strides of a contiguous tensor. A transposed x lies in memory "
+    "in another order.",
     replace=(
         "x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
         "torch.as_strided(x, (batch, num_heads, n, d_head), (n * width, d_head, width, 1))",
@@ -69,7 +81,8 @@ def reads_memory_with_fixed_strides(): ...
 
 @mistake(
     "split_heads",
-    hint="Columns that do not divide into the heads are dropped silently. The docstring asks for a ValueError.",
+    hint="Columns that do not divide into the heads are dropped silently. The docstring asks for "
+    "a ValueError.",
     replace=[
         ("if num_heads < 1 or width % num_heads:", "if False:"),
         ("width // num_heads", "width // max(num_heads, 1)"),
@@ -98,7 +111,8 @@ def counts_the_heads_from_the_end(): ...
 
 @mistake(
     "split_heads",
-    hint="No gradient comes back to x: the numbers were copied out of the graph (.data, .detach, numpy).",
+    hint="No gradient comes back to x: the numbers were copied out of the graph (.data, "
+    ".detach, numpy).",
     replace=(
         "return x.reshape(batch, n, num_heads, d_head).transpose(1, 2)",
         """
@@ -129,12 +143,14 @@ def always_makes_two_heads(): ...
 def splits_the_first_sentence_only(): ...
 
 
-# ── merge_heads ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── merge_heads
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "merge_heads",
-    hint="Your rows hold several tokens of one head. Before the last two axes can be joined, the heads must stand "
+    hint="Your rows hold several tokens of one head. Before the last two axes can be joined, the "
+    "heads must stand "
     "next to d. (A round trip with a split of the same kind hides this.)",
     replace=(".transpose(1, 2)", ""),
 )
@@ -152,7 +168,8 @@ def interleaves_the_heads(): ...
 
 @mistake(
     "merge_heads",
-    hint="After swapping axes the memory is no longer in their order, and `view` refuses. The error names the way out.",
+    hint="After swapping axes the memory is no longer in their order, and `view` refuses. The "
+    "error names the way out.",
     replace=(".reshape(", ".view("),
 )
 def views_after_the_transpose(): ...
@@ -169,7 +186,10 @@ def adds_the_heads(): ...
 @mistake(
     "merge_heads",
     hint="The heads came out one below the other. They belong side by side, in the columns.",
-    replace=("x.transpose(1, 2).reshape(batch, n, num_heads * d_head)", "x.reshape(batch, num_heads * n, d_head)"),
+    replace=(
+        "x.transpose(1, 2).reshape(batch, n, num_heads * d_head)",
+        "x.reshape(batch, num_heads * n, d_head)",
+    ),
 )
 def stacks_the_heads_as_tokens(): ...
 
@@ -211,17 +231,25 @@ def merges_into_float32(): ...
 def joins_two_heads_only(): ...
 
 
-# ── fused_qkv ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── fused_qkv
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "fused_qkv",
     keeps=0.5,
-    hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: the matrix is [W_Q, "
+    hint="You cut into heads first and into q, k, v inside each head. Here 3 is the outer cut: "
+    "the matrix is [W_Q, "
     "W_K, W_V], and each of them holds all heads.",
     replace=[
-        ("(x @ w_qkv).chunk(3, dim=-1)", "(x @ w_qkv).reshape(*x.shape[:2], num_heads, 3, -1).permute(3, 0, 2, 1, 4)"),
-        ("return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)", "return q, k, v"),
+        (
+            "(x @ w_qkv).chunk(3, dim=-1)",
+            "(x @ w_qkv).reshape(*x.shape[:2], num_heads, 3, -1).permute(3, 0, 2, 1, 4)",
+        ),
+        (
+            "return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)",
+            "return q, k, v",
+        ),
     ],
 )
 def cuts_into_heads_first(): ...
@@ -257,11 +285,18 @@ def takes_every_third_column(): ...
 @mistake(
     "fused_qkv",
     keeps=0.5,
-    hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut the columns only, "
+    hint="A reshape straight to [3, B, H, N, d] re-reads memory: tokens and parts get mixed. Cut "
+    "the columns only, "
     "then move axes.",
     replace=[
-        ("(x @ w_qkv).chunk(3, dim=-1)", "(x @ w_qkv).reshape(3, x.shape[0], num_heads, x.shape[1], -1)"),
-        ("return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)", "return q, k, v"),
+        (
+            "(x @ w_qkv).chunk(3, dim=-1)",
+            "(x @ w_qkv).reshape(3, x.shape[0], num_heads, x.shape[1], -1)",
+        ),
+        (
+            "return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)",
+            "return q, k, v",
+        ),
     ],
 )
 def reshapes_the_fused_product_at_once(): ...
@@ -341,14 +376,19 @@ def ignores_columns_left_over(): ...
 def projects_into_float32(): ...
 
 
-# ── multi_head_attention ─────────────────────────────────────────────────────────────────────────────────────
+# ── multi_head_attention
+# ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _check_layer(w_q, w_k, w_v, w_o, num_heads):
     if w_q.shape[1] != w_k.shape[1] or w_q.shape[1] % num_heads:
-        raise ValueError(f"w_q has {w_q.shape[1]} columns, w_k {w_k.shape[1]}, for {num_heads} heads")
+        raise ValueError(
+            f"w_q has {w_q.shape[1]} columns, w_k {w_k.shape[1]}, for {num_heads} heads"
+        )
     if w_v.shape[1] != w_o.shape[0] or w_v.shape[1] % num_heads:
-        raise ValueError(f"w_v has {w_v.shape[1]} columns, w_o {w_o.shape[0]} rows, for {num_heads} heads")
+        raise ValueError(
+            f"w_v has {w_v.shape[1]} columns, w_o {w_o.shape[0]} rows, for {num_heads} heads"
+        )
 
 
 def _head_axis(mask):
@@ -357,7 +397,8 @@ def _head_axis(mask):
 
 @mistake(
     "multi_head_attention",
-    hint="You divide by the root of the whole width. How many terms does the dot product of one head have?",
+    hint="You divide by the root of the whole width. How many terms does the dot product of "
+    "one head have?",
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1] / x.shape[-1]), k, v, mask)",
@@ -368,7 +409,8 @@ def scales_by_the_model_width(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="You divide by the root of H*d, all columns together. How many terms does the dot product of one head have?",
+    hint="You divide by the root of H*d, all columns together. How many terms does the dot "
+    "product of one head have?",
     keeps=0.5,
     replace=(
         "masked_attention(q, k, v, mask)",
@@ -382,14 +424,18 @@ def scales_by_all_columns(): ...
     "multi_head_attention",
     hint="The scores are not scaled: what keeps their spread near 1 when d grows?",
     keeps=0.5,
-    replace=("masked_attention(q, k, v, mask)", "masked_attention(q * math.sqrt(q.shape[-1]), k, v, mask)"),
+    replace=(
+        "masked_attention(q, k, v, mask)",
+        "masked_attention(q * math.sqrt(q.shape[-1]), k, v, mask)",
+    ),
 )
 def does_not_scale(): ...
 
 
 @mistake(
     "multi_head_attention",
-    hint="The root is of the value size. Which vectors meet in the dot product: queries and keys, or values?",
+    hint="The root is of the value size. Which vectors meet in the dot product: queries and "
+    "keys, or values?",
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q * math.sqrt(q.shape[-1] / v.shape[-1]), k, v, mask)",
@@ -401,7 +447,8 @@ def scales_by_the_value_size(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="The heads are side by side, and nothing mixes them. What is the last of the four products?",
+    hint="The heads are side by side, and nothing mixes them. What is the last of the "
+    "four products?",
     replace=("merge_heads(y) @ w_o", "merge_heads(y)"),
 )
 def forgets_the_output_matrix(): ...
@@ -419,15 +466,21 @@ def transposes_the_output_matrix(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="nn.Linear keeps its weight as [out, in]; this course keeps [in, out]. A square matrix hides the difference.",
-    replace=[("x @ w_q", "x @ w_q.T"), ("source @ w_k", "source @ w_k.T"), ("source @ w_v", "source @ w_v.T")],
+    hint="nn.Linear keeps its weight as [out, in]; this course keeps [in, out]. A square matrix "
+    "hides the difference.",
+    replace=[
+        ("x @ w_q", "x @ w_q.T"),
+        ("source @ w_k", "source @ w_k.T"),
+        ("source @ w_v", "source @ w_v.T"),
+    ],
 )
 def projects_with_the_transposes(): ...
 
 
 @mistake(
     "multi_head_attention",
-    hint="The head size is taken to be D // H. It comes from the weights: their columns, divided by H.",
+    hint="The head size is taken to be D // H. It comes from the weights: their columns, "
+    "divided by H.",
     replace=[
         (
             "source = x if x_kv is None else x_kv",
@@ -442,11 +495,13 @@ def projects_with_the_transposes(): ...
         ),
         (
             "split_heads(source @ w_k, num_heads)",
-            "(source @ w_k).reshape(*source.shape[:2], num_heads, x.shape[-1] // num_heads).transpose(1, 2)",
+            "(source @ w_k).reshape(*source.shape[:2], num_heads, x.shape[-1] // "
+            "num_heads).transpose(1, 2)",
         ),
         (
             "split_heads(source @ w_v, num_heads)",
-            "(source @ w_v).reshape(*source.shape[:2], num_heads, x.shape[-1] // num_heads).transpose(1, 2)",
+            "(source @ w_v).reshape(*source.shape[:2], num_heads, x.shape[-1] // "
+            "num_heads).transpose(1, 2)",
         ),
     ],
 )
@@ -456,7 +511,8 @@ def takes_the_head_size_from_the_width(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each query should "
+    hint="Axis 2 is right for the slide's [H, N, N]. With a batch, axis 2 is the queries: each "
+    "query should "
     "distribute over the keys, so which sum must be 1?",
     replace=(
         "y = masked_attention(q, k, v, mask)",
@@ -473,7 +529,8 @@ def normalizes_over_the_queries(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="Axis 1 of [B, H, N, N_k] is the heads: yours share the weight. Each query distributes it over the keys.",
+    hint="Axis 1 of [B, H, N, N_k] is the heads: yours share the weight. Each query distributes "
+    "it over the keys.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
         """
@@ -488,7 +545,8 @@ def normalizes_over_the_heads(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="You cut the tokens into pieces before the projection, so each head reads a part of the token. Every head "
+    hint="You cut the tokens into pieces before the projection, so each head reads a part of the "
+    "token. Every head "
     "reads the whole token; its columns of the weights make it different.",
 )
 def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
@@ -498,7 +556,8 @@ def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None
     def project(tokens, w):
         pieces = split_heads(tokens, num_heads)  # [B, H, N, D / H]
         rows = w.shape[0] // num_heads
-        w = w.reshape(num_heads, rows, num_heads, -1).diagonal(dim1=0, dim2=2).permute(2, 0, 1)  # [H, D / H, d]
+        # [H, D / H, d]
+        w = w.reshape(num_heads, rows, num_heads, -1).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
         return pieces @ w
 
     q, k, v = project(x, w_q), project(source, w_k), project(source, w_v)
@@ -508,9 +567,13 @@ def cuts_the_token_before_projecting(x, w_q, w_k, w_v, w_o, num_heads, mask=None
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="The heads are cut by a reshape to the final shape, which mixes the tokens. Use split_heads.",
+    hint="The heads are cut by a reshape to the final shape, which mixes the tokens. Use "
+    "split_heads.",
     replace=[
-        ("split_heads(x @ w_q, num_heads)", "(x @ w_q).reshape(x.shape[0], num_heads, x.shape[1], -1)"),
+        (
+            "split_heads(x @ w_q, num_heads)",
+            "(x @ w_q).reshape(x.shape[0], num_heads, x.shape[1], -1)",
+        ),
         (
             "split_heads(source @ w_k, num_heads)",
             "(source @ w_k).reshape(source.shape[0], num_heads, source.shape[1], -1)",
@@ -527,10 +590,14 @@ def splits_by_reshaping_alone(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged in: tokens of one "
+    hint="Reshaping to [B*H, N, d] is the split without its second step, with the batch merged "
+    "in: tokens of one "
     "sentence become heads. Move the heads first.",
     replace=[
-        ("split_heads(x @ w_q, num_heads)", "(x @ w_q).reshape(x.shape[0] * num_heads, x.shape[1], -1)"),
+        (
+            "split_heads(x @ w_q, num_heads)",
+            "(x @ w_q).reshape(x.shape[0] * num_heads, x.shape[1], -1)",
+        ),
         (
             "split_heads(source @ w_k, num_heads)",
             "(source @ w_k).reshape(source.shape[0] * num_heads, source.shape[1], -1)",
@@ -555,7 +622,8 @@ def merges_batch_and_heads_by_reshaping(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="The heads' answers are merged without moving the heads back next to d: a row holds several tokens.",
+    hint="The heads' answers are merged without moving the heads back next to d: a row holds "
+    "several tokens.",
     replace=("merge_heads(y)", "y.reshape(x.shape[0], x.shape[1], -1)"),
 )
 def merges_by_reshaping_alone(): ...
@@ -564,7 +632,8 @@ def merges_by_reshaping_alone(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="After the transpose the memory is not in the order of the axes: `view` refuses. reshape copies where it "
+    hint="After the transpose the memory is not in the order of the axes: `view` refuses. "
+    "reshape copies where it "
     "must.",
     replace=("merge_heads(y)", "y.transpose(1, 2).view(x.shape[0], x.shape[1], -1)"),
 )
@@ -573,7 +642,8 @@ def merges_with_view(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="The axes of a [B, N, N] mask meet [B, H, N, N] from the right, so the sentences meet the heads. Where does "
+    hint="The axes of a [B, N, N] mask meet [B, H, N, N] from the right, so the sentences meet "
+    "the heads. Where does "
     "the missing axis belong?",
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
@@ -582,9 +652,13 @@ def lets_sentence_masks_meet_heads(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="The sentences' masks are repeated for the heads in the wrong order: a b a b, where sentence a needs a a. An "
+    hint="The sentences' masks are repeated for the heads in the wrong order: a b a b, where "
+    "sentence a needs a a. An "
     "axis of size 1 saves the repeating.",
-    replace=("mask.unsqueeze(1)", "mask.repeat(num_heads, 1, 1).reshape(x.shape[0], num_heads, *mask.shape[1:])"),
+    replace=(
+        "mask.unsqueeze(1)",
+        "mask.repeat(num_heads, 1, 1).reshape(x.shape[0], num_heads, *mask.shape[1:])",
+    ),
 )
 def repeats_the_masks_in_the_wrong_order(): ...
 
@@ -607,7 +681,8 @@ def uses_the_first_mask_for_all(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="An axis is inserted into every mask, whatever its number of axes. A mask of four axes has its head axis "
+    hint="An axis is inserted into every mask, whatever its number of axes. A mask of four axes "
+    "has its head axis "
     "already.",
     replace=("if mask is not None and mask.dim() == 3:", "if mask is not None:"),
 )
@@ -616,7 +691,8 @@ def inserts_a_head_axis_always(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="All heads of a sentence wear the mask of head 0. A mask of four axes may have one for each.",
+    hint="All heads of a sentence wear the mask of head 0. A mask of four axes may have "
+    "one for each.",
     replace=(
         "masked_attention(q, k, v, mask)",
         "masked_attention(q, k, v, mask if mask is None or mask.dim() == 2 else mask[:, :1])",
@@ -628,7 +704,10 @@ def all_heads_wear_the_first_mask(): ...
 @mistake(
     "multi_head_attention",
     hint="In this course True means: may attend. Print the weights for a mask of all True.",
-    replace=("masked_attention(q, k, v, mask)", "masked_attention(q, k, v, None if mask is None else ~mask)"),
+    replace=(
+        "masked_attention(q, k, v, mask)",
+        "masked_attention(q, k, v, None if mask is None else ~mask)",
+    ),
 )
 def reads_the_mask_upside_down(): ...
 
@@ -646,7 +725,8 @@ def transposes_the_mask(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="Scores are multiplied by the mask. A score of zero is a score like others, since exp(0) = 1.",
+    hint="Scores are multiplied by the mask. A score of zero is a score like others, "
+    "since exp(0) = 1.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
         """
@@ -659,7 +739,8 @@ def multiplies_the_scores_by_the_mask(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="The weights are masked after the softmax, so the rows no longer sum to 1: forbidden keys have taken their "
+    hint="The weights are masked after the softmax, so the rows no longer sum to 1: forbidden "
+    "keys have taken their "
     "share.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
@@ -674,7 +755,8 @@ def masks_after_the_softmax(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="A query with no key gets NaN: a row of minus infinities is 0/0. Such a row is zero here; masked_attention "
+    hint="A query with no key gets NaN: a row of minus infinities is 0/0. Such a row is zero "
+    "here; masked_attention "
     "knows.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
@@ -689,7 +771,8 @@ def leaves_nan_where_no_key_is_allowed(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="A query with no key gets the average of all values: with -1e9 everywhere the softmax is uniform. The row is "
+    hint="A query with no key gets the average of all values: with -1e9 everywhere the softmax "
+    "is uniform. The row is "
     "zero.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
@@ -737,7 +820,8 @@ def exchanges_keys_and_values(): ...
 @mistake(
     "multi_head_attention",
     keeps=0.5,
-    hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A V; else W_V does "
+    hint="You mix the inputs themselves, the slide's Y = A X. The weights mix the values, Y = A "
+    "V; else W_V does "
     "nothing.",
     replace=(
         "v = split_heads(source @ w_v, num_heads)",
@@ -772,7 +856,8 @@ def attends_with_one_wide_head(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="Right numbers, but the heads are computed one after the other in Python. They are a batch axis: the "
+    hint="Right numbers, but the heads are computed one after the other in Python. They are a "
+    "batch axis: the "
     "products take all of them at once.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
@@ -789,7 +874,8 @@ def loops_over_the_heads(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="Right numbers, but sentence after sentence in Python. The batch is an axis of every product already.",
+    hint="Right numbers, but sentence after sentence in Python. The batch is an axis of every "
+    "product already.",
     replace=(
         "y = masked_attention(q, k, v, mask)",
         """
@@ -849,7 +935,8 @@ def views_all_tokens_as_one_list(): ...
 
 @mistake(
     "multi_head_attention",
-    hint="The attention weights are cut off from the graph, so W_Q and W_K get no gradient: nothing would ever learn "
+    hint="The attention weights are cut off from the graph, so W_Q and W_K get no gradient: "
+    "nothing would ever learn "
     "them.",
     replace=("(q, k, v, mask)", "(q.detach(), k.detach(), v, mask)"),
 )
@@ -870,13 +957,15 @@ def detaches_the_weights(): ...
 def inverts_the_callers_mask(): ...
 
 
-# ── multi_head_sum ───────────────────────────────────────────────────────────────────────────────────────────
+# ── multi_head_sum
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "multi_head_sum",
     keeps=0.5,
-    hint="Your answer is the mean over the heads. The notes' words, a weighted average, mislead: the weights are "
+    hint="Your answer is the mean over the heads. The notes' words, a weighted average, mislead: "
+    "the weights are "
     "matrices, and the heads are added.",
     replace=(".sum(dim=1)", ".mean(dim=1)"),
 )
@@ -886,7 +975,8 @@ def averages_the_heads(): ...
 @mistake(
     "multi_head_sum",
     keeps=0.5,
-    hint="The queries stand in the place of the values, as in the notes' formula. What is mixed by the weights?",
+    hint="The queries stand in the place of the values, as in the notes' formula. What is mixed "
+    "by the weights?",
     replace=("in (w_q, w_k, w_v)", "in (w_q, w_k, w_q)"),
 )
 def mixes_the_queries(): ...
@@ -902,7 +992,8 @@ def writes_with_one_matrix(): ...
 
 @mistake(
     "multi_head_sum",
-    hint="The heads are added before their matrices are applied. Then head 0's answer goes through head 1's matrix "
+    hint="The heads are added before their matrices are applied. Then head 0's answer goes "
+    "through head 1's matrix "
     "too.",
     replace=("(y @ w_heads).sum(dim=1)", "y.sum(dim=1) @ w_heads.sum(dim=0)"),
 )
@@ -911,8 +1002,12 @@ def adds_before_projecting(): ...
 
 @mistake(
     "multi_head_sum",
-    hint="The matrices are stacked with d outside and H inside. Rows h*d … (h+1)*d - 1 of w_o belong to head h.",
-    replace=("(y @ w_heads).sum(dim=1)", "merge_heads(y) @ w_heads.transpose(0, 1).reshape(-1, w_heads.shape[2])"),
+    hint="The matrices are stacked with d outside and H inside. Rows h*d … (h+1)*d - 1 of w_o "
+    "belong to head h.",
+    replace=(
+        "(y @ w_heads).sum(dim=1)",
+        "merge_heads(y) @ w_heads.transpose(0, 1).reshape(-1, w_heads.shape[2])",
+    ),
 )
 def stacks_the_matrices_in_the_wrong_order(): ...
 
@@ -945,7 +1040,8 @@ def sums_without_the_mask(): ...
 
 @mistake(
     "multi_head_sum",
-    hint="A [B, N, N] mask meets the heads instead of the sentences: where does the missing axis belong?",
+    hint="A [B, N, N] mask meets the heads instead of the sentences: where does the missing "
+    "axis belong?",
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
 def sums_with_masks_on_the_heads(): ...
@@ -965,7 +1061,10 @@ def sums_scaled_by_the_model_width(): ...
 @mistake(
     "multi_head_sum",
     hint="More or fewer matrices than heads pass unseen. The docstring asks for a ValueError.",
-    replace=[("if w_heads.shape[0] != num_heads:", "if False:"), ("y @ w_heads", "y @ w_heads[:num_heads]")],
+    replace=[
+        ("if w_heads.shape[0] != num_heads:", "if False:"),
+        ("y @ w_heads", "y @ w_heads[:num_heads]"),
+    ],
 )
 def accepts_any_number_of_matrices(): ...
 
@@ -984,13 +1083,15 @@ def accepts_any_number_of_matrices(): ...
 def sums_in_float32(): ...
 
 
-# ── grouped_query_attention ──────────────────────────────────────────────────────────────────────────────────
+# ── grouped_query_attention
+# ──────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "grouped_query_attention",
     keeps=0.5,
-    hint="Your heads read 0 1 2 0 1 2. Neighbouring query heads share: 0 0 1 1 2 2. torch repeats in both orders.",
+    hint="Your heads read 0 1 2 0 1 2. Neighbouring query heads share: 0 0 1 1 2 2. torch "
+    "repeats in both orders.",
     replace=[
         ("k.repeat_interleave(group, dim=1)", "k.repeat(1, group, 1, 1)"),
         ("v.repeat_interleave(group, dim=1)", "v.repeat(1, group, 1, 1)"),
@@ -1002,7 +1103,10 @@ def deals_the_key_heads_out_in_turn(): ...
 @mistake(
     "grouped_query_attention",
     hint="All query heads read key head 0. There are H_kv of them.",
-    replace=[("k.repeat_interleave(group, dim=1)", "k[:, :1]"), ("v.repeat_interleave(group, dim=1)", "v[:, :1]")],
+    replace=[
+        ("k.repeat_interleave(group, dim=1)", "k[:, :1]"),
+        ("v.repeat_interleave(group, dim=1)", "v[:, :1]"),
+    ],
 )
 def reads_the_first_key_head_only(): ...
 
@@ -1039,7 +1143,8 @@ def shares_keys_and_values_differently(): ...
 
 @mistake(
     "grouped_query_attention",
-    hint="A [B, N_q, N_k] mask meets the heads instead of the sentences: where does the missing axis belong?",
+    hint="A [B, N_q, N_k] mask meets the heads instead of the sentences: where does the missing "
+    "axis belong?",
     replace=("mask.unsqueeze(1)", "mask.unsqueeze(0)"),
 )
 def lets_sentence_masks_meet_query_heads(): ...
@@ -1081,13 +1186,20 @@ def groups_without_a_scale(): ...
 
 @mistake(
     "grouped_query_attention",
-    hint="Heads that cannot be shared evenly are given out somehow. The docstring asks for a ValueError with both "
+    hint="Heads that cannot be shared evenly are given out somehow. The docstring asks for a "
+    "ValueError with both "
     "numbers.",
     replace=[
         ("if num_heads % num_kv_heads:", "if False:"),
         ("if v.shape[1] != num_kv_heads:", "if False:"),
-        ("k.repeat_interleave(group, dim=1)", "k[:, [h * k.shape[1] // num_heads for h in range(num_heads)]]"),
-        ("v.repeat_interleave(group, dim=1)", "v[:, [h * v.shape[1] // num_heads for h in range(num_heads)]]"),
+        (
+            "k.repeat_interleave(group, dim=1)",
+            "k[:, [h * k.shape[1] // num_heads for h in range(num_heads)]]",
+        ),
+        (
+            "v.repeat_interleave(group, dim=1)",
+            "v[:, [h * v.shape[1] // num_heads for h in range(num_heads)]]",
+        ),
     ],
 )
 def shares_unevenly(): ...
@@ -1148,7 +1260,8 @@ def groups_in_float32(): ...
 def wears_the_mask_of_head_zero(): ...
 
 
-# ── attention_flops ──────────────────────────────────────────────────────────────────────────────────────────
+# ── attention_flops
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1198,7 +1311,10 @@ def takes_the_model_width_for_the_heads(): ...
 @mistake(
     "attention_flops",
     hint="Your count counts every head with all D columns: H times too much. A head has d.",
-    replace=[("2 * n * d_head * n", "2 * n * d_model * n"), ("2 * n * n * d_head", "2 * n * n * d_model")],
+    replace=[
+        ("2 * n * d_head * n", "2 * n * d_model * n"),
+        ("2 * n * n * d_head", "2 * n * n * d_model"),
+    ],
 )
 def gives_every_head_the_whole_width(): ...
 
@@ -1248,7 +1364,10 @@ def counts_half_of_the_pairs(): ...
 @mistake(
     "attention_flops",
     hint="The softmax is in your scores. Only the four products are counted here.",
-    replace=("b * num_heads * 2 * n * d_head * n", "b * num_heads * (2 * n * d_head * n + 3 * n * n)"),
+    replace=(
+        "b * num_heads * 2 * n * d_head * n",
+        "b * num_heads * (2 * n * d_head * n + 3 * n * n)",
+    ),
 )
 def counts_the_softmax(): ...
 
@@ -1270,8 +1389,10 @@ def counts_in_floats(): ...
     "attention_flops",
     hint="A size of 0 or below gets a count. The docstring asks for a ValueError.",
     replace=(
-        'raise ValueError(f"sizes must be at least 1, got {b}, {n}, {d_model}, {num_heads}, {d_head}")',
-        "b, n, d_model, num_heads, d_head = (max(1, size) for size in (b, n, d_model, num_heads, d_head))",
+        'raise ValueError(f"sizes must be at least 1, got {b}, {n}, {d_model}, '
+        '{num_heads}, {d_head}")',
+        "b, n, d_model, num_heads, d_head = (max(1, size) for size in (b, n, d_model, "
+        "num_heads, d_head))",
     ),
 )
 def counts_impossible_sizes(): ...
@@ -1285,7 +1406,8 @@ def counts_impossible_sizes(): ...
 def counts_linear_scores(): ...
 
 
-# ── attention_matrix_bytes ───────────────────────────────────────────────────────────────────────────────────
+# ── attention_matrix_bytes
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1356,7 +1478,8 @@ def counts_the_lower_triangle(): ...
 def accepts_nothing_at_all(): ...
 
 
-# ── crossover_length ─────────────────────────────────────────────────────────────────────────────────────────
+# ── crossover_length
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1426,13 +1549,18 @@ def answers_the_square(): ...
 def accepts_no_width(): ...
 
 
-# ── explain_memory_figure ────────────────────────────────────────────────────────────────────────────────────
+# ── explain_memory_figure
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "explain_memory_figure",
-    hint="The pair for the lecture's figure comes out whatever is asked. Other figures have other explanations.",
-    replace=[("return bytes_per_element, binary_divisions", "pass"), ("return None", "return 2, 3")],
+    hint="The pair for the lecture's figure comes out whatever is asked. Other figures have "
+    "other explanations.",
+    replace=[
+        ("return bytes_per_element, binary_divisions", "pass"),
+        ("return None", "return 2, 3"),
+    ],
 )
 def answers_for_the_lecture_only(): ...
 
@@ -1466,7 +1594,10 @@ def tries_wide_elements_only(): ...
     "explain_memory_figure",
     hint="You return divisions by 1000; the number of divisions by 1024 is asked for.",
     keeps=0.5,
-    replace=("return bytes_per_element, binary_divisions", "return bytes_per_element, 4 - binary_divisions"),
+    replace=(
+        "return bytes_per_element, binary_divisions",
+        "return bytes_per_element, 4 - binary_divisions",
+    ),
 )
 def counts_the_other_divisions(): ...
 
@@ -1475,7 +1606,10 @@ def counts_the_other_divisions(): ...
     "explain_memory_figure",
     hint="The pair is in the other order: the element size comes first.",
     keeps=0.5,
-    replace=("return bytes_per_element, binary_divisions", "return binary_divisions, bytes_per_element"),
+    replace=(
+        "return bytes_per_element, binary_divisions",
+        "return binary_divisions, bytes_per_element",
+    ),
 )
 def returns_the_pair_in_reverse(): ...
 
@@ -1498,7 +1632,10 @@ def compares_too_loosely(): ...
 def compares_exactly(): ...
 
 
-@mistake("explain_memory_figure", hint="Where nothing explains the figure you return the nearest: None is asked for.")
+@mistake(
+    "explain_memory_figure",
+    hint="Where nothing explains the figure you return the nearest: None is asked for.",
+)
 def returns_the_nearest(n, num_heads, claimed):
     def distance(pair):
         unit = 1024 ** pair[1] * 1000 ** (4 - pair[1])
@@ -1528,9 +1665,13 @@ def sums_under_the_mask_of_head_zero(): ...
 
 @mistake(
     "grouped_query_attention",
-    hint="Three query heads cannot share six key heads: which of the two numbers must be a multiple of the other?",
+    hint="Three query heads cannot share six key heads: which of the two numbers must be a "
+    "multiple of the other?",
     replace=[
-        ("if num_heads % num_kv_heads:", "if max(num_heads, num_kv_heads) % min(num_heads, num_kv_heads):"),
+        (
+            "if num_heads % num_kv_heads:",
+            "if max(num_heads, num_kv_heads) % min(num_heads, num_kv_heads):",
+        ),
         ("group = num_heads // num_kv_heads", "group = max(num_heads // num_kv_heads, 1)"),
         ("k.repeat_interleave(group, dim=1)", "k.repeat_interleave(group, dim=1)[:, :num_heads]"),
         ("v.repeat_interleave(group, dim=1)", "v.repeat_interleave(group, dim=1)[:, :num_heads]"),

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -7,10 +9,13 @@ import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── split_heads, merge_heads, fused_qkv ──────────────────────────────────────────────────────────────────────
+# ── split_heads, merge_heads, fused_qkv
+# ──────────────────────────────────────────────────────────────────────
 
 
-@sample("split_heads", deserves=("reshapes_straight_to_the_final_shape", "drops_the_remaining_columns"))
+@sample(
+    "split_heads", deserves=("reshapes_straight_to_the_final_shape", "drops_the_remaining_columns")
+)
 def view_in_one_step(x, num_heads):
     B, N, D = x.size()
     return x.contiguous().view(B, num_heads, N, D // num_heads)
@@ -59,7 +64,8 @@ def slices_in_another_order(x, w_qkv, num_heads):
     return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)
 
 
-# ── multi_head_attention ─────────────────────────────────────────────────────────────────────────────────────
+# ── multi_head_attention
+# ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("multi_head_attention", deserves="inserts_a_head_axis_always")
@@ -97,7 +103,11 @@ def key_padding_convention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
     def heads(t, w):
         return (t @ w).view(t.size(0), t.size(1), num_heads, -1).permute(0, 2, 1, 3)
 
-    q, k, v = heads(x.contiguous(), w_q), heads(other.contiguous(), w_k), heads(other.contiguous(), w_v)
+    q, k, v = (
+        heads(x.contiguous(), w_q),
+        heads(other.contiguous(), w_k),
+        heads(other.contiguous(), w_v),
+    )
     s = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
     if mask is not None:
         if mask.dim() == 3:
@@ -111,7 +121,11 @@ def key_padding_convention(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=Non
 @sample("multi_head_attention", deserves=("does_not_scale", "checks_nothing"))
 def loop_of_heads_without_a_scale(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None):
     src = x if x_kv is None else x_kv
-    qs, ks, vs = (x @ w_q).chunk(num_heads, -1), (src @ w_k).chunk(num_heads, -1), (src @ w_v).chunk(num_heads, -1)
+    qs, ks, vs = (
+        (x @ w_q).chunk(num_heads, -1),
+        (src @ w_k).chunk(num_heads, -1),
+        (src @ w_v).chunk(num_heads, -1),
+    )
     results = []
     for h in range(num_heads):
         att = qs[h] @ ks[h].transpose(1, 2)
@@ -128,12 +142,16 @@ def stops_after_the_merge(x, w_q, w_k, w_v, w_o, num_heads, mask=None, x_kv=None
     if mask is not None and mask.ndim == 3:
         mask = mask[:, None, :, :]
     out = masked_attention(
-        split_heads(x @ w_q, num_heads), split_heads(y @ w_k, num_heads), split_heads(y @ w_v, num_heads), mask
+        split_heads(x @ w_q, num_heads),
+        split_heads(y @ w_k, num_heads),
+        split_heads(y @ w_v, num_heads),
+        mask,
     )
     return out.permute(0, 2, 1, 3).flatten(-2)
 
 
-# ── multi_head_sum, grouped_query_attention ──────────────────────────────────────────────────────────────────
+# ── multi_head_sum, grouped_query_attention
+# ──────────────────────────────────────────────────────────────────
 
 
 @sample("multi_head_sum", deserves="averages_the_heads")
@@ -167,7 +185,8 @@ def expand_and_no_axis(q, k, v, mask=None):
     return masked_attention(q, k, v, mask)
 
 
-# ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── counting
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("attention_flops", deserves=("counts_a_multiply_add_once", "counts_impossible_sizes"))
@@ -208,7 +227,8 @@ def terabytes_and_tebibytes(n, num_heads, claimed):
     return None
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("split_heads")

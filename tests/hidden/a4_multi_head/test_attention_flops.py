@@ -16,7 +16,8 @@ class _Counter(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         if func.__name__ in ("matmul", "__matmul__"):
-            self.flops += 2 * out.numel() * args[0].shape[-1]  # each element is a sum over the inner axis
+            # each element is a sum over the inner axis
+            self.flops += 2 * out.numel() * args[0].shape[-1]
         return out
 
 
@@ -32,13 +33,17 @@ def _flops(student, *sizes, keys=("qkv", "scores", "values", "output", "total"))
 def _assert_count(answer, key, expected):
     """The count, or how many times too large it is."""
     count = answer[key]
-    assert isinstance(count, (int, float)), f"{key!r} should be a number, and is {type(count).__name__}."
+    assert isinstance(count, (int, float)), (
+        f"{key!r} should be a number, and is {type(count).__name__}."
+    )
     assert count == expected, f"{key!r} is {count / expected:.4g} times as large as it should be."
 
 
 @points(2)
 def test_the_projections(student):
-    """[B·N, D] times [D, 3·H·d] in, [B·N, H·d] times [H·d, D] out; a multiply-add is 2. H·d is not D here."""
+    """[B·N, D] times [D, 3·H·d] in, [B·N, H·d] times [H·d, D] out; a multiply-add is 2. H·d is not
+    D here.
+    """
     answer = _flops(student, 3, 5, 7, 2, 11, keys=("qkv", "output"))
     _assert_count(answer, "qkv", 13_860)  # 2 · 15 · 7 · 66
     _assert_count(answer, "output", 4_620)  # 2 · 15 · 22 · 7
@@ -54,7 +59,9 @@ def test_scores_and_values(student):
 
 @points(2)
 def test_the_total_is_what_a_counter_counts(student, reference):
-    """A counter watched every matrix product of a whole multi-head attention: your total should be its number."""
+    """A counter watched every matrix product of a whole multi-head attention: your total should be
+    its number.
+    """
     for b, n, d_model, num_heads, d_head in ((1, 7, 6, 2, 3), (3, 11, 10, 5, 7), (2, 1, 3, 1, 5)):
         width = num_heads * d_head
         weights = [randn(d_model, width) for _ in range(3)] + [randn(width, d_model)]
@@ -67,11 +74,19 @@ def test_the_total_is_what_a_counter_counts(student, reference):
 @points(1)
 def test_twice_the_length_is_twice_the_projections_and_four_times_the_scores(student):
     """Only two of the four products grow with the square of N; all of them grow with the batch."""
-    small, long, wide = _flops(student, 1, 5, 6, 3, 7), _flops(student, 1, 10, 6, 3, 7), _flops(student, 11, 5, 6, 3, 7)
+    small, long, wide = (
+        _flops(student, 1, 5, 6, 3, 7),
+        _flops(student, 1, 10, 6, 3, 7),
+        _flops(student, 11, 5, 6, 3, 7),
+    )
     assert min(small.values()) > 0, "A product that counts nothing."
     for key, growth in (("qkv", 2), ("scores", 4), ("values", 4), ("output", 2)):
-        assert long[key] == growth * small[key], f"{key} grows by {long[key] / small[key]:g} when N doubles."
-        assert wide[key] == 11 * small[key], f"{key} grows by {wide[key] / small[key]:g} when the batch grows by 11."
+        assert long[key] == growth * small[key], (
+            f"{key} grows by {long[key] / small[key]:g} when N doubles."
+        )
+        assert wide[key] == 11 * small[key], (
+            f"{key} grows by {wide[key] / small[key]:g} when the batch grows by 11."
+        )
 
 
 @points(1)
@@ -81,7 +96,9 @@ def test_the_answer_is_whole_numbers_under_five_names(student):
     for key, value in answer.items():
         assert type(value) is int, f"{key!r} is {type(value).__name__}, not int."
     assert_equal(sorted(answer), ["output", "qkv", "scores", "total", "values"], what="the names")
-    assert answer["total"] == sum(answer.values()) - answer["total"] > 0, "total is not the sum of the other four."
+    assert answer["total"] == sum(answer.values()) - answer["total"] > 0, (
+        "total is not the sum of the other four."
+    )
 
 
 @points(1)

@@ -7,13 +7,17 @@ pytestmark = [uses("attention_flops")]
 
 @points(2)
 def test_both_sides_cost_the_same_there(student, reference):
-    """Put your N into the FLOP formula, with H·d = D: two products on one side, four projections on the other."""
+    """Put your N into the FLOP formula, with H·d = D: two products on one side, four projections on
+    the other.
+    """
     for num_heads, d_head in ((3, 7), (12, 64), (1, 1), (97, 11)):
         n = student.crossover_length(num_heads * d_head)
         assert n > 0, "A length is positive."
         flops = reference.attention_flops(1, int(n), num_heads * d_head, num_heads, d_head)
         ratio = (flops["scores"] + flops["values"]) / (flops["qkv"] + flops["output"])
-        assert ratio == 1, f"At your N = {n}, scores and values cost {ratio:.3g} times as much as the projections."
+        assert ratio == 1, (
+            f"At your N = {n}, scores and values cost {ratio:.3g} times as much as the projections."
+        )
 
 
 @points(1)

@@ -19,7 +19,9 @@ pytestmark = [uses("split_heads")]
 
 @points(3)
 def test_equals_three_separate_projections(student, reference):
-    """Multiply by each of the three matrices alone and compare with what comes out of the fused one."""
+    """Multiply by each of the three matrices alone and compare with what comes out of the fused
+    one.
+    """
     x, w_q, w_k, w_v = randn(2, 5, 11), randn(11, 21), randn(11, 21), randn(11, 21)
     answers = call_twice(student.fused_qkv, x, torch.cat([w_q, w_k, w_v], dim=1), 3)
     assert len(answers) == 3, "fused_qkv should return three tensors: queries, keys, values."
@@ -29,7 +31,9 @@ def test_equals_three_separate_projections(student, reference):
 
 @points(2)
 def test_the_thirds_are_queries_keys_values(student):
-    """All weights of W_Q are 1, those of W_K 2, those of W_V 3: each of the results should hold one number only."""
+    """All weights of W_Q are 1, those of W_K 2, those of W_V 3: each of the results should hold one
+    number only.
+    """
     w_qkv = torch.cat([ones(1, 10), 2 * ones(1, 10), 3 * ones(1, 10)], dim=1)
     for i, answer in enumerate(student.fused_qkv(ones(1, 3, 1), w_qkv, 2)):
         assert_close(answer, (i + 1) * ones(1, 2, 3, 5), what="qkv"[i])
@@ -37,7 +41,9 @@ def test_the_thirds_are_queries_keys_values(student):
 
 @points(1)
 def test_three_heads_of_three_numbers(student, reference):
-    """B, N, H and d are all 3, as many as there are parts: nothing here tells the axes apart but their meaning."""
+    """B, N, H and d are all 3, as many as there are parts: nothing here tells the axes apart but
+    their meaning.
+    """
     x, w_qkv = randn(3, 3, 9), randn(9, 27)
     for answer, expected, name in zip(
         student.fused_qkv(x, w_qkv, 3), reference.fused_qkv(x, w_qkv, 3), "qkv", strict=True
@@ -47,18 +53,28 @@ def test_three_heads_of_three_numbers(student, reference):
 
 @points(1)
 def test_one_token_of_a_transposed_batch(student, reference):
-    """One sentence of one token, and an x whose memory is not in the order of its axes; five heads, and one alone."""
+    """One sentence of one token, and an x whose memory is not in the order of its axes; five heads,
+    and one alone.
+    """
     w_qkv = randn(7, 30)
     for x, heads in ((randn(1, 1, 7), 5), (randn(2, 7, 3).transpose(1, 2), 1)):
-        assert_close(student.fused_qkv(x, w_qkv, heads)[2], reference.fused_qkv(x, w_qkv, heads)[2], what="v")
+        assert_close(
+            student.fused_qkv(x, w_qkv, heads)[2], reference.fused_qkv(x, w_qkv, heads)[2], what="v"
+        )
 
 
 @points(1)
 def test_gradients_reach_x_and_every_column(student, reference):
-    """All three parts are used here: x and each column of w_qkv should get the gradient of three projections."""
+    """All three parts are used here: x and each column of w_qkv should get the gradient of three
+    projections.
+    """
     x, w_qkv = randn(2, 5, 7, grad=True), randn(7, 18, grad=True)
     assert_same_gradients(
-        lambda *a: torch.stack([*student.fused_qkv(*a)]), lambda *a: torch.stack(reference.fused_qkv(*a)), x, w_qkv, 2
+        lambda *a: torch.stack([*student.fused_qkv(*a)]),
+        lambda *a: torch.stack(reference.fused_qkv(*a)),
+        x,
+        w_qkv,
+        2,
     )
 
 
@@ -72,7 +88,9 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_columns_that_do_not_divide_are_refused(student):
-    """20 columns are no three parts, and 21 are three parts of 7, which neither two heads nor none can share."""
+    """20 columns are no three parts, and 21 are three parts of 7, which neither two heads nor none
+    can share.
+    """
     assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 20), 2, sizes=(20, 2))
     assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 2, sizes=(21, 2))
     assert_refused(student.fused_qkv, randn(2, 5, 7), randn(7, 21), 0, sizes=(21, 0))

@@ -1,4 +1,6 @@
-"""merge_heads: the heads of a token side by side, graded on its own (a round trip hides a consistent mistake)."""
+"""merge_heads: the heads of a token side by side, graded on its own (a round trip hides a
+consistent mistake).
+"""
 
 from autograder.suite import arange, assert_close, assert_same_gradients, call_twice, points, randn
 
@@ -33,7 +35,9 @@ def test_a_transposed_tensor_is_merged_too(student, reference):
 
 @points(1)
 def test_the_dtype_stays_and_gradients_come_back(student, reference):
-    """Merging moves numbers: no new dtype, no change to the input, and every gradient finds its way back."""
+    """Merging moves numbers: no new dtype, no change to the input, and every gradient finds its way
+    back.
+    """
     half = randn(1, 2, 3, 5).half()
     assert_close(call_twice(student.merge_heads, half), reference.merge_heads(half))
     assert_same_gradients(student.merge_heads, reference.merge_heads, randn(2, 3, 5, 7, grad=True))

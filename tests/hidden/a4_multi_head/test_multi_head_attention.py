@@ -1,6 +1,8 @@
-"""multi_head_attention: shapes, scale, masks with heads, cross-attention, and a cost that heads do not raise.
+"""multi_head_attention: shapes, scale, masks with heads, cross-attention, and a cost that heads do
+not raise.
 
-Where a test is about something else than the scores, w_q is zero: every allowed key then has the same weight.
+Where a test is about something else than the scores, w_q is zero: every allowed key then has the
+same weight.
 """
 
 import torch
@@ -28,22 +30,36 @@ pytestmark = [forbid(*ATTENTION), uses("split_heads", "merge_heads")]
 
 
 def _weights(d_model, num_heads, d_head, d_v=None, d_kv=None, silent=False):
-    """w_q, w_k, w_v, w_o; `silent`: zero queries, so that attention is uniform over the allowed keys."""
+    """w_q, w_k, w_v, w_o; `silent`: zero queries, so that attention is uniform over the allowed
+    keys.
+    """
     d_v, d_kv = d_v or d_head, d_kv or d_model
     w_q = zeros(d_model, num_heads * d_head) if silent else randn(d_model, num_heads * d_head)
-    return w_q, randn(d_kv, num_heads * d_head), randn(d_kv, num_heads * d_v), randn(num_heads * d_v, d_model)
+    return (
+        w_q,
+        randn(d_kv, num_heads * d_head),
+        randn(d_kv, num_heads * d_v),
+        randn(num_heads * d_v, d_model),
+    )
 
 
 @points(2)
 def test_the_scale_is_the_root_of_the_head_size(student):
-    """Two heads of three columns each, on tokens of six numbers: how many terms has a head's dot product?"""
+    """Two heads of three columns each, on tokens of six numbers: how many terms has a head's dot
+    product?
+    """
     x, (w_q, w_k, _, w_o) = randn(3, 5, 6), [0.5 * w for w in _weights(6, 2, 3)]
-    assert_close(student.multi_head_attention(x, w_q, w_k, eye(6), w_o, 2), _slow(x, w_q, w_k, eye(6), w_o, 2))
+    assert_close(
+        student.multi_head_attention(x, w_q, w_k, eye(6), w_o, 2),
+        _slow(x, w_q, w_k, eye(6), w_o, 2),
+    )
 
 
 @points(2)
 def test_every_head_attends_on_its_own(student):
-    """The answer is compared with a plain loop: one attention a head, on that head's columns of the projections."""
+    """The answer is compared with a plain loop: one attention a head, on that head's columns of the
+    projections.
+    """
     x, weights = randn(2, 5, 21), _weights(21, 3, 7)
     weights = (0.2 * weights[0], 0.2 * weights[1], weights[2], weights[3])
     # a softmax in float32 is right, and off by 1e-6 where the numbers are large
@@ -52,7 +68,9 @@ def test_every_head_attends_on_its_own(student):
 
 @points(1)
 def test_a_transposed_batch_and_a_single_token_are_read_too(student):
-    """x's memory may not be in the order of its axes; and one sentence of one token is a sentence."""
+    """x's memory may not be in the order of its axes; and one sentence of one token is a
+    sentence.
+    """
     weights = _weights(6, 2, 3, silent=True)
     for x in (randn(2, 6, 5).transpose(1, 2), randn(1, 1, 6)):
         expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(x.shape)
@@ -75,7 +93,9 @@ def test_values_may_have_another_size_than_keys(student):
 
 @points(1)
 def test_the_output_matrix_mixes_the_heads(student):
-    """With every key weighted alike, each token's answer is the mean token times w_v times w_o, from the right."""
+    """With every key weighted alike, each token's answer is the mean token times w_v times w_o,
+    from the right.
+    """
     x, weights = randn(2, 5, 6), _weights(6, 2, 3, silent=True)
     expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(2, 5, 6)
     assert_close(student.multi_head_attention(x, *weights, 2), expected)
@@ -83,7 +103,9 @@ def test_the_output_matrix_mixes_the_heads(student):
 
 @points(1)
 def test_a_mask_of_two_axes_goes_for_every_sentence_and_head(student):
-    """A lower triangle, [N, N]: row i of the mask says what token i may look at, so token 0 sees only itself."""
+    """A lower triangle, [N, N]: row i of the mask says what token i may look at, so token 0 sees
+    only itself.
+    """
     x, weights = randn(2, 5, 6), _weights(6, 3, 2, silent=True)
     running_mean = x.cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
     answer = student.multi_head_attention(x, *weights, 3, mask=ones(5, 5).tril().bool())
@@ -92,7 +114,9 @@ def test_a_mask_of_two_axes_goes_for_every_sentence_and_head(student):
 
 @points(2)
 def test_a_mask_of_three_axes_belongs_to_sentences_not_to_heads(student):
-    """[B, N, N] with as many sentences as heads: broadcasting would hand sentence 1's mask to head 1, silently."""
+    """[B, N, N] with as many sentences as heads: broadcasting would hand sentence 1's mask to head
+    1, silently.
+    """
     x, weights = randn(3, 5, 6), _weights(6, 3, 2, silent=True)
     mask = (rand(3, 5, 5) < 0.5) | eye(5).bool()
     share = mask.double() / mask.double().sum(dim=-1, keepdim=True)  # [B, N, N]
@@ -102,7 +126,9 @@ def test_a_mask_of_three_axes_belongs_to_sentences_not_to_heads(student):
 
 @points(1)
 def test_a_padding_mask_hides_the_same_keys_from_every_query(student):
-    """[B, 1, N], from sentence lengths 5, 2 and 4, with two heads: line the axes up with [B, H, N, N]."""
+    """[B, 1, N], from sentence lengths 5, 2 and 4, with two heads: line the axes up with [B, H, N,
+    N].
+    """
     x, weights = randn(3, 5, 6), _weights(6, 2, 3, silent=True)
     lengths = (5, 2, 4)
     mask = torch.stack([(arange(5) < length).view(1, 5) for length in lengths])
@@ -113,7 +139,9 @@ def test_a_padding_mask_hides_the_same_keys_from_every_query(student):
 
 @points(1)
 def test_a_mask_of_four_axes_is_used_as_it_is(student):
-    """[1, H, N, N]: here each head has a mask of its own, and head 0 looks at itself while head 1 looks at token 0."""
+    """[1, H, N, N]: here each head has a mask of its own, and head 0 looks at itself while head 1
+    looks at token 0.
+    """
     x, (w_q, w_k, w_v, w_o) = randn(2, 5, 6), _weights(6, 2, 3, silent=True)
     mask = torch.stack([eye(5).bool(), (arange(5) == 0).expand(5, 5)]).unsqueeze(0)
     values = x @ w_v
@@ -124,18 +152,26 @@ def test_a_mask_of_four_axes_is_used_as_it_is(student):
 
 @points(2)
 def test_cross_attention_asks_with_x_and_reads_from_x_kv(student):
-    """Queries come from x; keys and values both come from x_kv, which has another length and another width."""
+    """Queries come from x; keys and values both come from x_kv, which has another length and
+    another width.
+    """
     x, x_kv, weights = randn(2, 5, 6), randn(2, 7, 10), _weights(6, 3, 2, d_kv=10)
-    assert_close(student.multi_head_attention(x, *weights, 3, x_kv=x_kv), _slow(x, *weights, 3, x_kv))
+    assert_close(
+        student.multi_head_attention(x, *weights, 3, x_kv=x_kv), _slow(x, *weights, 3, x_kv)
+    )
     same_size = randn(2, 5, 6)  # where the sizes agree, a wrong source raises no error
     weights = _weights(6, 3, 2)
-    assert_close(student.multi_head_attention(x, *weights, 3, x_kv=same_size), _slow(x, *weights, 3, same_size))
+    assert_close(
+        student.multi_head_attention(x, *weights, 3, x_kv=same_size),
+        _slow(x, *weights, 3, same_size),
+    )
 
 
 @points(1)
 def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
-    """Token 2 may look at nothing; token 0 may not look at token 4, whose score is huge. Allowed scores may be −10¹²:
-    whatever stands in for "forbidden" must be smaller than any number."""
+    """Token 2 may look at nothing; token 0 may not look at token 4, whose score is huge. Allowed
+    scores may be −10¹²: whatever stands in for "forbidden" must be smaller than any number.
+    """
     x, weights = randn(1, 5, 6), _weights(6, 2, 3)
     x[0, 4] *= 1e5
     mask = ones(5, 5).tril().bool()
@@ -145,45 +181,65 @@ def test_a_query_with_no_key_gives_zeros_and_finite_gradients(student):
     assert_close(answer[:, 2], zeros(1, 6), what="row 2")
     assert_close(answer[:, 0], (x[:, 0] @ weights[2] @ weights[3]).detach(), what="row 0")
     answer[:, :4].sum().backward()
-    assert bool(x.grad.isfinite().all()), "The gradient of x is not finite where one query has no key."
-    low = torch.cat([ones(1, 5, 1), randn(1, 5, 1)], dim=-1)  # one head of one column: all scores are -1e12
+    assert bool(x.grad.isfinite().all()), (
+        "The gradient of x is not finite where one query has no key."
+    )
+    # one head of one column: all scores are -1e12
+    low = torch.cat([ones(1, 5, 1), randn(1, 5, 1)], dim=-1)
     w_q, w_k = (tensor([[1e6 * sign], [0.0]]) for sign in (-1, 1))
     w_v = tensor([[0.0], [1.0]])
-    answer = student.multi_head_attention(low, w_q, w_k, w_v, ones(1, 2), 1, mask=ones(5, 5).tril().bool())
+    answer = student.multi_head_attention(
+        low, w_q, w_k, w_v, ones(1, 2), 1, mask=ones(5, 5).tril().bool()
+    )
     running_mean = low[:, :, 1:].cumsum(dim=1) / arange(1, 6).view(1, 5, 1)
     # float64 has 1e12 + ln 5 to 1e-4, and weights may be exp(score - log of the sum)
-    assert_close(answer, running_mean.expand(1, 5, 2), atol=1e-3, what="the answer to scores of -1e12")
+    assert_close(
+        answer, running_mean.expand(1, 5, 2), atol=1e-3, what="the answer to scores of -1e12"
+    )
 
 
 @points(1)
 def test_gradients_reach_every_matrix(student, reference):
-    """The gradients of x and of all four matrices are compared: a detached or unused part shows here."""
+    """The gradients of x and of all four matrices are compared: a detached or unused part shows
+    here.
+    """
     inputs = [randn(*s, grad=True) for s in ((2, 5, 6), (6, 4), (6, 4), (6, 10), (10, 6))]
-    assert_same_gradients(student.multi_head_attention, reference.multi_head_attention, *inputs, 2, tolerance=2e-5)
+    assert_same_gradients(
+        student.multi_head_attention, reference.multi_head_attention, *inputs, 2, tolerance=2e-5
+    )
 
 
 @points(1)
 def test_operations_do_not_grow_with_the_heads(student):
-    """Heads are a batch axis: six heads take as many torch operations as two. A Python loop over heads takes more."""
+    """Heads are a batch axis: six heads take as many torch operations as two. A Python loop over
+    heads takes more.
+    """
     costs = [_cost(student, n=5, num_heads=h) for h in (2, 6)]
     y = randn(2, 5, 12)
     split = [student.cost("split_heads", y, h).operations for h in (2, 6)]
     merge = [student.cost("merge_heads", y.view(2, h, 5, 12 // h)).operations for h in (2, 6)]
-    elsewhere = 3 * (split[1] - split[0]) + merge[1] - merge[0]  # a loop in there is not this question's
+    # a loop in there is not this question's
+    elsewhere = 3 * (split[1] - split[0]) + merge[1] - merge[0]
     grown = costs[1] - costs[0] - elsewhere
     assert grown <= 3, f"{costs[0]} operations with 2 heads and {costs[1]} with 6: is there a loop?"
 
 
 @points(1)
 def test_operations_do_not_grow_with_the_tokens(student):
-    """Eleven tokens take as many torch operations as five. A Python loop over positions or sentences takes more."""
+    """Eleven tokens take as many torch operations as five. A Python loop over positions or
+    sentences takes more.
+    """
     costs = [_cost(student, n=n, num_heads=2, batch=b) for n, b in ((5, 2), (11, 5))]
-    assert costs[1] <= costs[0] + 3, f"{costs[0]} operations with 5 tokens and {costs[1]} with 11: is there a loop?"
+    assert costs[1] <= costs[0] + 3, (
+        f"{costs[0]} operations with 5 tokens and {costs[1]} with 11: is there a loop?"
+    )
 
 
 @points(1)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out, close to the float64 answer; a product of 90000, before the scale, is beyond float16."""
+    """float16 in, float16 out, close to the float64 answer; a product of 90000, before the scale,
+    is beyond float16.
+    """
     tokens = eye(2).half().unsqueeze(0)  # each finds itself
     answer = student.multi_head_attention(
         tokens, *(300 * eye(2).half() for _ in "qk"), *(eye(2).half() for _ in "vo"), 1
@@ -196,7 +252,9 @@ def test_half_precision_stays_half_precision(student):
 
 @points(1)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too long: ValueError."""
+    """Seven columns for two heads; keys wider or narrower than queries; a w_o too short or too
+    long: ValueError.
+    """
     x, (w_q, w_k, w_v, w_o) = randn(2, 5, 6), _weights(6, 2, 5)
     f = student.multi_head_attention
     assert_refused(f, x, randn(6, 7), randn(6, 7), w_v, w_o, 2, sizes=(7, 2))
@@ -214,13 +272,19 @@ def _slow(x, w_q, w_k, w_v, w_o, num_heads, x_kv=None):
     d, d_v = q.shape[-1] // num_heads, v.shape[-1] // num_heads
     heads = []
     for h in range(num_heads):
-        q_h, k_h, v_h = q[..., h * d : (h + 1) * d], k[..., h * d : (h + 1) * d], v[..., h * d_v : (h + 1) * d_v]
+        q_h, k_h, v_h = (
+            q[..., h * d : (h + 1) * d],
+            k[..., h * d : (h + 1) * d],
+            v[..., h * d_v : (h + 1) * d_v],
+        )
         heads.append(torch.softmax(q_h @ k_h.transpose(1, 2) / d**0.5, dim=-1) @ v_h)
     return torch.cat(heads, dim=-1) @ w_o
 
 
 def _cost(student, n, num_heads, batch=2):
-    """Operations of one call whose answer is right as well: an answer that is wrong costs nothing to make."""
+    """Operations of one call whose answer is right as well: an answer that is wrong costs nothing
+    to make.
+    """
     x, weights = randn(batch, n, 12), _weights(12, num_heads, 12 // num_heads, silent=True)
     expected = (x.mean(dim=1, keepdim=True) @ weights[2] @ weights[3]).expand(batch, n, 12)
     answer, cost = student.counted("multi_head_attention", x, *weights, num_heads)

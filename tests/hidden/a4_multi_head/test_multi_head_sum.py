@@ -1,4 +1,6 @@
-"""multi_head_sum: a plain sum of what each head writes, equal to concatenation and one output matrix."""
+"""multi_head_sum: a plain sum of what each head writes, equal to concatenation and one output
+matrix.
+"""
 
 from autograder.suite import (
     assert_close,
@@ -22,15 +24,25 @@ pytestmark = [forbid(*ATTENTION), uses("split_heads", "merge_heads", "multi_head
 
 @points(2)
 def test_equals_concatenation_and_one_output_matrix(student, reference):
-    """Stack the heads' matrices on top of each other: multi_head_attention with that w_o gives the same."""
-    x, w_q, w_k, w_v, w_heads = randn(2, 5, 6), randn(6, 9), randn(6, 9), randn(6, 9), randn(3, 3, 6)
+    """Stack the heads' matrices on top of each other: multi_head_attention with that w_o gives the
+    same.
+    """
+    x, w_q, w_k, w_v, w_heads = (
+        randn(2, 5, 6),
+        randn(6, 9),
+        randn(6, 9),
+        randn(6, 9),
+        randn(3, 3, 6),
+    )
     expected = reference.multi_head_attention(x, w_q, w_k, w_v, w_heads.reshape(9, 6), 3)
     assert_close(call_twice(student.multi_head_sum, x, w_q, w_k, w_v, w_heads, 3), expected)
 
 
 @points(2)
 def test_heads_are_added_not_averaged(student):
-    """Five heads that each write 1 make 5. The notes say "weighted average"; the weights there are matrices."""
+    """Five heads that each write 1 make 5. The notes say "weighted average"; the weights there are
+    matrices.
+    """
     x, nothing = ones(1, 3, 5), zeros(5, 10)
     w_v, w_heads = ones(5, 10) / 5, ones(5, 2, 5) / 2
     assert_close(student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 5), 5 * ones(1, 3, 5))
@@ -38,7 +50,9 @@ def test_heads_are_added_not_averaged(student):
 
 @points(1)
 def test_each_head_writes_with_its_own_matrix(student):
-    """Head h copies its value to column h of the output: nothing of another head may appear there."""
+    """Head h copies its value to column h of the output: nothing of another head may appear
+    there.
+    """
     x, nothing = randn(2, 5, 3), zeros(3, 3)
     w_heads = eye(3).unsqueeze(1)  # [H, 1, D]
     expected = x.mean(dim=1, keepdim=True).expand(2, 5, 3)
@@ -50,12 +64,17 @@ def test_values_may_have_another_size_than_keys(student):
     """d_v is not d, and neither is D / H."""
     x, w_v, w_heads = randn(2, 5, 7), randn(7, 6), randn(2, 3, 7)
     expected = x.mean(dim=1, keepdim=True) @ w_v @ w_heads.reshape(6, 7)
-    assert_close(student.multi_head_sum(x, zeros(7, 10), randn(7, 10), w_v, w_heads, 2), expected.expand(2, 5, 7))
+    assert_close(
+        student.multi_head_sum(x, zeros(7, 10), randn(7, 10), w_v, w_heads, 2),
+        expected.expand(2, 5, 7),
+    )
 
 
 @points(1)
 def test_masks_of_two_three_and_four_axes(student):
-    """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used as they are."""
+    """[N, N] goes for all; [B, N, N] is one a sentence, here as many as heads; four axes are used
+    as they are.
+    """
     x, w_v, w_heads = randn(2, 5, 6), randn(6, 6), randn(2, 3, 6)
     values = (x @ w_v).view(2, 5, 2, 3).transpose(1, 2)  # [B, H, N, d_v]
     for shape in ((2, 5, 5), (5, 5), (2, 1, 5, 5), (1, 2, 5, 5)):
@@ -69,7 +88,9 @@ def test_masks_of_two_three_and_four_axes(student):
 
 @points(1)
 def test_gradients_reach_the_tokens_and_every_head_matrix(student, reference):
-    """Each W_h gets the gradient of its own head's answer; x, laid out otherwise, that of the values it gave."""
+    """Each W_h gets the gradient of its own head's answer; x, laid out otherwise, that of the
+    values it gave.
+    """
     x, w_v, w_heads = randn(2, 6, 5, grad=True), randn(6, 6), randn(3, 2, 6, grad=True)
     arguments = x.transpose(1, 2), zeros(6, 6), zeros(6, 6), w_v, w_heads, 3
     assert_same_gradients(student.multi_head_sum, reference.multi_head_sum, *arguments)
@@ -78,13 +99,21 @@ def test_gradients_reach_the_tokens_and_every_head_matrix(student, reference):
 @points(1)
 def test_half_precision_stays_half_precision(student):
     """float16 in, float16 out. Every head writes 2 here, so that rounding changes nothing."""
-    x, nothing, w_v, w_heads = (t.half() for t in (ones(1, 3, 5), zeros(5, 6), ones(5, 6) / 5, ones(3, 2, 5)))
-    assert_close(student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 3), 6 * ones(1, 3, 5).half(), atol=2e-2)
+    x, nothing, w_v, w_heads = (
+        t.half() for t in (ones(1, 3, 5), zeros(5, 6), ones(5, 6) / 5, ones(3, 2, 5))
+    )
+    assert_close(
+        student.multi_head_sum(x, nothing, nothing, w_v, w_heads, 3),
+        6 * ones(1, 3, 5).half(),
+        atol=2e-2,
+    )
 
 
 @points(1)
 def test_the_wrong_number_of_matrices_is_refused(student):
-    """Three heads and four output matrices, or two: ValueError, with both numbers in its message."""
+    """Three heads and four output matrices, or two: ValueError, with both numbers in its
+    message.
+    """
     x, w = randn(2, 5, 7), randn(7, 15)
     assert_refused(student.multi_head_sum, x, w, w, w, randn(4, 5, 7), 3, sizes=(4, 3))
     assert_refused(student.multi_head_sum, x, w, w, w, randn(2, 5, 7), 3, sizes=(2, 3))

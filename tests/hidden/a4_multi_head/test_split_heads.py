@@ -1,6 +1,16 @@
-"""split_heads: head h owns columns h*d … (h+1)*d - 1, and the heads stand in front of the tokens."""
+"""split_heads: head h owns columns h*d … (h+1)*d - 1, and the heads stand in front of the
+tokens.
+"""
 
-from autograder.suite import arange, assert_close, assert_refused, assert_same_gradients, call_twice, points, randn
+from autograder.suite import (
+    arange,
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    points,
+    randn,
+)
 
 
 @points(3)
@@ -26,22 +36,30 @@ def test_as_many_heads_as_sentences_and_tokens(student, reference):
 
 @points(1)
 def test_one_head_and_heads_of_one_column(student):
-    """The extremes: one head holds all the columns; with as many heads as columns each holds one."""
+    """The extremes: one head holds all the columns; with as many heads as columns each holds
+    one.
+    """
     x = randn(2, 5, 3)
     assert_close(student.split_heads(x, 1), x.unsqueeze(1), what="one head")
-    assert_close(student.split_heads(x, 3), x.transpose(1, 2).unsqueeze(-1), what="three heads of one column")
+    assert_close(
+        student.split_heads(x, 3), x.transpose(1, 2).unsqueeze(-1), what="three heads of one column"
+    )
 
 
 @points(1)
 def test_a_transposed_tensor_is_split_too(student, reference):
-    """A caller may pass a tensor whose memory is not in the order of its axes: cut the axes, not the memory."""
+    """A caller may pass a tensor whose memory is not in the order of its axes: cut the axes, not
+    the memory.
+    """
     x = randn(2, 6, 5).transpose(1, 2)
     assert_close(student.split_heads(x, 2), reference.split_heads(x, 2))
 
 
 @points(1)
 def test_the_dtype_stays_and_gradients_come_back(student, reference):
-    """Splitting moves numbers: no new dtype, no change to x, and every gradient finds its way back."""
+    """Splitting moves numbers: no new dtype, no change to x, and every gradient finds its way
+    back.
+    """
     half = randn(2, 3, 10).half()
     assert_close(call_twice(student.split_heads, half, 5), reference.split_heads(half, 5))
     assert_same_gradients(student.split_heads, reference.split_heads, randn(2, 3, 10, grad=True), 5)
@@ -49,6 +67,8 @@ def test_the_dtype_stays_and_gradients_come_back(student, reference):
 
 @points(1)
 def test_columns_that_do_not_divide_are_refused(student):
-    """21 columns make no four heads, and nothing makes zero heads: ValueError, with the numbers in its message."""
+    """21 columns make no four heads, and nothing makes zero heads: ValueError, with the numbers in
+    its message.
+    """
     assert_refused(student.split_heads, randn(2, 5, 21), 4, sizes=(21, 4))
     assert_refused(student.split_heads, randn(2, 5, 21), 0, sizes=(21, 0))

@@ -5,11 +5,14 @@ from autograder.suite import alternate
 
 def _refuse_unless(fits, *values):
     if not fits:
-        shown = ", ".join(str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v) for v in values)
+        shown = ", ".join(
+            str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v) for v in values
+        )
         raise ValueError(f"sizes do not match: {shown}")
 
 
-# ---------------------------------------------------------------------------------------------- layer_norm
+# ----------------------------------------------------------------------------------------------
+# layer_norm
 
 
 def _norm_fits(x, *weights):
@@ -21,7 +24,9 @@ def one_pass_with_var_mean(x, gamma, beta, eps=1e-5):
     _refuse_unless(_norm_fits(x, gamma, beta), x, gamma, beta)
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
-    y = torch.addcmul(beta.to(wide.dtype), (wide - mean) * torch.rsqrt(variance + eps), gamma.to(wide.dtype))
+    y = torch.addcmul(
+        beta.to(wide.dtype), (wide - mean) * torch.rsqrt(variance + eps), gamma.to(wide.dtype)
+    )
     return y.to(x.dtype)
 
 
@@ -34,7 +39,9 @@ def norm_token_by_token(x, gamma, beta, eps=1e-5):
         token = token.float() if token.dtype in (torch.float16, torch.bfloat16) else token
         mean = token.sum() / d
         deviation = token - mean
-        rows.append((deviation * ((deviation @ deviation) / d + eps) ** -0.5 * gamma + beta).to(x.dtype))
+        rows.append(
+            (deviation * ((deviation @ deviation) / d + eps) ** -0.5 * gamma + beta).to(x.dtype)
+        )
     return torch.stack(rows).reshape(x.shape)
 
 
@@ -55,10 +62,13 @@ def norm_in_float32(x, gamma, beta, eps=1e-5):
     t = x.float()
     t = t - t.mean(-1, keepdim=True)
     t = t - t.mean(-1, keepdim=True)
-    return (t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.float() + beta.float()).to(x.dtype)
+    return (t / (t.square().mean(-1, keepdim=True) + eps).sqrt() * gamma.float() + beta.float()).to(
+        x.dtype
+    )
 
 
-# ------------------------------------------------------------------------------------- layer_norm_backward
+# -------------------------------------------------------------------------------------
+# layer_norm_backward
 
 
 def _backward_fits(dy, x, gamma):
@@ -110,7 +120,15 @@ def backward_by_einsum(dy, x, gamma, eps=1e-5):
     s = torch.rsqrt(variance + eps)
     xhat = (t - mean) * s
     g = torch.einsum("...d,d->...d", u, gamma.to(wide))
-    dx = s / d * (d * g - g.sum(-1, keepdim=True) - xhat * torch.einsum("...d,...d->...", g, xhat)[..., None])
+    dx = (
+        s
+        / d
+        * (
+            d * g
+            - g.sum(-1, keepdim=True)
+            - xhat * torch.einsum("...d,...d->...", g, xhat)[..., None]
+        )
+    )
     return (
         dx.to(x.dtype),
         torch.einsum("...d,...d->d", u, xhat).to(x.dtype),
@@ -127,17 +145,24 @@ def backward_by_two_projections(dy, x, gamma, eps=1e-5):
     g = g - g.mean(-1, keepdim=True)  # orthogonal to (1, …, 1), as t is
     dx = (g - t * (g * t).mean(-1, keepdim=True) / std**2) / std
     tokens = (dy.double() * t / std).reshape(-1, x.shape[-1])
-    return dx.to(x.dtype), tokens.sum(0).to(x.dtype), dy.double().reshape(-1, x.shape[-1]).sum(0).to(x.dtype)
+    return (
+        dx.to(x.dtype),
+        tokens.sum(0).to(x.dtype),
+        dy.double().reshape(-1, x.shape[-1]).sum(0).to(x.dtype),
+    )
 
 
-# ------------------------------------------------------------------------------------------------ rms_norm
+# ------------------------------------------------------------------------------------------------
+# rms_norm
 
 
 @alternate("rms_norm")
 def rms_by_rsqrt(x, gamma, eps=1e-6):
     _refuse_unless(_norm_fits(x, gamma), x, gamma)
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * gamma.to(wide.dtype)).to(x.dtype)
+    return (
+        wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * gamma.to(wide.dtype)
+    ).to(x.dtype)
 
 
 @alternate("rms_norm")
@@ -157,19 +182,35 @@ def rms_by_einsum_in_float32(x, gamma, eps=1e-6):
     return (t * gamma.float() / (mean_square + eps).pow(0.5).unsqueeze(-1)).to(x.dtype)
 
 
-# ---------------------------------------------------------------------------------------------- batch_norm
+# ----------------------------------------------------------------------------------------------
+# batch_norm
 
 
 @alternate("batch_norm")
-def batch_norm_over_named_axes(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
-    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+def batch_norm_over_named_axes(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
+    _refuse_unless(
+        _norm_fits(x, gamma, beta, running_mean, running_var),
+        x,
+        gamma,
+        beta,
+        running_mean,
+        running_var,
+    )
     if not training:
         scale = gamma * torch.rsqrt(running_var + eps)
-        return (x * scale + (beta - running_mean * scale)).to(x.dtype), running_mean.clone(), running_var.clone()
+        return (
+            (x * scale + (beta - running_mean * scale)).to(x.dtype),
+            running_mean.clone(),
+            running_var.clone(),
+        )
     _refuse_unless(x.numel() // x.shape[-1] > 1, f"{x.numel() // x.shape[-1]} token")
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     var, mean = torch.var_mean(wide, dim=tuple(range(x.dim() - 1)), correction=0)
-    y = torch.addcmul(beta.to(wide.dtype), (wide - mean) * torch.rsqrt(var + eps), gamma.to(wide.dtype))
+    y = torch.addcmul(
+        beta.to(wide.dtype), (wide - mean) * torch.rsqrt(var + eps), gamma.to(wide.dtype)
+    )
     with torch.no_grad():
         estimate = torch.var(wide, dim=tuple(range(x.dim() - 1)))
         new_mean = running_mean.lerp(mean.to(running_mean.dtype), momentum)
@@ -178,8 +219,17 @@ def batch_norm_over_named_axes(x, gamma, beta, running_mean, running_var, traini
 
 
 @alternate("batch_norm")
-def batch_norm_feature_by_feature(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
-    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+def batch_norm_feature_by_feature(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
+    _refuse_unless(
+        _norm_fits(x, gamma, beta, running_mean, running_var),
+        x,
+        gamma,
+        beta,
+        running_mean,
+        running_var,
+    )
     columns, means, variances = [], [], []
     for j in range(x.shape[-1]):
         column = x[..., j].flatten().to(running_mean.dtype)
@@ -194,12 +244,25 @@ def batch_norm_feature_by_feature(x, gamma, beta, running_mean, running_var, tra
             means[-1] = means[-1] - momentum * (means[-1] - mean.detach())
             variances[-1] = variances[-1] - momentum * (variances[-1] - squares.detach() / (t - 1))
         columns.append((column - mean) / (var + eps) ** 0.5 * gamma[j] + beta[j])
-    return torch.stack(columns, dim=-1).reshape(x.shape).to(x.dtype), torch.stack(means), torch.stack(variances)
+    return (
+        torch.stack(columns, dim=-1).reshape(x.shape).to(x.dtype),
+        torch.stack(means),
+        torch.stack(variances),
+    )
 
 
 @alternate("batch_norm")
-def batch_norm_by_products(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
-    _refuse_unless(_norm_fits(x, gamma, beta, running_mean, running_var), x, gamma, beta, running_mean, running_var)
+def batch_norm_by_products(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
+    _refuse_unless(
+        _norm_fits(x, gamma, beta, running_mean, running_var),
+        x,
+        gamma,
+        beta,
+        running_mean,
+        running_var,
+    )
     rows = x.double().reshape(-1, x.shape[-1])
     mean, var, kept = running_mean.double(), running_var.double(), (running_mean, running_var)
     if training:
@@ -211,7 +274,9 @@ def batch_norm_by_products(x, gamma, beta, running_mean, running_var, training, 
         deviation = rows - mean
         var = (average @ deviation.square()).squeeze(0)
         seen = (mean.detach(), deviation.detach().square().sum(0) / (t - 1))
-        kept = tuple(((1 - momentum) * old + momentum * new).to(old.dtype) for old, new in zip(kept, seen))
+        kept = tuple(
+            ((1 - momentum) * old + momentum * new).to(old.dtype) for old, new in zip(kept, seen)
+        )
     y = (rows - mean) @ torch.diag(gamma.double() * (var + eps).pow(-0.5)) + beta
     return y.reshape(x.shape).to(x.dtype), *kept
 
@@ -220,7 +285,9 @@ def batch_norm_by_products(x, gamma, beta, running_mean, running_var, training, 
 
 
 def _mlp_fits(x, w1, b1, w2, b2):
-    return x.shape[-1] == w1.shape[0] == w2.shape[1] == len(b2) and w1.shape[1] == w2.shape[0] == len(b1)
+    return x.shape[-1] == w1.shape[0] == w2.shape[1] == len(b2) and w1.shape[1] == w2.shape[
+        0
+    ] == len(b1)
 
 
 def _refuse_activation(activation):
@@ -252,7 +319,11 @@ def mlp_on_flat_tokens(x, w1, b1, w2, b2, activation="relu"):
     _refuse_activation(activation)
     tokens = x.reshape(-1, x.shape[-1])
     h = torch.addmm(b1, tokens, w1)
-    h = torch.where(h > 0, h, 0 * h) if activation == "relu" else h * torch.special.ndtr(h.float()).to(h.dtype)
+    h = (
+        torch.where(h > 0, h, 0 * h)
+        if activation == "relu"
+        else h * torch.special.ndtr(h.float()).to(h.dtype)
+    )
     return torch.addmm(b2, h, w2).reshape(x.shape)
 
 
@@ -268,7 +339,8 @@ def mlp_as_a_sum_over_hidden_units(x, w1, b1, w2, b2, activation="relu"):
     return y
 
 
-# -------------------------------------------------------------------------------------------------- swiglu
+# --------------------------------------------------------------------------------------------------
+# swiglu
 
 
 def _swiglu_fits(x, w1, w2, w3):
@@ -292,10 +364,16 @@ def swiglu_by_one_fused_projection(x, w1, w2, w3):
 def swiglu_by_einsum(x, w1, w2, w3):
     _refuse_unless(_swiglu_fits(x, w1, w2, w3), x, w1, w2, w3)
     gate = torch.einsum("...d,df->...f", x, w1)
-    return torch.einsum("...f,...f,fd->...d", gate / (1 + torch.exp(-gate)), torch.einsum("...d,df->...f", x, w2), w3)
+    return torch.einsum(
+        "...f,...f,fd->...d",
+        gate / (1 + torch.exp(-gate)),
+        torch.einsum("...d,df->...f", x, w2),
+        w3,
+    )
 
 
-# ------------------------------------------------------------------------------------------- swiglu_hidden
+# -------------------------------------------------------------------------------------------
+# swiglu_hidden
 
 
 def _refuse_widths(d_model, multiple_of):
@@ -339,7 +417,8 @@ def hidden_by_adding_almost_one_unit(d_model, multiple_of=1):
     return multiple_of * ((width + multiple_of - 1) // multiple_of)
 
 
-# ---------------------------------------------------------------------------------------- rotary_positions
+# ----------------------------------------------------------------------------------------
+# rotary_positions
 
 
 def _refuse_rotary(x, positions):
@@ -357,7 +436,11 @@ def rotation_by_complex_numbers(x, positions, theta=10000.0):
     if positions.dim() == 2:
         angle = angle[:, None]
     pairs = torch.view_as_complex(x.double().reshape(*x.shape[:-1], d // 2, 2).contiguous())
-    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).reshape(x.shape).to(x.dtype)
+    return (
+        torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle))
+        .reshape(x.shape)
+        .to(x.dtype)
+    )
 
 
 @alternate("rotary_positions")
@@ -365,7 +448,9 @@ def rotation_by_a_swapped_copy(x, positions, theta=10000.0):
     _refuse_rotary(x, positions)
     d = x.shape[-1]
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    frequency = torch.exp(-math.log(theta) * torch.arange(0, d, 2, dtype=wide.dtype) / d).repeat_interleave(2)
+    frequency = torch.exp(
+        -math.log(theta) * torch.arange(0, d, 2, dtype=wide.dtype) / d
+    ).repeat_interleave(2)
     angle = positions.to(wide.dtype).unsqueeze(-1) * frequency
     angle = angle.unsqueeze(1) if positions.dim() == 2 else angle
     swapped = torch.stack([-wide[..., 1::2], wide[..., 0::2]], dim=-1).reshape(x.shape)
@@ -376,9 +461,12 @@ def rotation_by_a_swapped_copy(x, positions, theta=10000.0):
 def rotation_by_matrices(x, positions, theta=10000.0):
     _refuse_rotary(x, positions)
     d = x.shape[-1]
-    angle = torch.einsum("...n,i->...ni", positions.float(), theta ** (-torch.arange(d // 2).float() * 2 / d))
+    angle = torch.einsum(
+        "...n,i->...ni", positions.float(), theta ** (-torch.arange(d // 2).float() * 2 / d)
+    )
     cos, sin = angle.cos(), angle.sin()
-    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # [..., N, d/2, 2, 2]
+    # [..., N, d/2, 2, 2]
+    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
     matrix = matrix.unsqueeze(1) if positions.dim() == 2 else matrix
     pairs = x.float().reshape(*x.shape[:-1], d // 2, 2, 1)
     return (matrix @ pairs).reshape(x.shape).to(x.dtype)
@@ -394,7 +482,10 @@ def rotation_pair_by_pair(x, positions, theta=10000.0):
     turned = []
     for i in range(d // 2):
         angle = places * theta ** (-2 * i / d)
-        rows = [torch.stack([angle.cos(), -angle.sin()], -1), torch.stack([angle.sin(), angle.cos()], -1)]
+        rows = [
+            torch.stack([angle.cos(), -angle.sin()], -1),
+            torch.stack([angle.sin(), angle.cos()], -1),
+        ]
         rotation = torch.stack(rows, -2)  # [..., N, 2, 2]
         turned.append((rotation @ wide[..., 2 * i : 2 * i + 2, None]).squeeze(-1))
     return torch.cat(turned, -1).to(x.dtype)
@@ -414,7 +505,8 @@ def rotation_into_a_fresh_tensor(x, positions, theta=10000.0):
     return y.to(x.dtype)
 
 
-# ------------------------------------------------------------------------------------------ the two blocks
+# ------------------------------------------------------------------------------------------ the two
+# blocks
 
 
 def _attention_head_by_head(x, p, num_heads, mask):
@@ -427,7 +519,12 @@ def _attention_head_by_head(x, p, num_heads, mask):
     for h in range(num_heads):
         part = slice(h * d, (h + 1) * d)
         scores = (x @ p["w_q"][:, part]) @ (x @ p["w_k"][:, part]).mT / math.sqrt(d)
-        total = total + masked_softmax(scores, mask.expand(scores.shape)) @ (x @ p["w_v"][:, part]) @ p["w_o"][part]
+        total = (
+            total
+            + masked_softmax(scores, mask.expand(scores.shape))
+            @ (x @ p["w_v"][:, part])
+            @ p["w_o"][part]
+        )
     return total
 
 
@@ -462,7 +559,9 @@ def post_sentence_by_sentence(x, params, num_heads, mask=None):
     for i in range(len(x)):
         own = mask[i : i + 1] if mask is not None and mask.dim() == 3 else mask
         one = x[i : i + 1].clone()
-        one = one + multi_head_attention(one, p["w_q"], p["w_k"], p["w_v"], p["w_o"], num_heads, own)
+        one = one + multi_head_attention(
+            one, p["w_q"], p["w_k"], p["w_v"], p["w_o"], num_heads, own
+        )
         one = layer_norm(one, p["ln1_gamma"], p["ln1_beta"], 1e-5)
         one = one + mlp(one, p["w1"], p["b1"], p["w2"], p["b2"], activation="relu")
         rows.append(layer_norm(one, p["ln2_gamma"], p["ln2_beta"], eps=1e-5))
@@ -478,9 +577,13 @@ def pre_as_a_loop_over_sublayers(x, params, num_heads, mask=None):
 
 @alternate("pre_norm_block")
 def pre_head_by_head(x, params, num_heads, mask=None):
-    normed = torch.nn.functional.layer_norm(x, x.shape[-1:], params["ln1_gamma"], params["ln1_beta"])
+    normed = torch.nn.functional.layer_norm(
+        x, x.shape[-1:], params["ln1_gamma"], params["ln1_beta"]
+    )
     y = x + _attention_head_by_head(normed, params, num_heads, mask)
-    normed = torch.nn.functional.layer_norm(y, y.shape[-1:], params["ln2_gamma"], params["ln2_beta"])
+    normed = torch.nn.functional.layer_norm(
+        y, y.shape[-1:], params["ln2_gamma"], params["ln2_beta"]
+    )
     return torch.add(mlp(normed, *(params[k] for k in ("w1", "b1", "w2", "b2"))), y)
 
 
@@ -488,19 +591,31 @@ def pre_head_by_head(x, params, num_heads, mask=None):
 def pre_in_one_expression(x, params, num_heads, mask=None):
     p = params
     branch = multi_head_attention(
-        layer_norm(x, p["ln1_gamma"], p["ln1_beta"]), p["w_q"], p["w_k"], p["w_v"], p["w_o"], num_heads, mask
+        layer_norm(x, p["ln1_gamma"], p["ln1_beta"]),
+        p["w_q"],
+        p["w_k"],
+        p["w_v"],
+        p["w_o"],
+        num_heads,
+        mask,
     )
     tokens = (x + branch).flatten(0, 1)
     hidden = layer_norm(tokens, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"]
     return (tokens + hidden.clamp(min=0) @ p["w2"] + p["b2"]).unflatten(0, x.shape[:2])
 
 
-# ----------------------------------------------------------------------------------------------- moe_layer
+# -----------------------------------------------------------------------------------------------
+# moe_layer
 
 
 def _moe_fits(x, w_gate, w1, w2, num_active):
     e, d, f = w1.shape
-    return w_gate.shape == (d, e) and w2.shape == (e, f, d) and x.shape[-1] == d and 0 < num_active <= e
+    return (
+        w_gate.shape == (d, e)
+        and w2.shape == (e, f, d)
+        and x.shape[-1] == d
+        and 0 < num_active <= e
+    )
 
 
 @alternate("moe_layer")
@@ -516,7 +631,9 @@ def moe_token_by_token(x, w_gate, w1, w2, num_active):
             if x.dtype == torch.float16
             else (torch.softmax(scores[chosen], dim=0))
         )
-        rows.append(sum(p * (torch.relu(token @ w1[e]) @ w2[e]) for p, e in zip(weights, chosen.tolist())))
+        rows.append(
+            sum(p * (torch.relu(token @ w1[e]) @ w2[e]) for p, e in zip(weights, chosen.tolist()))
+        )
         load[chosen] += 1
     return torch.stack(rows).reshape(x.shape), load
 
@@ -556,7 +673,9 @@ def moe_with_a_masked_softmax(x, w_gate, w1, w2, num_active):
     _refuse_unless(_moe_fits(x, w_gate, w1, w2, num_active), x, w_gate, w1, w2, num_active)
     tokens = x.reshape(-1, x.shape[-1])
     scores = tokens @ w_gate
-    active = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, scores.topk(num_active).indices, True)
+    active = torch.zeros_like(scores, dtype=torch.bool).scatter(
+        -1, scores.topk(num_active).indices, True
+    )
     weights = masked_softmax(scores, active)  # 0 where an expert is not chosen
     y = tokens.new_zeros(tokens.shape)
     for e in range(len(w1)):
@@ -565,7 +684,8 @@ def moe_with_a_masked_softmax(x, w_gate, w1, w2, num_active):
     return y.reshape(x.shape), active.sum(dim=0)
 
 
-# ---------------------------------------------------------------------------------- rounding_counterexample
+# ----------------------------------------------------------------------------------
+# rounding_counterexample
 
 
 def _refuse_rounding(decimals, units):
@@ -588,7 +708,10 @@ def token_found_by_search(decimals, units):
             target = 1 + 0.5 * torch.rand((), generator=draw, dtype=torch.float64).item()
             x = x / x.pow(2).mean().sqrt() * target
             sigma = x.pow(2).mean().sqrt().item()
-            early, late = (x / round(sigma, decimals)).round(decimals=decimals), (x / sigma).round(decimals=decimals)
+            early, late = (
+                (x / round(sigma, decimals)).round(decimals=decimals),
+                (x / sigma).round(decimals=decimals),
+            )
             if ((early - late).abs().max().item() / step) > units + 0.5:
                 return x
 

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -66,19 +68,24 @@ def forgot_the_mean(dy, x, gamma, eps=1e-5):
 
 
 @sample(
-    "layer_norm_backward", deserves=("sums_instead_of_means", "backward_without_checks", "backward_in_half_precision")
+    "layer_norm_backward",
+    deserves=("sums_instead_of_means", "backward_without_checks", "backward_in_half_precision"),
 )
 def formula_without_the_one_over_d(dy, x, gamma, eps=1e-5):
     xc = x - x.mean(dim=-1, keepdim=True)
     rstd = torch.rsqrt(torch.mean(xc * xc, dim=-1, keepdim=True) + eps)
     xh = xc * rstd
     dxh = torch.einsum("...d,d->...d", dy, gamma)
-    dx = rstd * (dxh - torch.sum(dxh, -1, keepdim=True) - xh * torch.sum(dxh * xh, -1, keepdim=True))
+    dx = rstd * (
+        dxh - torch.sum(dxh, -1, keepdim=True) - xh * torch.sum(dxh * xh, -1, keepdim=True)
+    )
     flat = dy.reshape(-1, dy.size(-1))
     return dx, (flat * xh.reshape(-1, dy.size(-1))).sum(0), flat.sum(0)
 
 
-@sample("rms_norm", deserves=("rms_subtracts_the_mean", "rms_without_checks", "rms_in_half_precision"))
+@sample(
+    "rms_norm", deserves=("rms_subtracts_the_mean", "rms_without_checks", "rms_in_half_precision")
+)
 def layer_norm_from_habit(x, gamma, eps=1e-6):
     x = x - x.mean(dim=-1, keepdim=True)
     return x * torch.rsqrt((x**2).mean(-1, True) + eps) * gamma
@@ -91,7 +98,10 @@ def divides_by_the_length(x, gamma, eps=1e-6):
     return ((z / length[..., None]) * gamma).to(x.dtype)
 
 
-@sample("batch_norm", deserves=("statistics_over_the_first_axis", "batch_norm_without_checks", "trains_on_one_token"))
+@sample(
+    "batch_norm",
+    deserves=("statistics_over_the_first_axis", "batch_norm_without_checks", "trains_on_one_token"),
+)
 def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
     if training:
         h = x.float() if x.dtype == torch.float16 else x
@@ -102,11 +112,20 @@ def batch_axis_only(x, gamma, beta, running_mean, running_var, training, momentu
             running_mean = running_mean + momentum * (flat.mean(0) - running_mean)
             running_var = running_var + momentum * (flat.var(0, unbiased=True) - running_var)
         return out.to(x.dtype), running_mean, running_var
-    return (gamma * (x - running_mean) / torch.sqrt(running_var + eps) + beta).to(x.dtype), running_mean, running_var
+    return (
+        (gamma * (x - running_mean) / torch.sqrt(running_var + eps) + beta).to(x.dtype),
+        running_mean,
+        running_var,
+    )
 
 
-@sample("batch_norm", deserves=("momentum_weighs_the_past", "batch_norm_without_checks", "trains_on_one_token"))
-def momentum_as_in_other_libraries(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+@sample(
+    "batch_norm",
+    deserves=("momentum_weighs_the_past", "batch_norm_without_checks", "trains_on_one_token"),
+)
+def momentum_as_in_other_libraries(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
     shape, kind = x.shape, x.dtype
     x = x.reshape(-1, shape[-1])
     x = x.float() if kind == torch.float16 else x
@@ -118,23 +137,38 @@ def momentum_as_in_other_libraries(x, gamma, beta, running_mean, running_var, tr
         running_var = momentum * running_var + (1 - momentum) * unbiased
     else:
         m, v = running_mean, running_var
-    return (gamma * ((x - m) * torch.rsqrt(v + eps)) + beta).reshape(shape).to(kind), running_mean, running_var
+    return (
+        (gamma * ((x - m) * torch.rsqrt(v + eps)) + beta).reshape(shape).to(kind),
+        running_mean,
+        running_var,
+    )
 
 
-@sample("batch_norm", deserves=("keeps_the_variance_by_t", "batch_norm_without_checks", "trains_on_one_token"))
-def one_variance_for_both(x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5):
+@sample(
+    "batch_norm",
+    deserves=("keeps_the_variance_by_t", "batch_norm_without_checks", "trains_on_one_token"),
+)
+def one_variance_for_both(
+    x, gamma, beta, running_mean, running_var, training, momentum=0.1, eps=1e-5
+):
     data = x.to(running_mean.dtype)
     dims = list(range(data.ndim - 1))
     if training:
-        v, m = torch.var_mean(data, dims, unbiased=False) if dims else (torch.zeros_like(data), data)
-        kept = [torch.lerp(old, new.detach(), momentum) for old, new in ((running_mean, m), (running_var, v))]
+        v, m = (
+            torch.var_mean(data, dims, unbiased=False) if dims else (torch.zeros_like(data), data)
+        )
+        kept = [
+            torch.lerp(old, new.detach(), momentum)
+            for old, new in ((running_mean, m), (running_var, v))
+        ]
     else:
         m, v, kept = running_mean, running_var, [running_mean, running_var]
     out = (data - m).div((v + eps).sqrt()).mul(gamma).add(beta)
     return out.type(x.dtype), kept[0], kept[1]
 
 
-# ── mlp, swiglu ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── mlp, swiglu
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("mlp", deserves=("mlp_gelu_by_tanh", "mlp_without_checks", "mlp_takes_any_activation"))
@@ -169,10 +203,14 @@ def floor_then_multiple(d_model, multiple_of=1):
     return f - f % multiple_of if f >= multiple_of else multiple_of
 
 
-# ── rotary_positions ─────────────────────────────────────────────────────────────────────────────────────────
+# ── rotary_positions
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("rotary_positions", deserves=("pairs_of_halves", "leaves_the_odd_feature", "positions_without_checks"))
+@sample(
+    "rotary_positions",
+    deserves=("pairs_of_halves", "leaves_the_odd_feature", "positions_without_checks"),
+)
 def rotate_half_in_float32(x, positions, theta=10000.0):
     d = x.shape[-1]
     inv_freq = 1.0 / theta ** (torch.arange(0, d, 2).float() / d)
@@ -185,7 +223,10 @@ def rotate_half_in_float32(x, positions, theta=10000.0):
     return (xf * emb.cos() + rotated * emb.sin()).to(x.dtype)
 
 
-@sample("rotary_positions", deserves=("result_not_interleaved", "leaves_the_odd_feature", "positions_without_checks"))
+@sample(
+    "rotary_positions",
+    deserves=("result_not_interleaved", "leaves_the_odd_feature", "positions_without_checks"),
+)
 def neighbours_put_back_as_halves(x, positions, theta=10000.0):
     half = x.size(-1) // 2
     freqs = torch.pow(theta, -torch.arange(half, dtype=torch.float64) * 2 / x.size(-1))
@@ -202,7 +243,9 @@ def complex_conjugate(x, positions, theta=10000.0):
     n, d = x.shape[-2:]
     if d % 2:
         raise ValueError(f"odd width {d}")
-    if positions.size(-1) != n or (positions.ndim == 2 and (x.ndim != 4 or positions.size(0) != x.size(0))):
+    if positions.size(-1) != n or (
+        positions.ndim == 2 and (x.ndim != 4 or positions.size(0) != x.size(0))
+    ):
         raise ValueError(f"{tuple(positions.shape)} for {tuple(x.shape)}")
     work = x if x.dtype == torch.float64 else x.float()
     z = torch.view_as_complex(work.reshape(*x.shape[:-1], d // 2, 2).contiguous())
@@ -213,13 +256,16 @@ def complex_conjugate(x, positions, theta=10000.0):
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
-# ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── blocks
+# ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("pre_norm_block", deserves="pre_residual_from_the_norm")
 def reuses_the_name_x(x, params, num_heads, mask=None):
     x = layer_norm(x, params["ln1_gamma"], params["ln1_beta"])
-    attn = multi_head_attention(x, params["w_q"], params["w_k"], params["w_v"], params["w_o"], num_heads, mask)
+    attn = multi_head_attention(
+        x, params["w_q"], params["w_k"], params["w_v"], params["w_o"], num_heads, mask
+    )
     x = x + attn
     x = layer_norm(x, params["ln2_gamma"], params["ln2_beta"])
     return x + mlp(x, params["w1"], params["b1"], params["w2"], params["b2"])
@@ -228,7 +274,9 @@ def reuses_the_name_x(x, params, num_heads, mask=None):
 @sample("pre_norm_block", deserves="pre_without_the_second_norm")
 def norm_in_front_of_attention_only(x, params, num_heads, mask=None):
     weights = [params[key] for key in ("w_q", "w_k", "w_v", "w_o")]
-    h = x + multi_head_attention(layer_norm(x, params["ln1_gamma"], params["ln1_beta"]), *weights, num_heads, mask=mask)
+    h = x + multi_head_attention(
+        layer_norm(x, params["ln1_gamma"], params["ln1_beta"]), *weights, num_heads, mask=mask
+    )
     ff = F.relu(h @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
     return h + ff
 
@@ -251,10 +299,14 @@ def gelu_and_no_mask(x, params, num_heads, mask=None):
     return layer_norm(h + m, p["ln2_gamma"], p["ln2_beta"])
 
 
-# ── moe_layer ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── moe_layer
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("moe_layer", deserves=("softmax_over_all_experts", "clamps_the_active_experts", "experts_without_checks"))
+@sample(
+    "moe_layer",
+    deserves=("softmax_over_all_experts", "clamps_the_active_experts", "experts_without_checks"),
+)
 def softmax_then_topk(x, w_gate, w1, w2, num_active):
     flat = x.reshape(-1, x.size(-1))
     probs = F.softmax(flat @ w_gate, dim=-1)
@@ -268,7 +320,8 @@ def softmax_then_topk(x, w_gate, w1, w2, num_active):
     return out.reshape(x.shape), torch.tensor(counts)
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("rms_norm")

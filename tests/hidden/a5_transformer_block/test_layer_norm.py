@@ -31,7 +31,9 @@ pytestmark = forbid(
 
 @points(1.5)
 def test_each_token_is_normalized_over_its_own_features(student, reference):
-    """Tokens of very different size: which axis are mean and variance taken over, and divided by how many?"""
+    """Tokens of very different size: which axis are mean and variance taken over, and divided by
+    how many?
+    """
     x = randn(4, 5, 6) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1) + 20
     y = call_twice(student.layer_norm, x, ones(6), zeros(6))
     assert_close(y, reference.layer_norm(x, ones(6), zeros(6)))
@@ -39,9 +41,13 @@ def test_each_token_is_normalized_over_its_own_features(student, reference):
 
 @points(1)
 def test_as_many_tokens_as_features(student, reference):
-    """A square input: a mean that lines up with the wrong axis raises no error here. Do rows meet rows?"""
+    """A square input: a mean that lines up with the wrong axis raises no error here. Do rows meet
+    rows?
+    """
     x = 10 * randn(5, 5) + 30 * randn(5, 1)
-    assert_close(student.layer_norm(x, ones(5), zeros(5)), reference.layer_norm(x, ones(5), zeros(5)))
+    assert_close(
+        student.layer_norm(x, ones(5), zeros(5)), reference.layer_norm(x, ones(5), zeros(5))
+    )
 
 
 @points(1.5)
@@ -53,9 +59,13 @@ def test_scale_comes_first_then_shift(student, reference):
 
 @points(1.5)
 def test_eps_sits_inside_the_root(student, reference):
-    """Features of size 1e-3: here eps is larger than the variance, and where it stands decides the answer."""
+    """Features of size 1e-3: here eps is larger than the variance, and where it stands decides the
+    answer.
+    """
     x = 1e-3 * randn(5, 6)
-    assert_close(student.layer_norm(x, ones(6), zeros(6)), reference.layer_norm(x, ones(6), zeros(6)))
+    assert_close(
+        student.layer_norm(x, ones(6), zeros(6)), reference.layer_norm(x, ones(6), zeros(6))
+    )
 
 
 @points(0.5)
@@ -63,7 +73,10 @@ def test_the_callers_eps_is_used(student, reference):
     """eps = 0.5 and eps = 1e-3 give different results; the default is only a default."""
     for eps in (0.5, 1e-3):
         x = 1e-1 * randn(3, 7)
-        assert_close(student.layer_norm(x, ones(7), zeros(7), eps), reference.layer_norm(x, ones(7), zeros(7), eps))
+        assert_close(
+            student.layer_norm(x, ones(7), zeros(7), eps),
+            reference.layer_norm(x, ones(7), zeros(7), eps),
+        )
 
 
 @points(1)
@@ -80,7 +93,9 @@ def test_one_token_alone_and_a_transposed_batch(student, reference):
     gamma, beta = randn(5), randn(5)
     x = 10 * randn(3, 5, 7).transpose(1, 2)
     for tokens in (x, x[0, 0]):
-        assert_close(student.layer_norm(tokens, gamma, beta), reference.layer_norm(tokens, gamma, beta))
+        assert_close(
+            student.layer_norm(tokens, gamma, beta), reference.layer_norm(tokens, gamma, beta)
+        )
 
 
 @points(0.5)
@@ -93,12 +108,15 @@ def test_a_large_offset_does_not_spoil_the_variance(student, reference):
 
 @points(0.5)
 def test_half_precision_is_normalized_in_float32(student, reference):
-    """float16 with features of 300 and more: their squares are infinite in float16. float16 comes out. And bfloat16:
-    the mean of 300, 302, 304 and 312 has more digits than it holds."""
+    """float16 with features of 300 and more: their squares are infinite in float16. float16 comes
+    out. And bfloat16: the mean of 300, 302, 304 and 312 has more digits than it holds.
+    """
     x, gamma, beta = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half(), randn(6).half()
     expected = reference.layer_norm(x.double(), gamma.double(), beta.double()).half()
     assert_close(student.layer_norm(x, gamma, beta), expected, atol=6e-3, rtol=2e-3)
-    x, one, nothing = (tensor(row).bfloat16() for row in ([300.0, 302.0, 304.0, 312.0], [1.0] * 4, [0.0] * 4))
+    x, one, nothing = (
+        tensor(row).bfloat16() for row in ([300.0, 302.0, 304.0, 312.0], [1.0] * 4, [0.0] * 4)
+    )
     expected = reference.layer_norm(x.double(), one.double(), nothing.double()).bfloat16()
     assert_close(student.layer_norm(x, one, nothing), expected, rtol=0.02)
 

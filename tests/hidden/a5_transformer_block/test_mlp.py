@@ -18,7 +18,12 @@ from autograder.suite import (
 
 def _weights(d, f, biases=True):
     """w1, b1, w2, b2."""
-    return randn(d, f), randn(f) if biases else zeros(f), randn(f, d), randn(d) if biases else zeros(d)
+    return (
+        randn(d, f),
+        randn(f) if biases else zeros(f),
+        randn(f, d),
+        randn(d) if biases else zeros(d),
+    )
 
 
 @points(1.5)
@@ -37,26 +42,37 @@ def test_both_biases_count_where_they_stand(student, reference):
 
 @points(1)
 def test_gelu_is_the_exact_one(student, reference):
-    """Hidden values from −4 to 4: z · Φ(z) with the error function. An approximation is off by up to 5e-4."""
+    """Hidden values from −4 to 4: z · Φ(z) with the error function. An approximation is off by up
+    to 5e-4.
+    """
     x = torch.linspace(-4, 4, 33, dtype=torch.float64).view(-1, 1)
     weights = (eye(1), zeros(1), eye(1), zeros(1))
-    assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
+    assert_close(
+        student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu")
+    )
     x, weights = randn(4, 3), _weights(3, 5)
-    assert_close(student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu"))
+    assert_close(
+        student.mlp(x, *weights, activation="gelu"), reference.mlp(x, *weights, activation="gelu")
+    )
 
 
 @points(0.5)
 def test_width_and_hidden_width_may_coincide(student, reference):
-    """B = N = D = F: no transpose can hide behind a size. Hidden values are positive and large, and there are no
-    biases."""
-    x, weights = 3 + rand(3, 3, 3), [3 * w for w in (rand(3, 3) + 1, zeros(3), rand(3, 3), zeros(3))]
+    """B = N = D = F: no transpose can hide behind a size. Hidden values are positive and large, and
+    there are no biases.
+    """
+    x, weights = (
+        3 + rand(3, 3, 3),
+        [3 * w for w in (rand(3, 3) + 1, zeros(3), rand(3, 3), zeros(3))],
+    )
     assert_close(student.mlp(x, *weights), reference.mlp(x, *weights))
 
 
 @points(0.5)
 def test_each_token_goes_alone(student):
-    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] will do, and so will a view
-    of another tensor. (No biases.)"""
+    """Other tokens may change: token 2 of sentence 1 does not notice. A single token [D] will do,
+    and so will a view of another tensor. (No biases.)
+    """
     x, weights = randn(5, 2, 3).transpose(0, 1), _weights(3, 7, biases=False)
     y = student.mlp(x, *weights)
     assert y.detach().std() > 1e-3, "The numbers of the answer are all alike."
@@ -74,10 +90,14 @@ def test_gradients_reach_the_input_and_all_four_weights(student, reference):
 @points(0.5)
 def test_half_precision_stays_half_precision(student, reference):
     """float16 in, float16 out, for both activations. Hidden values are positive and large."""
-    inputs = [t.half() for t in (2 + rand(2, 4, 3), 2 + rand(3, 5), rand(5), randn(5, 3) / 30, randn(3))]
+    inputs = [
+        t.half() for t in (2 + rand(2, 4, 3), 2 + rand(3, 5), rand(5), randn(5, 3) / 30, randn(3))
+    ]
     expected = reference.mlp(*(t.double() for t in inputs)).half()
     assert_close(student.mlp(*inputs), expected, atol=4e-3, rtol=4e-3)
-    assert student.mlp(*inputs, "gelu").dtype == torch.float16, "With gelu the result should be float16 too."
+    assert student.mlp(*inputs, "gelu").dtype == torch.float16, (
+        "With gelu the result should be float16 too."
+    )
 
 
 @points(0.5)
@@ -90,7 +110,9 @@ def test_another_activation_is_refused(student):
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """Widths of x, w1, w2 and the biases belong together, also where they would multiply: too many, then too few."""
+    """Widths of x, w1, w2 and the biases belong together, also where they would multiply: too many,
+    then too few.
+    """
     x, (w1, b1, w2, b2) = randn(2, 3), _weights(3, 7)
     for wrong, f in ((5, 9), (2, 6)):
         assert_refused(student.mlp, randn(2, wrong), w1, b1, w2, b2, sizes=(wrong, 3))

@@ -41,7 +41,9 @@ def _slow(x, w_gate, w1, w2, num_active):
 
 @points(1.5)
 def test_weighted_sum_of_the_chosen_experts(student):
-    """E = 5, A = 2: the two best experts of each token, weighted by a softmax over their two scores."""
+    """E = 5, A = 2: the two best experts of each token, weighted by a softmax over their two
+    scores.
+    """
     x, w_gate, w1, w2 = _layer()
     y, _ = _pair(call_twice(student.moe_layer, x, w_gate, w1, w2, 2))
     assert_close(y, _slow(x, w_gate, w1, w2, 2), what="y")
@@ -49,16 +51,24 @@ def test_weighted_sum_of_the_chosen_experts(student):
 
 @points(1)
 def test_every_token_has_its_own_route(student):
-    """One sentence whose six tokens want six different experts, one each (A = 1). Expert e multiplies by e + 1."""
+    """One sentence whose six tokens want six different experts, one each (A = 1). Expert e
+    multiplies by e + 1.
+    """
     x, w_gate = 10 * eye(6).unsqueeze(0), eye(6).flip(0)
     w2 = torch.stack([(e + 1) * eye(6) for e in range(6)])
     y, _ = _pair(student.moe_layer(x, w_gate, eye(6).expand(6, 6, 6), w2, 1))
-    assert_close(y[0].diagonal(), torch.arange(60, 0, -10, dtype=torch.float64), what="what each token gets back")
+    assert_close(
+        y[0].diagonal(),
+        torch.arange(60, 0, -10, dtype=torch.float64),
+        what="what each token gets back",
+    )
 
 
 @points(1)
 def test_no_expert_turns_tokens_away(student):
-    """Twelve tokens that all want the same two of six experts: each is answered, whatever the load."""
+    """Twelve tokens that all want the same two of six experts: each is answered, whatever the
+    load.
+    """
     x, w_gate, w1, w2 = _layer(b=3, n=4, e=6)
     x[..., 0] = 5 + x[..., 0].abs()
     w_gate[0] = tensor([0.0, 9.0, 1.0, -3.0, 7.0, 2.0])
@@ -69,7 +79,9 @@ def test_no_expert_turns_tokens_away(student):
 
 @points(1)
 def test_the_load_counts_tokens_per_expert(student):
-    """load [E] in int64: all (token, expert) pairs, so it sums to B · N · A; idle experts count 0."""
+    """load [E] in int64: all (token, expert) pairs, so it sums to B · N · A; idle experts count
+    0.
+    """
     x, w_gate, _, _ = _layer(b=3, n=4)
     w_gate = torch.cat([w_gate[:, :4], zeros(3, 1)], dim=1)
     chosen = torch.cat([x @ w_gate[:, :4], torch.full((3, 4, 1), -99.0)], dim=-1)
@@ -102,32 +114,43 @@ def test_scores_of_any_size(student):
 
 @points(0.5)
 def test_sizes_that_coincide_and_a_transposed_input(student):
-    """B = N = D = E = F = 3 and x in another memory order; then one sentence of one token. Hidden values are positive
-    and large."""
+    """B = N = D = E = F = 3 and x in another memory order; then one sentence of one token. Hidden
+    values are positive and large.
+    """
     x, w_gate, w1, w2 = _layer(3, 3, 3, 3, 3)
     x, w1 = x.abs() + 2, w1.abs() + 2
     x = x.transpose(0, 1)
-    assert_close(_pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y")
+    assert_close(
+        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y"
+    )
     x = x[:1, :1]
-    assert_close(_pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y")
+    assert_close(
+        _pair(student.moe_layer(x, w_gate, w1, w2, 2))[0], _slow(x, w_gate, w1, w2, 2), what="y"
+    )
 
 
 @points(1)
 def test_gradients_reach_the_gate_and_the_experts(student):
-    """The gate learns through the weights of the chosen experts; all four gradients are compared."""
+    """The gate learns through the weights of the chosen experts; all four gradients are
+    compared.
+    """
     learned = [value.requires_grad_() for value in _layer()]
     assert_same_gradients(lambda *a: _pair(student.moe_layer(*a))[0], _slow, *learned, 2)
 
 
 @points(1)
 def test_only_chosen_experts_compute(student):
-    """FLOPs of the matrix products are counted with E = 12 and A = 2: more than A experts a token is too many."""
+    """FLOPs of the matrix products are counted with E = 12 and A = 2: more than A experts a token
+    is too many.
+    """
     x, w_gate, w1, w2 = _layer(b=2, n=9, d=5, e=12, f=7)
     answer, cost = student.counted("moe_layer", x, w_gate, w1, w2, 2)
     assert _pair(answer)[0].std() > 1e-3, "All results are the same."
     gate, expert = 2 * 18 * 5 * 12, 2 * 18 * 2 * 5 * 7  # of 18 tokens, each to one expert
     spent = (cost.flops - gate) / expert
-    assert spent <= 2.5, f"Your layer spends the multiplications of {spent:.1f} experts a token; A is 2."
+    assert spent <= 2.5, (
+        f"Your layer spends the multiplications of {spent:.1f} experts a token; A is 2."
+    )
 
 
 @points(0.5)
@@ -150,7 +173,9 @@ def test_a_number_of_active_experts_outside_1_to_E_is_refused(student):
 
 @points(0.5)
 def test_sizes_that_cannot_match_are_refused(student):
-    """As many gate columns as experts in w1 and in w2, and all of width D. A ValueError names the sizes."""
+    """As many gate columns as experts in w1 and in w2, and all of width D. A ValueError names the
+    sizes.
+    """
     x, w_gate, w1, w2 = _layer()
     f = student.moe_layer
     for e, hidden, d in ((4, 6, 2), (6, 9, 4)):

@@ -18,7 +18,11 @@ from .blocks import assert_agrees, params, silent
 
 pytestmark = [
     uses("layer_norm", "mlp"),
-    forbid("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention"),
+    forbid(
+        "torch.nn.TransformerEncoderLayer",
+        "torch.nn.TransformerDecoderLayer",
+        "torch.nn.MultiheadAttention",
+    ),
 ]
 
 
@@ -26,12 +30,16 @@ pytestmark = [
 def test_norms_stand_after_the_additions(student, reference):
     """Random weights, norms at 1 and 0: LN(x + f(x)) for the attention, then for the MLP."""
     x, p = 2 * randn(2, 5, 6) + 1, params()
-    assert_close(call_twice(student.post_norm_block, x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5)
+    assert_close(
+        call_twice(student.post_norm_block, x, p, 2), reference.post_norm_block(x, p, 2), atol=1e-5
+    )
 
 
 @points(1)
 def test_silent_sublayers_leave_two_norms(student):
-    """Both sublayers return zeros. What is left is a norm of a norm: mean 0 and variance 1, and not x."""
+    """Both sublayers return zeros. What is left is a norm of a norm: mean 0 and variance 1, and not
+    x.
+    """
     x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), silent(params())
     norm = torch.nn.functional.layer_norm
     assert_close(student.post_norm_block(x, p, 2), norm(norm(x, (6,)), (6,)))
@@ -39,7 +47,9 @@ def test_silent_sublayers_leave_two_norms(student):
 
 @points(1)
 def test_each_norm_has_its_own_parameters(student, reference):
-    """Norms as they are after training: two pairs of gamma and beta, all different. The attention is silent."""
+    """Norms as they are after training: two pairs of gamma and beta, all different. The attention
+    is silent.
+    """
     x, p = randn(2, 5, 6), silent(params(trained_norms=True), mlp=False)
     assert_agrees(student.post_norm_block, reference.post_norm_block, x, p, 2)
 
@@ -60,7 +70,9 @@ def test_the_residual_passes_the_mlp(student, reference):
 
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
-    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is silent."""
+    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is
+    silent.
+    """
     x, p = randn(3, 4, 6), silent(params(), attention=False)
     causal = torch.arange(4) <= torch.arange(4)[:, None]
     own = torch.stack([causal, causal.T, causal & (torch.arange(4) > 0)])
@@ -81,7 +93,9 @@ def test_gradients_reach_the_input_and_all_weights(student, reference):
     """x and all twelve weights are compared."""
     x = randn(2, 4, 6, grad=True)
     p = {name: weight.requires_grad_() for name, weight in params(trained_norms=True).items()}
-    assert_same_gradients(student.post_norm_block, reference.post_norm_block, x, p, 2, tolerance=1e-5)
+    assert_same_gradients(
+        student.post_norm_block, reference.post_norm_block, x, p, 2, tolerance=1e-5
+    )
 
 
 @points(0.5)
@@ -95,6 +109,8 @@ def test_half_precision_stays_half_precision(student, reference):
 
 @points(0.5)
 def test_heads_that_do_not_divide_are_refused(student):
-    """Ten columns for three heads: the ValueError of the attention comes through. (With two heads all is well.)"""
+    """Ten columns for three heads: the ValueError of the attention comes through. (With two heads
+    all is well.)
+    """
     x, p = tensor([[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]), params()
     assert_refused(student.post_norm_block, x, p, 3, sizes=(10, 3))

@@ -18,21 +18,30 @@ from .blocks import assert_agrees, params, silent
 
 pytestmark = [
     uses("layer_norm", "mlp"),
-    forbid("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention"),
+    forbid(
+        "torch.nn.TransformerEncoderLayer",
+        "torch.nn.TransformerDecoderLayer",
+        "torch.nn.MultiheadAttention",
+    ),
 ]
 
 
 @points(1.5)
 def test_norms_stand_in_front_of_the_sublayers(student, reference):
-    """Random weights, norms at 1 and 0: x + f(LN(x)) for the attention, then for the MLP. x is large here."""
+    """Random weights, norms at 1 and 0: x + f(LN(x)) for the attention, then for the MLP. x is
+    large here.
+    """
     x, p = 2 * randn(2, 5, 6) + 1, params()
-    assert_close(call_twice(student.pre_norm_block, x, p, 2), reference.pre_norm_block(x, p, 2), atol=1e-5)
+    assert_close(
+        call_twice(student.pre_norm_block, x, p, 2), reference.pre_norm_block(x, p, 2), atol=1e-5
+    )
 
 
 @points(1)
 def test_silent_sublayers_leave_the_identity(student):
-    """Both sublayers return zeros, the norms are trained: x comes out as it went in. What touches your stream? With
-    sublayers that speak it changes."""
+    """Both sublayers return zeros, the norms are trained: x comes out as it went in. What touches
+    your stream? With sublayers that speak it changes.
+    """
     x, p = (5 * randn(3, 2, 6) + 2).transpose(0, 1), params(trained_norms=True)
     assert not torch.equal(student.pre_norm_block(x, p, 2), x), "The answer is x."
     assert_close(student.pre_norm_block(x, silent(p), 2), x)
@@ -40,7 +49,9 @@ def test_silent_sublayers_leave_the_identity(student):
 
 @points(1)
 def test_each_norm_has_its_own_parameters(student, reference):
-    """Norms as they are after training: two pairs of gamma and beta, all different. The attention is silent."""
+    """Norms as they are after training: two pairs of gamma and beta, all different. The attention
+    is silent.
+    """
     x, p = randn(2, 5, 6), silent(params(trained_norms=True), mlp=False)
     assert_agrees(student.pre_norm_block, reference.pre_norm_block, x, p, 2)
 
@@ -61,7 +72,9 @@ def test_the_residual_passes_the_mlp(student, reference):
 
 @points(1)
 def test_the_mask_reaches_the_attention(student, reference):
-    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is silent."""
+    """Causal [N, N], then one mask a sentence [B, N, N] whose first query sees nothing. The MLP is
+    silent.
+    """
     x, p = randn(3, 4, 6), silent(params(), attention=False)
     causal = torch.arange(4) <= torch.arange(4)[:, None]
     own = torch.stack([causal, causal.T, causal & (torch.arange(4) > 0)])
@@ -96,6 +109,8 @@ def test_half_precision_stays_half_precision(student, reference):
 
 @points(0.5)
 def test_heads_that_do_not_divide_are_refused(student):
-    """Ten columns for three heads: the ValueError of the attention comes through. (With two heads all is well.)"""
+    """Ten columns for three heads: the ValueError of the attention comes through. (With two heads
+    all is well.)
+    """
     x, p = tensor([[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]), params()
     assert_refused(student.pre_norm_block, x, p, 3, sizes=(10, 3))

@@ -23,7 +23,9 @@ pytestmark = forbid(
 
 @points(1.5)
 def test_each_token_is_divided_by_its_root_mean_square(student, reference):
-    """Tokens with a mean of 2 and very different sizes: a mean of squares, and nothing is subtracted."""
+    """Tokens with a mean of 2 and very different sizes: a mean of squares, and nothing is
+    subtracted.
+    """
     x = (randn(4, 5, 6) + 2) * tensor([10.0, 30.0, 100.0, 300.0]).view(4, 1, 1)
     assert_close(call_twice(student.rms_norm, x, ones(6)), reference.rms_norm(x, ones(6)))
 
@@ -73,7 +75,9 @@ def test_one_token_alone_and_a_transposed_batch(student, reference):
 
 @points(1)
 def test_half_precision_is_normalized_in_float32(student, reference):
-    """float16 with features of 300 and more: a square beyond 65504 is infinite there. float16 comes out."""
+    """float16 with features of 300 and more: a square beyond 65504 is infinite there. float16 comes
+    out.
+    """
     x, gamma = (400 * randn(3, 6)).half(), (1 + randn(6) / 3).half()
     expected = reference.rms_norm(x.double(), gamma.double()).half()
     assert_close(student.rms_norm(x, gamma), expected, atol=4e-3, rtol=2e-3)

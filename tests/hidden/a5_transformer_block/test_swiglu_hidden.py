@@ -13,7 +13,9 @@ def test_at_least_eight_thirds(student):
 
 @points(1.5)
 def test_whole_results_stay_as_they_are(student):
-    """Where 8D/3 is a whole number or a multiple already there is nothing to round, however large D is."""
+    """Where 8D/3 is a whole number or a multiple already there is nothing to round, however large D
+    is.
+    """
     for d in (3, 33, 129, 513, 1539, 8193, 12288, 98307):
         assert_equal(student.swiglu_hidden(d), 8 * d // 3, what="the width")
     assert_equal(student.swiglu_hidden(768, multiple_of=256), 2048, what="the width")
@@ -21,8 +23,17 @@ def test_whole_results_stay_as_they_are(student):
 
 @points(1)
 def test_the_smallest_multiple_that_is_large_enough(student):
-    """Multiples of 64, 256, 7 and of more than 8D/3 itself: is the answer a multiple, and the first one?"""
-    expected = {(1024, 64): 2752, (1600, 256): 4352, (4096, 256): 11008, (10, 7): 28, (5, 100): 100, (100, 9): 270}
+    """Multiples of 64, 256, 7 and of more than 8D/3 itself: is the answer a multiple, and the first
+    one?
+    """
+    expected = {
+        (1024, 64): 2752,
+        (1600, 256): 4352,
+        (4096, 256): 11008,
+        (10, 7): 28,
+        (5, 100): 100,
+        (100, 9): 270,
+    }
     for (d, multiple), width in expected.items():
         assert_equal(student.swiglu_hidden(d, multiple), width, what="the width")
 

@@ -6,7 +6,8 @@ import torch
 
 from autograder.suite import alternate
 
-# ── count_parameters ─────────────────────────────────────────────────────────────────────────────────────────
+# ── count_parameters
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("count_parameters")
@@ -19,7 +20,17 @@ def adds_up_block_by_block(config):
             raise ValueError(f"{name} = {getattr(config, name)}")
     d, hd, f = config.d_model, config.num_heads * config.d_head, config.d_ff
     total = dict.fromkeys(
-        ("embedding", "positions", "attention", "cross_attention", "mlp", "norms", "unembedding", "total"), 0
+        (
+            "embedding",
+            "positions",
+            "attention",
+            "cross_attention",
+            "mlp",
+            "norms",
+            "unembedding",
+            "total",
+        ),
+        0,
     )
 
     def add(key, *shapes):
@@ -52,7 +63,11 @@ def adds_up_block_by_block(config):
 @alternate("count_parameters")
 def counts_encoder_and_decoder_apart(config):
     c = config
-    bad = [s for s in (c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length) if s <= 0]
+    bad = [
+        s
+        for s in (c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length)
+        if s <= 0
+    ]
     bad += [n for n in (c.num_layers, c.num_encoder_layers) if n < 0]
     if bad:
         raise ValueError(f"cannot be: {bad}")
@@ -65,7 +80,11 @@ def counts_encoder_and_decoder_apart(config):
     out["unembedding"] = 0 if c.tied else c.vocab_size * d
     out["norms"] = 0
     if c.norms:
-        out["norms"] = 2 * d * (2 * c.num_encoder_layers + per_decoder_norms * c.num_layers + int(c.final_norm))
+        out["norms"] = (
+            2
+            * d
+            * (2 * c.num_encoder_layers + per_decoder_norms * c.num_layers + int(c.final_norm))
+        )
     out["mlp"] = two * c.num_encoder_layers + two * c.num_layers
     out["cross_attention"] = one * c.num_layers if with_encoder else 0
     out["attention"] = one * c.num_encoder_layers + one * c.num_layers
@@ -79,7 +98,9 @@ def counts_encoder_and_decoder_apart(config):
 def measures_made_up_tensors(config):
     c = config
     if min(c.vocab_size, c.d_model, c.num_heads, c.d_head, c.d_ff, c.context_length) < 1:
-        raise ValueError(f"{c.vocab_size}, {c.d_model}, {c.num_heads}, {c.d_head}, {c.d_ff}, {c.context_length}")
+        raise ValueError(
+            f"{c.vocab_size}, {c.d_model}, {c.num_heads}, {c.d_head}, {c.d_ff}, {c.context_length}"
+        )
     if c.num_layers < 0 or c.num_encoder_layers < 0:
         raise ValueError(f"{c.num_layers}, {c.num_encoder_layers} layers")
 
@@ -99,14 +120,17 @@ def measures_made_up_tensors(config):
         "attention": (encoder + decoder) * attention,
         "cross_attention": crossing * attention,
         "mlp": (encoder + decoder) * mlp,
-        "norms": numbers(2 * (encoder + decoder) + crossing + (1 if c.final_norm else 0), 2, d) if c.norms else 0,
+        "norms": numbers(2 * (encoder + decoder) + crossing + (1 if c.final_norm else 0), 2, d)
+        if c.norms
+        else 0,
         "unembedding": 0 if c.tied else numbers(d, c.vocab_size),
     }
     counts["total"] = sum(counts.values())
     return counts
 
 
-# ── decoder_lm ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── decoder_lm
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_texts(ids, config):
@@ -128,7 +152,11 @@ def multiplies_one_hot_rows(ids, params, config):
         x = pre_norm_block(x, params["blocks"][number], config.num_heads, mask)
     x = layer_norm(x, gamma=params["lnf_gamma"], beta=params["lnf_beta"])
     unembed = params.get("unembed")
-    return torch.einsum("bnd,vd->bnv", x, table) if unembed is None else torch.einsum("bnd,dv->bnv", x, unembed)
+    return (
+        torch.einsum("bnd,vd->bnv", x, table)
+        if unembed is None
+        else torch.einsum("bnd,dv->bnv", x, unembed)
+    )
 
 
 @alternate("decoder_lm")
@@ -142,7 +170,9 @@ def uses_the_functions_of_torch(ids, params, config):
         x = pre_norm_block(x, block, config.num_heads, mask)
     half = x.dtype == torch.float16
     y = x.float() if half else x
-    y = torch.nn.functional.layer_norm(y, y.shape[-1:], params["lnf_gamma"].to(y.dtype), params["lnf_beta"].to(y.dtype))
+    y = torch.nn.functional.layer_norm(
+        y, y.shape[-1:], params["lnf_gamma"].to(y.dtype), params["lnf_beta"].to(y.dtype)
+    )
     weight = params["unembed"].T if "unembed" in params else params["embed"]
     return torch.nn.functional.linear(y.to(x.dtype), weight)
 
@@ -155,7 +185,9 @@ def writes_the_blocks_out(ids, params, config):
     for p in params["blocks"]:
         normed = layer_norm(stream, p["ln1_gamma"], p["ln1_beta"])
         mask = causal_mask(ids.shape[1]).expand(ids.shape[0], -1, -1)
-        stream = stream + multi_head_attention(normed, p["w_q"], p["w_k"], p["w_v"], p["w_o"], config.num_heads, mask)
+        stream = stream + multi_head_attention(
+            normed, p["w_q"], p["w_k"], p["w_v"], p["w_o"], config.num_heads, mask
+        )
         normed = layer_norm(stream, p["ln2_gamma"], p["ln2_beta"])
         stream = stream + torch.clamp(normed @ p["w1"] + p["b1"], min=0) @ p["w2"] + p["b2"]
     stream = layer_norm(stream, params["lnf_gamma"], params["lnf_beta"])
@@ -177,13 +209,16 @@ def reads_sentence_after_sentence(ids, params, config):
     return torch.stack(logits)
 
 
-# ── lm_loss ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── lm_loss
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_pairs(logits, ids, ignore_index):
     if logits.shape[0] != ids.shape[0] or logits.shape[1] != ids.shape[1]:
         raise ValueError(f"{tuple(logits.shape)} against {tuple(ids.shape)}")
-    bad = ids[:, 1:][(ids[:, 1:] != ignore_index) & ((ids[:, 1:] < 0) | (ids[:, 1:] >= logits.shape[2]))]
+    bad = ids[:, 1:][
+        (ids[:, 1:] != ignore_index) & ((ids[:, 1:] < 0) | (ids[:, 1:] >= logits.shape[2]))
+    ]
     if bad.numel():
         raise ValueError(f"targets {bad.tolist()} in a vocabulary of {logits.shape[2]}")
 
@@ -194,7 +229,9 @@ def lets_cross_entropy_do_it(logits, ids, ignore_index=-100):
     targets = ids[:, 1:].reshape(-1)
     scores = logits[:, :-1].reshape(-1, logits.shape[-1])
     scores = scores.float() if scores.dtype == torch.float16 else scores
-    total = torch.nn.functional.cross_entropy(scores, targets, ignore_index=ignore_index, reduction="sum")
+    total = torch.nn.functional.cross_entropy(
+        scores, targets, ignore_index=ignore_index, reduction="sum"
+    )
     return (total / targets.ne(ignore_index).sum().clamp(min=1)).to(logits.dtype)
 
 
@@ -212,7 +249,10 @@ def subtracts_from_the_logsumexp(logits, ids, ignore_index=-100):
 @alternate("lm_loss")
 def goes_row_by_row(logits, ids, ignore_index=-100):
     _refuse_pairs(logits, ids, ignore_index)
-    total, count = 0.0 * logits.float().sum() if logits.dtype == torch.float16 else 0.0 * logits.sum(), 0
+    total, count = (
+        0.0 * logits.float().sum() if logits.dtype == torch.float16 else 0.0 * logits.sum(),
+        0,
+    )
     for row, words in zip(logits, ids, strict=True):
         for place in range(len(words) - 1):
             if words[place + 1] != ignore_index:
@@ -230,10 +270,13 @@ def returns_zero_in_a_branch_of_its_own(logits, ids, ignore_index=-100):
         return logits.sum() * 0
     scores = logits[:, :-1].flatten(0, 1)
     scores = scores if scores.dtype != torch.float16 else scores.to(torch.float64)
-    return torch.nn.functional.cross_entropy(scores, targets, ignore_index=ignore_index).to(logits.dtype)
+    return torch.nn.functional.cross_entropy(scores, targets, ignore_index=ignore_index).to(
+        logits.dtype
+    )
 
 
-# ── train_step ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── train_step
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_steps(lr):
@@ -244,7 +287,9 @@ def _refuse_steps(lr):
 @alternate("train_step")
 def calls_backward(params, ids, config, lr):
     _refuse_steps(lr)
-    mine = with_tensors(params, [t.detach().clone().requires_grad_(True) for t in list_tensors(params)])
+    mine = with_tensors(
+        params, [t.detach().clone().requires_grad_(True) for t in list_tensors(params)]
+    )
     loss = lm_loss(decoder_lm(ids, mine, config), ids)
     loss.backward()
     with torch.no_grad():
@@ -280,17 +325,22 @@ def walks_through_the_nest_itself(params, ids, config, lr):
         return (tensor.data - lr * tensor.grad).clone()
 
     new = {
-        name: [{k: down(t) for k, t in b.items()} for b in blocks] if name == "blocks" else down(top[name])
+        name: [{k: down(t) for k, t in b.items()} for b in blocks]
+        if name == "blocks"
+        else down(top[name])
         for name in params
     }
     return loss.item(), new
 
 
-# ── similarity_by_layer ──────────────────────────────────────────────────────────────────────────────────────
+# ── similarity_by_layer
+# ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _stream(ids, place, params, config):
-    """The rows [L + 1, D] of one word, from a text that ends with it: a causal model reads no further."""
+    """The rows [L + 1, D] of one word, from a text that ends with it: a causal model reads no
+    further.
+    """
     if place < 0 or place >= ids.shape[0]:
         raise ValueError(f"place {place}, {ids.shape[0]} words")
     if ids.shape[0] > config.context_length:
@@ -301,7 +351,9 @@ def _stream(ids, place, params, config):
     seen = [x[-1]]
     x = (x + params["positions"][: place + 1])[None]
     for block in params["blocks"]:
-        x = pre_norm_block(x, block, config.num_heads, torch.ones(place + 1, place + 1, dtype=torch.bool).tril())
+        x = pre_norm_block(
+            x, block, config.num_heads, torch.ones(place + 1, place + 1, dtype=torch.bool).tril()
+        )
         seen.append(x[0, -1])
     return seen
 
@@ -309,7 +361,9 @@ def _stream(ids, place, params, config):
 @alternate("similarity_by_layer")
 def reads_no_further_than_the_word(first, i, second, j, params, config):
     answer = []
-    for u, v in zip(_stream(first, i, params, config), _stream(second, j, params, config), strict=True):
+    for u, v in zip(
+        _stream(first, i, params, config), _stream(second, j, params, config), strict=True
+    ):
         length = torch.sqrt(u @ u) * torch.sqrt(v @ v)
         answer.append(torch.dot(u, v) / length if length > 0 else torch.zeros_like(length))
     return torch.stack(answer)
@@ -355,11 +409,14 @@ def cuts_the_model_after_each_block(first, i, second, j, params, config):
     rows = []
     for depth in range(len(params["blocks"]) + 1):
         u, v = vector(first, i, depth), vector(second, j, depth)
-        rows.append((u * v).sum() / torch.clamp(torch.linalg.norm(u) * torch.linalg.norm(v), min=1e-30))
+        rows.append(
+            (u * v).sum() / torch.clamp(torch.linalg.norm(u) * torch.linalg.norm(v), min=1e-30)
+        )
     return torch.stack(rows)
 
 
-# ── filtered_probabilities ───────────────────────────────────────────────────────────────────────────────────
+# ── filtered_probabilities
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_settings(temperature, top_k, top_p):
@@ -429,13 +486,15 @@ def ranks_the_tokens(logits, temperature, top_k=None, top_p=None):
         p = p * (rank < top_k)
         p = p / p.sum(dim=-1, keepdim=True)
     if top_p is not None:
-        before = (p.unsqueeze(1) * (rank.unsqueeze(1) < rank.unsqueeze(2))).sum(dim=-1)  # [B, V]: all likelier ones
+        # [B, V]: all likelier ones
+        before = (p.unsqueeze(1) * (rank.unsqueeze(1) < rank.unsqueeze(2))).sum(dim=-1)
         p = p * (before < top_p)
         p = p / p.sum(dim=-1, keepdim=True)
     return p.to(logits.dtype)
 
 
-# ── generate ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── generate
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_prompts(prompt, num_new):
@@ -474,7 +533,10 @@ def inverts_the_cumulative_sum(
     dice, text = torch.Generator().manual_seed(seed), prompt.clone()
     for _ in range(num_new):
         p = filtered_probabilities(
-            decoder_lm(text[:, -config.context_length :], params, config)[:, -1], temperature, top_k, top_p
+            decoder_lm(text[:, -config.context_length :], params, config)[:, -1],
+            temperature,
+            top_k,
+            top_p,
         )
         u = torch.rand(len(p), 1, generator=dice, dtype=torch.float64)
         edges = p.double().cumsum(dim=-1)
@@ -498,7 +560,9 @@ def adds_gumbel_noise_and_stops_when_all_are_done(
             columns.append(torch.full_like(columns[0], eos_id))
             continue
         window = torch.stack(columns[-config.context_length :], dim=1)
-        p = filtered_probabilities(decoder_lm(window, params, config)[:, -1], temperature, top_k, top_p)
+        p = filtered_probabilities(
+            decoder_lm(window, params, config)[:, -1], temperature, top_k, top_p
+        )
         noise = -torch.log(-torch.log(torch.rand(p.shape, generator=dice, dtype=torch.float64)))
         word = (torch.log(p.double()) + noise).argmax(dim=-1)
         if eos_id is not None:
@@ -508,13 +572,17 @@ def adds_gumbel_noise_and_stops_when_all_are_done(
     return torch.stack(columns, dim=1)
 
 
-# ── encoder_decoder ──────────────────────────────────────────────────────────────────────────────────────────
+# ── encoder_decoder
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_sentences(src, tgt_in, src_mask, params):
     if src.size(0) != tgt_in.size(0):
         raise ValueError(f"batches of {src.size(0)} and {tgt_in.size(0)}")
-    if src_mask is not None and tuple(src_mask.shape) not in ((*src.shape,), (src.shape[0], 1, src.shape[1])):
+    if src_mask is not None and tuple(src_mask.shape) not in (
+        (*src.shape,),
+        (src.shape[0], 1, src.shape[1]),
+    ):
         raise ValueError(f"mask {tuple(src_mask.shape)} for {tuple(src.shape)}")
     for ids, table in ((src, params["src_embed"]), (tgt_in, params["tgt_embed"])):
         if int(ids.min()) < 0 or int(ids.max()) >= table.size(0):
@@ -534,11 +602,15 @@ def gives_masks_four_axes(src, tgt_in, src_mask, params, config):
     x = torch.nn.functional.embedding(tgt_in, params["tgt_embed"])
     x = x + sinusoidal_positions(tgt_in.shape[1], x.shape[2]).to(dtype)
     for e in params["decoder"]:
-        a = multi_head_attention(x, e["w_q"], e["w_k"], e["w_v"], e["w_o"], h, causal_mask(x.shape[1])[None])
+        a = multi_head_attention(
+            x, e["w_q"], e["w_k"], e["w_v"], e["w_o"], h, causal_mask(x.shape[1])[None]
+        )
         x = layer_norm(a + x, e["ln1_gamma"], e["ln1_beta"])
         a = multi_head_attention(x, e["c_q"], e["c_k"], e["c_v"], e["c_o"], h, mask, m)
         x = layer_norm(a + x, e["ln2_gamma"], e["ln2_beta"])
-        x = layer_norm(mlp(x, e["w1"], e["b1"], e["w2"], e["b2"]) + x, e["ln3_gamma"], e["ln3_beta"])
+        x = layer_norm(
+            mlp(x, e["w1"], e["b1"], e["w2"], e["b2"]) + x, e["ln3_gamma"], e["ln3_beta"]
+        )
     return torch.einsum("btd,dv->btv", x, params["unembed"])
 
 
@@ -556,7 +628,9 @@ def borrows_the_post_norm_block_for_the_rest(src, tgt_in, src_mask, params, conf
 
     memory = enter(params["src_embed"], src)
     for block in params["encoder"]:
-        memory = add_norm(memory, self_attention_of(memory, block, config.num_heads, keys), block, "ln1")
+        memory = add_norm(
+            memory, self_attention_of(memory, block, config.num_heads, keys), block, "ln1"
+        )
         memory = add_norm(memory, mlp_of(memory, block), block, "ln2")
     y = enter(params["tgt_embed"], tgt_in)
     look_back = torch.ones(y.size(1), y.size(1), dtype=torch.bool).tril()
@@ -564,7 +638,10 @@ def borrows_the_post_norm_block_for_the_rest(src, tgt_in, src_mask, params, conf
         cross = {"w_" + name: block["c_" + name] for name in "qkvo"}
         y = add_norm(y, self_attention_of(y, block, config.num_heads, look_back), block, "ln1")
         y = add_norm(
-            y, multi_head_attention(y, **cross, num_heads=config.num_heads, mask=keys, x_kv=memory), block, "ln2"
+            y,
+            multi_head_attention(y, **cross, num_heads=config.num_heads, mask=keys, x_kv=memory),
+            block,
+            "ln2",
         )
         y = add_norm(y, mlp_of(y, block), block, "ln3")
     return y.matmul(params["unembed"])
@@ -575,7 +652,11 @@ def translates_sentence_by_sentence_without_padding(src, tgt_in, src_mask, param
     _refuse_sentences(src, tgt_in, src_mask, params)
     lines = []
     for b in range(src.shape[0]):
-        keys = None if src_mask is None else src_mask.reshape(src.shape)[b][None, :].expand(src.shape[1], -1)
+        keys = (
+            None
+            if src_mask is None
+            else src_mask.reshape(src.shape)[b][None, :].expand(src.shape[1], -1)
+        )
         m = params["src_embed"][src[b]][None]
         m = m + sinusoidal_positions(m.shape[1], m.shape[2]).to(m.dtype)
         for block in params["encoder"]:
@@ -586,14 +667,17 @@ def translates_sentence_by_sentence_without_padding(src, tgt_in, src_mask, param
             look = self_attention_of(y, p, config.num_heads, causal_mask(y.shape[1], y.shape[1]))
             y = layer_norm(y + look, p["ln1_gamma"], p["ln1_beta"])
             seen = None if keys is None else keys[:1].expand(y.shape[1], -1)  # [N_t, N_s]
-            read = multi_head_attention(y, p["c_q"], p["c_k"], p["c_v"], p["c_o"], config.num_heads, seen, m)
+            read = multi_head_attention(
+                y, p["c_q"], p["c_k"], p["c_v"], p["c_o"], config.num_heads, seen, m
+            )
             y = layer_norm(y + read, p["ln2_gamma"], p["ln2_beta"])
             y = layer_norm(y + mlp_of(y, p), p["ln3_gamma"], p["ln3_beta"])
         lines.append(y[0] @ params["unembed"])
     return torch.stack(lines)
 
 
-# ── shift_right ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── shift_right
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("shift_right")
@@ -621,7 +705,8 @@ def copies_into_a_filled_tensor(targets, start_id):
     return shifted
 
 
-# ── greedy_translate ─────────────────────────────────────────────────────────────────────────────────────────
+# ── greedy_translate
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_lengths(max_new):
@@ -646,7 +731,9 @@ def translates_row_by_row(src, src_mask, params, config, start_id, eos_id, max_n
 
 
 @alternate("greedy_translate")
-def writes_into_a_full_tensor_and_stops_early(src, src_mask, params, config, start_id, eos_id, max_new):
+def writes_into_a_full_tensor_and_stops_early(
+    src, src_mask, params, config, start_id, eos_id, max_new
+):
     _refuse_lengths(max_new)
     text = torch.full((src.size(0), max_new + 1), eos_id, dtype=torch.int64)
     text[:, 0] = start_id
@@ -654,7 +741,11 @@ def writes_into_a_full_tensor_and_stops_early(src, src_mask, params, config, sta
     for t in range(max_new):
         if not open_rows.any():
             break
-        best = encoder_decoder(src, text[:, : t + 1], src_mask, params, config)[:, t].max(dim=1).indices
+        best = (
+            encoder_decoder(src, text[:, : t + 1], src_mask, params, config)[:, t]
+            .max(dim=1)
+            .indices
+        )
         text[open_rows, t + 1] = best[open_rows]
         open_rows = open_rows & (best != eos_id)
     return text[:, 1:]
@@ -671,7 +762,8 @@ def translates_freely_and_cuts_afterwards(src, src_mask, params, config, start_i
     return said.masked_fill(ends > 0, eos_id)
 
 
-# ── patchify ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── patchify
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_images(images, patch):
@@ -707,7 +799,8 @@ def names_the_axes(images, patch):
     return torch.einsum("bcrisj->brscij", cut).flatten(3).flatten(1, 2)
 
 
-# ── patch_conv_weight ────────────────────────────────────────────────────────────────────────────────────────
+# ── patch_conv_weight
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_matrices(w, channels, patch):
@@ -734,11 +827,14 @@ def picks_rows_by_index(w, channels, patch):
     return w[rows].movedim(-1, 0).contiguous()
 
 
-# ── vit_logits ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── vit_logits
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _refuse_patches(patches, params):
-    if patches.size(1) != params["positions"].size(0) or patches.size(2) != params["w_patch"].size(0):
+    if patches.size(1) != params["positions"].size(0) or patches.size(2) != params["w_patch"].size(
+        0
+    ):
         raise ValueError(
             f"patches {tuple(patches.shape)}, positions {tuple(params['positions'].shape)}, "
             f"w_patch {tuple(params['w_patch'].shape)}"
@@ -750,7 +846,9 @@ def averages_with_a_row_of_weights(images, params, config):
     patches = patchify(images, config.patch)
     _refuse_patches(patches, params)
     n = patches.shape[1]
-    x = torch.einsum("bnp,pd->bnd", patches, params["w_patch"]) + (params["b_patch"] + params["positions"])
+    x = torch.einsum("bnp,pd->bnd", patches, params["w_patch"]) + (
+        params["b_patch"] + params["positions"]
+    )
     for block in params["blocks"]:
         x = pre_norm_block(x, block, config.num_heads, torch.ones(n, n, dtype=torch.bool))
     x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
@@ -767,7 +865,9 @@ def classifies_patches_and_averages(images, params, config):
     for p in params["blocks"]:
         x = x + self_attention_of(layer_norm(x, p["ln1_gamma"], p["ln1_beta"]), p, config.num_heads)
         x = x + mlp_of(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]), p)
-    votes = layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"] + params["b_head"]
+    votes = (
+        layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"] + params["b_head"]
+    )
     return votes.mean(dim=1)  # the head is linear, so the order of head and mean does not matter
 
 
@@ -776,15 +876,19 @@ def embeds_with_a_convolution(images, params, config):
     patches = patchify(images, config.patch)
     _refuse_patches(patches, params)
     kernel = patch_conv_weight(params["w_patch"], images.shape[1], config.patch)
-    x = torch.nn.functional.conv2d(images, kernel, params["b_patch"], stride=config.patch)  # [B, D, H/P, W/P]
+    # [B, D, H/P, W/P]
+    x = torch.nn.functional.conv2d(images, kernel, params["b_patch"], stride=config.patch)
     x = x.flatten(2).transpose(1, 2) + params["positions"].unsqueeze(0)
     for block in params["blocks"]:
         x = pre_norm_block(x, block, config.num_heads)
     x = layer_norm(x, params["lnf_gamma"], params["lnf_beta"])
-    return torch.nn.functional.linear(x.sum(dim=1) / x.shape[1], params["w_head"].T, params["b_head"])
+    return torch.nn.functional.linear(
+        x.sum(dim=1) / x.shape[1], params["w_head"].T, params["b_head"]
+    )
 
 
-# ── attention_distance ───────────────────────────────────────────────────────────────────────────────────────
+# ── attention_distance
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("attention_distance")
@@ -820,7 +924,8 @@ def distances_as_complex_numbers(weights, columns):
     return (weights * far).flatten(-2).sum(-1) / m
 
 
-# ── fine_tune ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── fine_tune
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _start(params, labels, num_classes, rates):
@@ -831,9 +936,13 @@ def _start(params, labels, num_classes, rates):
     if min(rates.values()) < 0:
         raise ValueError(f"step sizes: {sorted(rates.values())}")
     if labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(f"labels {labels.min().item()} … {labels.max().item()} for {num_classes} classes")
+        raise ValueError(
+            f"labels {labels.min().item()} … {labels.max().item()} for {num_classes} classes"
+        )
     new = dict(params)
-    new["w_head"] = torch.zeros(params["w_head"].shape[0], num_classes, dtype=params["w_head"].dtype)
+    new["w_head"] = torch.zeros(
+        params["w_head"].shape[0], num_classes, dtype=params["w_head"].dtype
+    )
     new["b_head"] = torch.zeros(num_classes, dtype=params["w_head"].dtype)
     return new
 
@@ -852,13 +961,19 @@ def asks_for_the_gradients_it_needs(params, images, labels, num_classes, config,
             stepped = [w - r * g for w, r, g in zip(leaves, rate_of, gradients, strict=True)]
         new = {**new, **with_tensors(group, stepped)}
         losses.append(float(loss))
-    return losses, {name: with_tensors(node, [w.detach() for w in list_tensors(node)]) for name, node in new.items()}
+    return losses, {
+        name: with_tensors(node, [w.detach() for w in list_tensors(node)])
+        for name, node in new.items()
+    }
 
 
 @alternate("fine_tune")
 def lets_an_optimizer_keep_the_groups(params, images, labels, num_classes, config, rates, steps):
     new, losses = _start(params, labels, num_classes, rates), []
-    copies = {name: with_tensors(node, [w.detach().clone() for w in list_tensors(node)]) for name, node in new.items()}
+    copies = {
+        name: with_tensors(node, [w.detach().clone() for w in list_tensors(node)])
+        for name, node in new.items()
+    }
     groups = []
     for name, rate in rates.items():
         tensors = list_tensors(copies[name])
@@ -892,11 +1007,14 @@ def steps_in_a_loop_of_its_own(params, images, labels, num_classes, config, rate
         loss.backward()
         losses.append(loss.detach().item())
         for name in rates:
-            new[name] = with_tensors(new[name], [w.detach() - asked[name] * w.grad for w in leaves[name]])
+            new[name] = with_tensors(
+                new[name], [w.detach() - asked[name] * w.grad for w in leaves[name]]
+            )
     return losses, new
 
 
-# ── explain_model_size ───────────────────────────────────────────────────────────────────────────────────────
+# ── explain_model_size
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("explain_model_size")

@@ -1,11 +1,14 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import torch
 import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── count_parameters, explain_model_size ─────────────────────────────────────────────────────────────────────
+# ── count_parameters, explain_model_size
+# ─────────────────────────────────────────────────────────────────────
 
 
 @sample("count_parameters", deserves=("takes_four_d_for_the_mlp", "counts_whatever_it_gets"))
@@ -27,7 +30,8 @@ def twelve_d_squared(config):
     return r
 
 
-# ── decoder_lm ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── decoder_lm
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("decoder_lm", deserves=("lets_everybody_see_everything", "takes_any_id"))
@@ -43,7 +47,10 @@ def blocks_without_a_mask(ids, params, config):
     return torch.matmul(h, head if head is not None else params["embed"].t())
 
 
-@sample("decoder_lm", deserves=("forgets_the_last_norm", "crops_a_text_that_is_too_long", "takes_any_id"))
+@sample(
+    "decoder_lm",
+    deserves=("forgets_the_last_norm", "crops_a_text_that_is_too_long", "takes_any_id"),
+)
 def straight_to_the_logits(ids, params, config):
     x = params["embed"][ids]
     x = x + params["positions"][None, : x.size(1)]
@@ -54,7 +61,8 @@ def straight_to_the_logits(ids, params, config):
     return torch.einsum("bnd,dv->bnv", x, w)
 
 
-# ── lm_loss, train_step ──────────────────────────────────────────────────────────────────────────────────────
+# ── lm_loss, train_step
+# ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("lm_loss", deserves=("scores_a_token_on_itself", "cuts_what_does_not_fit"))
@@ -92,16 +100,23 @@ def plus_the_gradient(params, ids, config, lr):
     return float(loss), with_tensors(params, updated)
 
 
-# ── embeddings in context ────────────────────────────────────────────────────────────────────────────────────
+# ── embeddings in context
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("similarity_by_layer", deserves=("reads_what_comes_later", "takes_any_place", "takes_negative_places"))
+@sample(
+    "similarity_by_layer",
+    deserves=("reads_what_comes_later", "takes_any_place", "takes_negative_places"),
+)
 def encoder_habit(first, i, second, j, params, config):
     result = []
     streams = []
     for ids in (first, second):
         if ids.numel() > config.context_length or ids.max() >= config.vocab_size:
-            raise ValueError(f"{ids.numel()} of {config.context_length}, {ids.max().item()} of {config.vocab_size}")
+            raise ValueError(
+                f"{ids.numel()} of {config.context_length}, {ids.max().item()} of "
+                f"{config.vocab_size}"
+            )
         h = params["embed"][ids]
         states = [h]
         h = h[None] + params["positions"][None, : ids.numel()]
@@ -146,16 +161,20 @@ def dots(first, i, second, j, params, config):
     return torch.stack([torch.dot(u, v) for u, v in zip(walk(first, i), walk(second, j))])
 
 
-# ── filtered_probabilities, generate ─────────────────────────────────────────────────────────────────────────
+# ── filtered_probabilities, generate
+# ─────────────────────────────────────────────────────────────────────────
 
 
 @sample(
-    "filtered_probabilities", deserves=("drops_the_token_that_crosses_p", "takes_any_setting", "asks_topk_for_too_many")
+    "filtered_probabilities",
+    deserves=("drops_the_token_that_crosses_p", "takes_any_setting", "asks_topk_for_too_many"),
 )
 def cumulative_below_p(logits, temperature, top_k=None, top_p=None):
     if temperature == 0:
         return F.one_hot(logits.argmax(-1), logits.size(-1)).to(logits.dtype)
-    probs = torch.softmax(logits.float() / temperature if logits.dtype == torch.half else logits / temperature, -1)
+    probs = torch.softmax(
+        logits.float() / temperature if logits.dtype == torch.half else logits / temperature, -1
+    )
     if top_k is not None:
         values, indices = probs.topk(min(top_k, probs.size(-1)), dim=-1)
         probs = torch.zeros_like(probs).scatter_(-1, indices, values)
@@ -168,7 +187,9 @@ def cumulative_below_p(logits, temperature, top_k=None, top_p=None):
     return probs.to(logits.dtype)
 
 
-@sample("filtered_probabilities", deserves=("applies_the_sorted_decision_unsorted", "takes_any_setting"))
+@sample(
+    "filtered_probabilities", deserves=("applies_the_sorted_decision_unsorted", "takes_any_setting")
+)
 def scattered_by_argsort(logits, temperature, top_k=None, top_p=None):
     if temperature == 0:
         hot = torch.zeros_like(logits)
@@ -188,12 +209,16 @@ def scattered_by_argsort(logits, temperature, top_k=None, top_p=None):
 
 
 @sample("generate", deserves=("always_takes_the_likeliest", "continues_anything"))
-def argmax_in_a_loop(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def argmax_in_a_loop(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     out = prompt.clone()
     finished = torch.zeros(len(prompt), 1, dtype=torch.bool)
     for _ in range(num_new):
         z = decoder_lm(out[:, -config.context_length :], params, config)[:, -1, :]
-        nxt = torch.argmax(filtered_probabilities(z, temperature, top_k, top_p), dim=-1, keepdim=True)
+        nxt = torch.argmax(
+            filtered_probabilities(z, temperature, top_k, top_p), dim=-1, keepdim=True
+        )
         if eos_id is not None:
             nxt = torch.where(finished, torch.tensor(eos_id), nxt)
             finished |= nxt == eos_id
@@ -202,7 +227,9 @@ def argmax_in_a_loop(params, prompt, num_new, config, temperature=1.0, top_k=Non
 
 
 @sample("generate", deserves=("never_ends_a_row", "seeds_the_global_state"))
-def goes_on_after_eos(params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None):
+def goes_on_after_eos(
+    params, prompt, num_new, config, temperature=1.0, top_k=None, top_p=None, seed=0, eos_id=None
+):
     if num_new < 0:
         raise ValueError(f"{num_new} < 0")
     if prompt.numel() == 0:
@@ -210,13 +237,20 @@ def goes_on_after_eos(params, prompt, num_new, config, temperature=1.0, top_k=No
     torch.manual_seed(seed)
     tokens = prompt
     while tokens.size(1) < prompt.size(1) + num_new:
-        window = tokens if tokens.size(1) <= config.context_length else tokens[:, -config.context_length :]
-        dist = filtered_probabilities(decoder_lm(window, params, config)[:, -1], temperature, top_k, top_p)
+        window = (
+            tokens
+            if tokens.size(1) <= config.context_length
+            else tokens[:, -config.context_length :]
+        )
+        dist = filtered_probabilities(
+            decoder_lm(window, params, config)[:, -1], temperature, top_k, top_p
+        )
         tokens = torch.cat((tokens, torch.multinomial(dist, num_samples=1)), dim=-1)
     return tokens
 
 
-# ── encoder_decoder and around it ────────────────────────────────────────────────────────────────────────────
+# ── encoder_decoder and around it
+# ────────────────────────────────────────────────────────────────────────────
 
 
 @sample("encoder_decoder", deserves=("makes_the_encoder_causal", "takes_any_pair"))
@@ -232,7 +266,9 @@ def causal_everywhere(src, tgt_in, src_mask, params, config):
     t = params["tgt_embed"][tgt_in]
     t = t + sinusoidal_positions(t.size(1), t.size(2)).to(t)
     for blk in params["decoder"]:
-        own = multi_head_attention(t, blk["w_q"], blk["w_k"], blk["w_v"], blk["w_o"], H, causal_mask(t.size(1)))
+        own = multi_head_attention(
+            t, blk["w_q"], blk["w_k"], blk["w_v"], blk["w_o"], H, causal_mask(t.size(1))
+        )
         t = layer_norm(t + own, blk["ln1_gamma"], blk["ln1_beta"])
         other = multi_head_attention(t, blk["c_q"], blk["c_k"], blk["c_v"], blk["c_o"], H, pad, m)
         t = layer_norm(t + other, blk["ln2_gamma"], blk["ln2_beta"])
@@ -245,23 +281,29 @@ def causal_everywhere(src, tgt_in, src_mask, params, config):
 def top_left_is_not_even_there(src, tgt_in, src_mask, params, config):
     if len(src) != len(tgt_in):
         raise ValueError(f"{len(src)} and {len(tgt_in)}")
-    if src_mask is not None and (src_mask.shape[0] != len(src) or src_mask.shape[-1] != src.shape[1]):
+    if src_mask is not None and (
+        src_mask.shape[0] != len(src) or src_mask.shape[-1] != src.shape[1]
+    ):
         raise ValueError(f"{tuple(src_mask.shape)} and {tuple(src.shape)}")
     for ids, table in ((src, params["src_embed"]), (tgt_in, params["tgt_embed"])):
         for i in ids.flatten().tolist():
             if not 0 <= i < len(table):
                 raise ValueError(f"{i} of {len(table)}")
     keys = None if src_mask is None else src_mask.reshape(len(src), 1, -1)
-    memory = params["src_embed"][src] + sinusoidal_positions(src.shape[1], params["src_embed"].shape[1]).to(
-        params["src_embed"].dtype
-    )
+    memory = params["src_embed"][src] + sinusoidal_positions(
+        src.shape[1], params["src_embed"].shape[1]
+    ).to(params["src_embed"].dtype)
     for layer in params["encoder"]:
         memory = post_norm_block(memory, layer, config.num_heads, keys)
-    y = params["tgt_embed"][tgt_in] + sinusoidal_positions(tgt_in.shape[1], params["tgt_embed"].shape[1]).to(
-        params["tgt_embed"].dtype
-    )
+    y = params["tgt_embed"][tgt_in] + sinusoidal_positions(
+        tgt_in.shape[1], params["tgt_embed"].shape[1]
+    ).to(params["tgt_embed"].dtype)
     for layer in params["decoder"]:
-        y = layer_norm(y + self_attention_of(y, layer, config.num_heads, None), layer["ln1_gamma"], layer["ln1_beta"])
+        y = layer_norm(
+            y + self_attention_of(y, layer, config.num_heads, None),
+            layer["ln1_gamma"],
+            layer["ln1_beta"],
+        )
         weights = [layer[name] for name in ("c_q", "c_k", "c_v", "c_o")]
         y = y + multi_head_attention(y, *weights, config.num_heads, keys, x_kv=memory)
         y = layer_norm(y, layer["ln2_gamma"], layer["ln2_beta"])
@@ -283,7 +325,9 @@ def overwrites_the_first_column(targets, start_id):
     return shifted
 
 
-@sample("greedy_translate", deserves=("returns_the_start_token", "says_nothing_for_negative_numbers"))
+@sample(
+    "greedy_translate", deserves=("returns_the_start_token", "says_nothing_for_negative_numbers")
+)
 def everything_that_was_decoded(src, src_mask, params, config, start_id, eos_id, max_new):
     ys = torch.full((src.size(0), 1), start_id, dtype=torch.long)
     ended = [False] * src.size(0)
@@ -295,7 +339,8 @@ def everything_that_was_decoded(src, src_mask, params, config, start_id, eos_id,
     return ys
 
 
-# ── images ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── images
+# ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("patchify", deserves=("puts_the_channels_last", "drops_what_does_not_fit"))
@@ -321,7 +366,10 @@ def pooling_then_norm(images, params, config):
     for blk in params["blocks"]:
         tokens = pre_norm_block(tokens, blk, config.num_heads, None)
     pooled = tokens.sum(1) / tokens.size(1)
-    return layer_norm(pooled, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"] + params["b_head"]
+    return (
+        layer_norm(pooled, params["lnf_gamma"], params["lnf_beta"]) @ params["w_head"]
+        + params["b_head"]
+    )
 
 
 @sample("attention_distance", deserves=("walks_around_the_corner", "measures_any_grid"))
@@ -351,17 +399,26 @@ def side_from_the_root(weights, columns):
     return (weights * torch.cdist(points, points)).sum((-1, -2)) / n
 
 
-@sample("fine_tune", deserves=("trains_what_is_frozen", "passes_over_unknown_names", "fine_tunes_at_any_rate"))
+@sample(
+    "fine_tune",
+    deserves=("trains_what_is_frozen", "passes_over_unknown_names", "fine_tunes_at_any_rate"),
+)
 def sgd_on_everything(params, images, labels, num_classes, config, rates, steps):
     check_ids(labels, num_classes)
     d = params["w_head"].size(0)
-    net = {k: with_tensors(v, [t.detach().clone() for t in list_tensors(v)]) for k, v in params.items()}
-    net["w_head"], net["b_head"] = params["w_head"].new_zeros(d, num_classes), params["b_head"].new_zeros(num_classes)
+    net = {
+        k: with_tensors(v, [t.detach().clone() for t in list_tensors(v)]) for k, v in params.items()
+    }
+    net["w_head"], net["b_head"] = (
+        params["w_head"].new_zeros(d, num_classes),
+        params["b_head"].new_zeros(num_classes),
+    )
     for t in list_tensors(net):
         t.requires_grad_(True)
     base = max(rates.values())
     opt = torch.optim.SGD(
-        [{"params": list_tensors(v), "lr": rates.get(k, base)} for k, v in net.items() if v != []], lr=1
+        [{"params": list_tensors(v), "lr": rates.get(k, base)} for k, v in net.items() if v != []],
+        lr=1,
     )
     history = []
     for _ in range(steps):
@@ -386,7 +443,9 @@ def one_rate(params, images, labels, num_classes, config, rates, steps):
     for _ in range(steps):
         part = {key: model[key] for key in rates}
         ws = [w.detach().requires_grad_() for w in list_tensors(part)]
-        loss = F.cross_entropy(vit_logits(images, {**model, **with_tensors(part, ws)}, config), labels)
+        loss = F.cross_entropy(
+            vit_logits(images, {**model, **with_tensors(part, ws)}, config), labels
+        )
         gs = torch.autograd.grad(loss, ws)
         model.update(with_tensors(part, [(w - lr * g).detach() for w, g in zip(ws, gs)]))
         trace.append(loss.item())
@@ -401,23 +460,31 @@ def negative_log_likelihood_of_the_batch(params, images, labels, num_classes, co
     check_ids(labels, num_classes)
     d, dtype = len(params["w_head"]), params["w_head"].dtype
     state = params | {
-        k: torch.zeros(s, dtype=dtype) for k, s in (("w_head", (d, num_classes)), ("b_head", num_classes))
+        k: torch.zeros(s, dtype=dtype)
+        for k, s in (("w_head", (d, num_classes)), ("b_head", num_classes))
     }
     seen = []
     for _ in range(steps):
         tuned = {}
         for k in rates:
-            tuned[k] = with_tensors(state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])])
+            tuned[k] = with_tensors(
+                state[k], [t.detach().clone().requires_grad_() for t in list_tensors(state[k])]
+            )
         log_p = F.log_softmax(vit_logits(images, state | tuned, config), -1)
         value = -log_p[range(len(labels)), labels].sum()
         value.backward()
         seen.append(value.item())
         for k in rates:
-            state = state | {k: with_tensors(tuned[k], [t.data - rates[k] * t.grad for t in list_tensors(tuned[k])])}
+            state = state | {
+                k: with_tensors(
+                    tuned[k], [t.data - rates[k] * t.grad for t in list_tensors(tuned[k])]
+                )
+            }
     return seen, state
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("lm_loss")

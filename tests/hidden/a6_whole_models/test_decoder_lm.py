@@ -1,4 +1,6 @@
-"""decoder_lm: embedding and positions, causal pre-norm blocks, a final norm, and an unembedding that may be tied."""
+"""decoder_lm: embedding and positions, causal pre-norm blocks, a final norm, and an unembedding
+that may be tied.
+"""
 
 import torch
 
@@ -19,15 +21,21 @@ from autograder.suite import (
 from .models import learned, shaken
 
 pytestmark = [
-    forbid("torch.nn.TransformerEncoderLayer", "torch.nn.TransformerDecoderLayer", "torch.nn.MultiheadAttention"),
+    forbid(
+        "torch.nn.TransformerEncoderLayer",
+        "torch.nn.TransformerDecoderLayer",
+        "torch.nn.MultiheadAttention",
+    ),
 ]
 
 
 def _model(reference, v=11, d=6, layers=1, heads=2, d_head=5, context=9, tied=False):
     """A config and random parameters in float64, the norms as after training."""
     settings = config(
-        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7, context_length=context,
-        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
+        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7,
+        context_length=context,
+        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True,
+        final_norm=True, patch=0,
     )  # fmt: skip
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.4), settings
@@ -35,7 +43,9 @@ def _model(reference, v=11, d=6, layers=1, heads=2, d_head=5, context=9, tied=Fa
 
 @points(1.5)
 def test_logits_of_a_whole_model(student, reference):
-    """Two blocks, trained norms, an unembedding of its own: the whole formula, in order. Which step is missing?"""
+    """Two blocks, trained norms, an unembedding of its own: the whole formula, in order. Which step
+    is missing?
+    """
     params, settings = _model(reference, layers=2)
     ids = randint(0, 11, (3, 5))
     expected = reference.decoder_lm(ids, params, settings)
@@ -44,8 +54,9 @@ def test_logits_of_a_whole_model(student, reference):
 
 @points(1)
 def test_without_unembed_the_embedding_is_read_backwards(student, reference):
-    """A tied model: logits are dot products with the rows of embed. First V is not D, then, without a block, V = D
-    hides an axis."""
+    """A tied model: logits are dot products with the rows of embed. First V is not D, then, without
+    a block, V = D hides an axis.
+    """
     for v, layers in ((11, 1), (6, 0)):
         params, settings = _model(reference, v=v, layers=layers, tied=True)
         ids = randint(0, v, (2, 5))
@@ -69,12 +80,15 @@ def test_no_position_sees_a_later_token(student, reference):
 
 @points(1)
 def test_positions_count_places_not_tokens(student, reference):
-    """One word five times, no blocks: only the place differs, so the logits must differ, and swapping two rows of
-    positions must swap two rows of logits."""
+    """One word five times, no blocks: only the place differs, so the logits must differ, and
+    swapping two rows of positions must swap two rows of logits.
+    """
     params, settings = _model(reference, layers=0)
     ids = tensor([[7, 7, 7, 7, 7]])
     logits = student.decoder_lm(ids, params, settings)
-    assert float((logits[0, 1] - logits[0, 3]).abs().max()) > 1e-3, "The same word says the same at places 1 and 3."
+    assert float((logits[0, 1] - logits[0, 3]).abs().max()) > 1e-3, (
+        "The same word says the same at places 1 and 3."
+    )
     order = tensor([0, 3, 2, 1, 4, 5, 6, 7, 8])
     swapped = student.decoder_lm(ids, {**params, "positions": params["positions"][order]}, settings)
     assert_close(swapped, logits[:, order[:5]].detach())
@@ -82,7 +96,9 @@ def test_positions_count_places_not_tokens(student, reference):
 
 @points(1)
 def test_a_last_norm_stands_before_the_unembedding(student, reference):
-    """No blocks, no positions: embedding, norm with its own gamma and beta, unembedding. The stream is large here."""
+    """No blocks, no positions: embedding, norm with its own gamma and beta, unembedding. The stream
+    is large here.
+    """
     params, settings = _model(reference, layers=0)
     params = {**params, "embed": 20 * params["embed"], "positions": zeros(9, 6)}
     ids = randint(0, 11, (3, 2))
@@ -92,8 +108,9 @@ def test_a_last_norm_stands_before_the_unembedding(student, reference):
 
 @points(0.5)
 def test_gradients_reach_every_parameter(student, reference):
-    """A tied model without blocks: the embedding is used on both ends and gets both gradients. Then one with a block
-    and an unembedding."""
+    """A tied model without blocks: the embedding is used on both ends and gets both gradients. Then
+    one with a block and an unembedding.
+    """
     ids = randint(0, 11, (2, 4))
     for tied in (True, False):
         params, settings = _model(reference, layers=0 if tied else 1, tied=tied)
@@ -103,14 +120,20 @@ def test_gradients_reach_every_parameter(student, reference):
 
 @points(0.5)
 def test_sentences_do_not_meet(student, reference):
-    """Five sentences that fill the context, in one call and the fourth alone: the same logits. Then a single token."""
+    """Five sentences that fill the context, in one call and the fourth alone: the same logits. Then
+    a single token.
+    """
     params, settings = _model(reference, context=5)
     ids = randint(0, 11, (5, 5))
     together = student.decoder_lm(ids, params, settings)
     alone = student.decoder_lm(ids[3:4], params, settings)
     assert_close(alone, together[3:4].detach(), what="the fourth sentence alone")
-    assert float((together[0] - together[1]).detach().abs().max()) > 1e-3, "Two sentences get the same logits."
-    assert student.decoder_lm(ids[:1, :1], params, settings).shape == (1, 1, 11), "One token gives [1, 1, V]."
+    assert float((together[0] - together[1]).detach().abs().max()) > 1e-3, (
+        "Two sentences get the same logits."
+    )
+    assert student.decoder_lm(ids[:1, :1], params, settings).shape == (1, 1, 11), (
+        "One token gives [1, 1, V]."
+    )
 
 
 @points(0.5)
@@ -126,7 +149,9 @@ def test_half_precision_stays_half_precision(student, reference):
 
 @points(0.5)
 def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
-    """Ten tokens for a context of nine; id 11 and id -1 in a vocabulary of 11: ValueError, with the numbers."""
+    """Ten tokens for a context of nine; id 11 and id -1 in a vocabulary of 11: ValueError, with the
+    numbers.
+    """
     params, settings = _model(reference, layers=0)
     logits = student.decoder_lm(tensor([[10]]), params, settings)
     assert_varies(logits, above=1e-3, what="the logits of token 10")
@@ -137,7 +162,9 @@ def test_texts_and_ids_that_do_not_fit_are_refused(student, reference):
 
 @points(1)
 def test_operations_do_not_grow_with_the_tokens(student, reference):
-    """All places are computed at once: nine tokens take as many torch operations as three, in as many sentences."""
+    """All places are computed at once: nine tokens take as many torch operations as three, in as
+    many sentences.
+    """
     params, settings = _model(reference)
     costs = []
     for ids in (randint(0, 11, (3, 3)), randint(0, 11, (3, 9))):
@@ -145,4 +172,6 @@ def test_operations_do_not_grow_with_the_tokens(student, reference):
         assert logits.shape == (*ids.shape, 11), "decoder_lm returns [B, N, V]."
         assert_varies(logits, above=1e-3, what="the logits")
         costs.append(cost.operations)
-    assert 0 < costs[1] <= costs[0] + 3, f"{costs[0]} operations for 3 tokens and {costs[1]} for 9: is there a loop?"
+    assert 0 < costs[1] <= costs[0] + 3, (
+        f"{costs[0]} operations for 3 tokens and {costs[1]} for 9: is there a loop?"
+    )

@@ -1,6 +1,8 @@
-"""generate: the last position decides, rows end on their own, the context is cropped, the dice are private.
+"""generate: the last position decides, rows end on their own, the context is cropped, the dice are
+private.
 
-Greedy decoding is compared token by token. Sampling is never compared with our own draws: only frequencies are.
+Greedy decoding is compared token by token. Sampling is never compared with our own draws: only
+frequencies are.
 """
 
 import torch
@@ -42,26 +44,36 @@ def peek():
 
 def _settings(v, d, layers=0, heads=2, d_head=5, context=50):
     return config(
-        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7, context_length=context,
-        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
+        vocab_size=v, d_model=d, num_layers=layers, num_heads=heads, d_head=d_head, d_ff=7,
+        context_length=context,
+        num_encoder_layers=0, tied=False, biases=False, norms=True, learned_positions=True,
+        final_norm=True, patch=0,
     )  # fmt: skip
 
 
 def _chain(v=7, step=3, context=50):
     """A model without blocks in which token i is followed by i + step, modulo V."""
     params = {"embed": 10 * eye(v), "positions": zeros(context, v), "blocks": []}
-    params |= {"lnf_gamma": ones(v), "lnf_beta": zeros(v), "unembed": 20 * eye(v).roll(step, dims=1)}
+    params |= {
+        "lnf_gamma": ones(v),
+        "lnf_beta": zeros(v),
+        "unembed": 20 * eye(v).roll(step, dims=1),
+    }
     return params, _settings(v, v, context=context)
 
 
 def _place(context=5):
-    """A model without blocks that reads no token: after the token in place p of what it reads comes p + 3."""
+    """A model without blocks that reads no token: after the token in place p of what it reads comes
+    p + 3.
+    """
     params, settings = _chain(context=context)
     return params | {"embed": zeros(7, 7), "positions": 10 * eye(7)[:context]}, settings
 
 
 def _dice(probabilities):
-    """A model without blocks that says the same distribution everywhere: the norm gives its beta, and that decides."""
+    """A model without blocks that says the same distribution everywhere: the norm gives its beta,
+    and that decides.
+    """
     v = len(probabilities)
     params = {"embed": zeros(v, v), "positions": zeros(50, v), "blocks": [], "lnf_gamma": ones(v)}
     params |= {"lnf_beta": torch.log(tensor(probabilities)), "unembed": eye(v)}
@@ -69,7 +81,9 @@ def _dice(probabilities):
 
 
 def _random(reference, context=50):
-    """A model with one block whose greedy texts differ between rows and do not repeat themselves."""
+    """A model with one block whose greedy texts differ between rows and do not repeat
+    themselves.
+    """
     settings = _settings(13, 6, layers=1, context=context)
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.5), settings
@@ -77,11 +91,15 @@ def _random(reference, context=50):
 
 @points(1)
 def test_the_last_token_of_each_row_decides(student):
-    """In this model 3 follows 0, 6 follows 3, 2 follows 6 …: three rows, each goes its own way from its last token."""
+    """In this model 3 follows 0, 6 follows 3, 2 follows 6 …: three rows, each goes its own way from
+    its last token.
+    """
     params, settings = _chain()
     prompt = tensor([[0, 1, 2], [5, 5, 0], [6, 0, 4]])
     text = call_twice(student.generate, params, prompt, 4, settings, temperature=0.0)
-    assert_close(text, tensor([[0, 1, 2, 5, 1, 4, 0], [5, 5, 0, 3, 6, 2, 5], [6, 0, 4, 0, 3, 6, 2]]))
+    assert_close(
+        text, tensor([[0, 1, 2, 5, 1, 4, 0], [5, 5, 0, 3, 6, 2, 5], [6, 0, 4, 0, 3, 6, 2]])
+    )
 
 
 @points(1)
@@ -95,8 +113,10 @@ def test_greedy_texts_of_a_whole_model(student, reference):
 
 @points(1)
 def test_the_model_reads_the_last_tokens_that_fit(student, reference):
-    """A context of five: a prompt of four that outgrows it, and a prompt of seven that is too long from the start.
-    The whole text is returned. And in two models that show by their words which token was read, and from what place."""
+    """A context of five: a prompt of four that outgrows it, and a prompt of seven that is too long
+    from the start. The whole text is returned. And in two models that show by their words which
+    token was read, and from what place.
+    """
     params, settings = _chain(context=5)
     text = student.generate(params, tensor([[4, 4, 1], [0, 5, 2]]), 4, settings, temperature=0.0)
     assert_close(text, tensor([[4, 4, 1, 4, 0, 3, 6], [0, 5, 2, 5, 1, 4, 0]]))
@@ -112,13 +132,16 @@ def test_the_model_reads_the_last_tokens_that_fit(student, reference):
 
 @points(1)
 def test_a_row_that_has_ended_stays_ended(student):
-    """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later. Then eos is 0, which
-    is a token like others."""
+    """eos is 5. Row 0 says it first and stays with it; rows 1 and 2 go on, and row 2 ends later.
+    Then eos is 0, which is a token like others.
+    """
     params, settings = _chain()
     prompt = tensor([[0, 2], [3, 3], [1, 0]])
     text = student.generate(params, prompt, 4, settings, temperature=0.0, eos_id=5)
     assert_close(text, tensor([[0, 2, 5, 5, 5, 5], [3, 3, 6, 2, 5, 5], [1, 0, 3, 6, 2, 5]]))
-    text = student.generate(params, tensor([[1, 1], [0, 2]]), 3, settings, temperature=0.0, eos_id=0)
+    text = student.generate(
+        params, tensor([[1, 1], [0, 2]]), 3, settings, temperature=0.0, eos_id=0
+    )
     assert_close(text, tensor([[1, 1, 4, 0, 0], [0, 2, 5, 1, 4]]))
 
 
@@ -126,7 +149,9 @@ def test_a_row_that_has_ended_stays_ended(student):
 def test_an_eos_in_the_prompt_does_not_count(student):
     """Rows whose prompt begins, or ends, with eos are continued like any other."""
     params, settings = _chain()
-    text = student.generate(params, tensor([[5, 0], [3, 5]]), 4, settings, temperature=0.0, eos_id=5)
+    text = student.generate(
+        params, tensor([[5, 0], [3, 5]]), 4, settings, temperature=0.0, eos_id=5
+    )
     assert_close(text, tensor([[5, 0, 3, 6, 2, 5], [3, 5, 1, 4, 0, 3]]))
 
 
@@ -141,21 +166,31 @@ def test_there_are_always_as_many_new_tokens(student):
 
 @points(1)
 def test_seeds_decide_and_every_token_has_its_own_throw(student):
-    """The same seed gives the same text, another seed another one; and three tokens in a row are not one throw."""
+    """The same seed gives the same text, another seed another one; and three tokens in a row are
+    not one throw.
+    """
     params, settings = _dice([1 / 7] * 7)
     prompt = zeros(150, 1).long()
     text = call_twice(student.generate, params, prompt, 3, settings, seed=4)
-    assert not torch.equal(student.generate(params, prompt, 3, settings, seed=5), text), "Two seeds, one text."
+    assert not torch.equal(student.generate(params, prompt, 3, settings, seed=5), text), (
+        "Two seeds, one text."
+    )
     assert_equal(list(text.shape), [150, 4], what="the shape")
     for a, b in ((1, 2), (2, 3)):
         equal = float((text[:, a] == text[:, b]).double().mean())
-        assert equal < 0.4, f"With seven equally likely tokens, {equal:.0%} of the rows say the same token twice."
-    assert len(text[:, 1].unique()) == 7, "Rows with the same prompt should be thrown for separately."
+        assert equal < 0.4, (
+            f"With seven equally likely tokens, {equal:.0%} of the rows say the same token twice."
+        )
+    assert len(text[:, 1].unique()) == 7, (
+        "Rows with the same prompt should be thrown for separately."
+    )
 
 
 @points(1)
 def test_frequencies_follow_the_filtered_probabilities(student):
-    """3000 rows with one prompt: how often each token comes, at T = 1, at T = 1/2, with top-k and with top-p."""
+    """3000 rows with one prompt: how often each token comes, at T = 1, at T = 1/2, with top-k and
+    with top-p.
+    """
     p = [0.4, 0.1, 0.3, 0.15, 0.05]
     params, settings = _dice(p)
     prompt = zeros(3000, 1).long()
@@ -171,12 +206,16 @@ def test_frequencies_follow_the_filtered_probabilities(student):
         said = ", ".join(f"{k} = {v}" for k, v in keywords.items()) or "no filter"
         for token, share in enumerate(expected):
             seen = float((text[:, -1] == token).double().mean())
-            assert abs(seen - share) < 0.04, f"With {said}, token {token} comes in {seen:.1%} of the rows."
+            assert abs(seen - share) < 0.04, (
+                f"With {said}, token {token} comes in {seen:.1%} of the rows."
+            )
 
 
 @points(0.5)
 def test_other_peoples_random_numbers_stay_the_same(student):
-    """Somebody sets the global seed, calls your function, and draws: your call must not change what they get."""
+    """Somebody sets the global seed, calls your function, and draws: your call must not change what
+    they get.
+    """
     params, settings = _dice([0.5, 0.3, 0.2])
     plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
     plant()
@@ -190,7 +229,9 @@ def test_other_peoples_random_numbers_stay_the_same(student):
 
 @points(0.5)
 def test_what_cannot_be_continued_is_refused(student):
-    """Minus one new token, and a prompt without any token: ValueError. A prompt that is a view is fine."""
+    """Minus one new token, and a prompt without any token: ValueError. A prompt that is a view is
+    fine.
+    """
     params, settings = _chain()
     text = student.generate(params, tensor([[1, 2], [4, 0], [3, 5]]).T, 1, settings, 0.0)
     assert_equal(text.tolist(), [[1, 4, 3, 6], [2, 0, 5, 1]], what="the text")

@@ -1,4 +1,6 @@
-"""greedy_translate: the likeliest word after all that was said, row by row, until each row has ended."""
+"""greedy_translate: the likeliest word after all that was said, row by row, until each row has
+ended.
+"""
 
 import torch
 
@@ -21,15 +23,18 @@ pytestmark = [uses("encoder_decoder")]
 
 def _settings(v, d, encoder, decoder):
     return config(
-        vocab_size=v, d_model=d, num_layers=decoder, num_heads=2, d_head=5, d_ff=7, context_length=20,
-        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False, final_norm=False,
+        vocab_size=v, d_model=d, num_layers=decoder, num_heads=2, d_head=5, d_ff=7,
+        context_length=20,
+        num_encoder_layers=encoder, tied=False, biases=False, norms=True, learned_positions=False,
+        final_norm=False,
         patch=0,
     )  # fmt: skip
 
 
 def _model(reference):
-    """Random weights with a strong cross-attention, which reads the embeddings. With this seed nearly any four
-    sentences get translations of their own, and words follow from all words before."""
+    """Random weights with a strong cross-attention, which reads the embeddings. With this seed
+    nearly any four sentences get translations of their own, and words follow from all words before.
+    """
     settings = _settings(13, 6, 0, 1)
     params = reference.random_encoder_decoder(settings, 9, seed=1)
     params = reference.with_tensors(params, [t.double() for t in reference.list_tensors(params)])
@@ -45,33 +50,44 @@ def _chain(v=7, step=3):
 
 
 def _persuaded(reference):
-    """A decoder that says i + 3 after word i, modulo 7, unless most of the source's words want another one: source
-    word 1 wants 3, source word 2 wants 2, and source word 0 wants nothing."""
+    """A decoder that says i + 3 after word i, modulo 7, unless most of the source's words want
+    another one: source word 1 wants 3, source word 2 wants 2, and source word 0 wants nothing.
+    """
     settings = _settings(7, 7, 0, 1)
     params = reference.random_encoder_decoder(settings, 3)
-    params = reference.with_tensors(params, [zeros(*t.shape) for t in reference.list_tensors(params)])
+    params = reference.with_tensors(
+        params, [zeros(*t.shape) for t in reference.list_tensors(params)]
+    )
     params |= {"tgt_embed": 20 * eye(7), "unembed": eye(7).roll(3, dims=1)}
-    params["src_embed"][1, 0] = params["src_embed"][2, 6] = 40.0  # what the decoder would see after word 0, and 6
+    # what the decoder would see after word 0, and 6
+    params["src_embed"][1, 0] = params["src_embed"][2, 6] = 40.0
     block = params["decoder"][0]
     block |= {f"ln{number}_gamma": ones(7) for number in (1, 2, 3)}
-    block["c_v"][:, :7], block["c_o"][:7] = eye(7), eye(7)  # every query reads the mean of the source
+    # every query reads the mean of the source
+    block["c_v"][:, :7], block["c_o"][:7] = eye(7), eye(7)
     return params, settings
 
 
 @points(1.5)
 def test_words_follow_from_the_source_and_all_words_before(student, reference):
-    """Random weights, four sentences, four words each; the translations differ, and eos never comes."""
+    """Random weights, four sentences, four words each; the translations differ, and eos never
+    comes.
+    """
     params, settings = _model(reference)
     src = randint(0, 9, (4, 5))
     expected = reference.greedy_translate(src, None, params, settings, 1, -1, 4)
-    assert len({tuple(row) for row in expected.tolist()}) > 2, "The suite's own model says one thing to all."
+    assert len({tuple(row) for row in expected.tolist()}) > 2, (
+        "The suite's own model says one thing to all."
+    )
     assert_close(student.greedy_translate(src, None, params, settings, 1, -1, 4), expected)
 
 
 @points(1.5)
 def test_each_row_ends_on_its_own(student, reference):
-    """eos is 3: one sentence never says it, one at once, one as its third word; that one stays with it, the others go
-    on. And with random weights eos is a word that one sentence says early, others late or never."""
+    """eos is 3: one sentence never says it, one at once, one as its third word; that one stays with
+    it, the others go on. And with random weights eos is a word that one sentence says early, others
+    late or never.
+    """
     params, settings = _persuaded(reference)
     src = tensor([[2, 2], [1, 1], [0, 0]])
     words = tensor([[2, 2, 2, 2], [3, 3, 3, 3], [4, 0, 3, 3]])
@@ -79,7 +95,10 @@ def test_each_row_ends_on_its_own(student, reference):
     params, settings = _model(reference)
     src = randint(0, 9, (5, 4))
     free = reference.greedy_translate(src, None, params, settings, 1, -1, 4)
-    spread = {word: len({tuple((row == word).nonzero().flatten()[:1].tolist()) for row in free}) for word in range(13)}
+    spread = {
+        word: len({tuple((row == word).nonzero().flatten()[:1].tolist()) for row in free})
+        for word in range(13)
+    }
     eos = max(spread, key=lambda word: spread[word])  # the word with most different first places
     ended = ((free == eos).cumsum(dim=1) > 0).roll(1, dims=1)
     ended[:, 0] = False
@@ -89,10 +108,14 @@ def test_each_row_ends_on_its_own(student, reference):
 
 @points(1)
 def test_padding_of_the_source_does_not_matter(student, reference):
-    """Rows with one or two real words, and padding that wants something else. Then random weights and rows with 5, 2
-    and 3 real words: other words in the padding, the same translation."""
+    """Rows with one or two real words, and padding that wants something else. Then random weights
+    and rows with 5, 2 and 3 real words: other words in the padding, the same translation.
+    """
     params, settings = _persuaded(reference)
-    src, mask = tensor([[1, 2, 2], [2, 2, 1], [0, 1, 1]]), tensor([[1, 0, 0], [1, 1, 0], [1, 0, 0]]) > 0
+    src, mask = (
+        tensor([[1, 2, 2], [2, 2, 1], [0, 1, 1]]),
+        tensor([[1, 0, 0], [1, 1, 0], [1, 0, 0]]) > 0,
+    )
     words = tensor([[3, 3, 3, 3], [2, 2, 2, 2], [4, 0, 3, 6]])
     assert_close(student.greedy_translate(src, mask, params, settings, 1, -1, 4), words)
     params, settings = _model(reference)
@@ -104,13 +127,18 @@ def test_padding_of_the_source_does_not_matter(student, reference):
 
 @points(0.5)
 def test_the_start_token_is_read_and_not_returned(student):
-    """In this model 3 follows 0 and 5 follows 2: the translation begins with what follows the start token. A row
-    that ends with its first word says nothing else. The end token may be 0, and may be the start token."""
+    """In this model 3 follows 0 and 5 follows 2: the translation begins with what follows the start
+    token. A row that ends with its first word says nothing else. The end token may be 0, and may be
+    the start token.
+    """
     params, settings = _chain()
     src = tensor([[1, 2], [3, 4]])
     cases = ((0, 9, [3, 6, 2, 5]), (2, 5, [5, 5, 5, 5]), (1, 0, [4, 0, 0, 0]), (0, 0, [3, 6, 2, 5]))
     for start, eos, words in cases:
-        assert_close(student.greedy_translate(src, None, params, settings, start, eos, 4), tensor([words, words]))
+        assert_close(
+            student.greedy_translate(src, None, params, settings, start, eos, 4),
+            tensor([words, words]),
+        )
 
 
 @points(0.5)

@@ -2,7 +2,14 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, assert_same_gradients, call_twice, points, randn
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_same_gradients,
+    call_twice,
+    points,
+    randn,
+)
 
 
 def _by_hand(w, channels, patch):
@@ -17,7 +24,9 @@ def _by_hand(w, channels, patch):
 
 @points(1)
 def test_the_convolution_does_what_the_matrix_does(student):
-    """conv2d with your weights and stride P, against patches that are cut by hand, times w. Three channels."""
+    """conv2d with your weights and stride P, against patches that are cut by hand, times w. Three
+    channels.
+    """
     images, w = randn(2, 3, 6, 9), randn(27, 5)
     weight = call_twice(student.patch_conv_weight, w, 3, 3)
     assert_close(weight, _by_hand(w, 3, 3))
@@ -28,7 +37,9 @@ def test_the_convolution_does_what_the_matrix_does(student):
 
 @points(0.5)
 def test_as_many_outputs_as_rows(student):
-    """D = C·P·P: a square w, whose transpose has the same shape. And D = C = P, and all three 1, for good measure."""
+    """D = C·P·P: a square w, whose transpose has the same shape. And D = C = P, and all three 1,
+    for good measure.
+    """
     for w, channels, patch in ((randn(12, 12), 3, 2), (randn(27, 3), 3, 3), (randn(1, 1), 1, 1)):
         assert_close(student.patch_conv_weight(w, channels, patch), _by_hand(w, channels, patch))
 

@@ -46,9 +46,12 @@ def test_patches_of_colour_images(student):
 
 @points(1)
 def test_patches_run_to_the_right_and_then_down(student):
-    """One channel, patches of a single number each: the order of the numbers is the order on the page."""
+    """One channel, patches of a single number each: the order of the numbers is the order on the
+    page.
+    """
     images = randn(2, 1, 6, 9)
-    images = images[:, :, ::3, ::3].repeat_interleave(3, dim=2).repeat_interleave(3, dim=3)  # constant 3 x 3 squares
+    # constant 3 x 3 squares
+    images = images[:, :, ::3, ::3].repeat_interleave(3, dim=2).repeat_interleave(3, dim=3)
     means = student.patchify(images, 3).mean(dim=-1)
     assert_close(means, images[:, 0, ::3, ::3].flatten(1), what="the mean of each patch")
 
@@ -62,7 +65,9 @@ def test_inside_a_patch_channels_come_first(student):
 
 @points(0.5)
 def test_images_with_other_strides_and_types(student):
-    """An image whose memory has the channels last; whole numbers stay whole, half precision stays half."""
+    """An image whose memory has the channels last; whole numbers stay whole, half precision stays
+    half.
+    """
     images = randn(2, 6, 9, 3).permute(0, 3, 1, 2)
     assert_close(student.patchify(images, 3), _slow(images, 3))
     assert_close(student.patchify(tensor([[[[1, 2], [3, 4]]]]), 2), tensor([[[1, 2, 3, 4]]]))

@@ -16,13 +16,21 @@ def test_the_start_token_then_all_but_the_last(student):
 def test_the_targets_stay_as_they_were(student):
     """The caller still needs the targets, for the loss."""
     targets = tensor([[4, 5, 6], [7, 8, 9]])
-    assert_close(call_twice(student.shift_right, targets, 2), tensor([[2, 4, 5], [2, 7, 8]]), same_dtype=False)
-    assert_close(student.shift_right(targets.T, 2), tensor([[2, 4], [2, 5], [2, 6]]), same_dtype=False)
+    assert_close(
+        call_twice(student.shift_right, targets, 2),
+        tensor([[2, 4, 5], [2, 7, 8]]),
+        same_dtype=False,
+    )
+    assert_close(
+        student.shift_right(targets.T, 2), tensor([[2, 4], [2, 5], [2, 6]]), same_dtype=False
+    )
 
 
 @points(0.5)
 def test_one_target_becomes_the_start_token(student):
-    """N_t = 1: the decoder reads the start token, and nothing else. As many rows as there are, in int64."""
+    """N_t = 1: the decoder reads the start token, and nothing else. As many rows as there are, in
+    int64.
+    """
     assert_close(student.shift_right(tensor([[4], [5], [6]]), 9), tensor([[9], [9], [9]]))
 
 

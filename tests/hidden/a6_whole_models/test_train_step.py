@@ -22,7 +22,8 @@ def _model(reference, layers=0, tied=True):
     """Without blocks, where the claim is about the step and not about what learns."""
     settings = config(
         vocab_size=7, d_model=6, num_layers=layers, num_heads=2, d_head=5, d_ff=9, context_length=6,
-        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True, final_norm=True, patch=0,
+        num_encoder_layers=0, tied=tied, biases=False, norms=True, learned_positions=True,
+        final_norm=True, patch=0,
     )  # fmt: skip
     params = reference.random_lm(settings)
     return shaken(reference, params, 0.3), settings
@@ -44,7 +45,9 @@ def _assert_moved(stepped, params):
 
 def _tensors(reference, params, like):
     """The student's tensors by name, once the nesting is that of the parameters."""
-    assert _nesting(params) == _nesting(like), "new_params should have the names, lists and shapes of params."
+    assert _nesting(params) == _nesting(like), (
+        "new_params should have the names, lists and shapes of params."
+    )
     return list(zip(_paths(like), reference.list_tensors(params), strict=True))
 
 
@@ -60,7 +63,11 @@ def _paths(node, path=""):
     if isinstance(node, torch.Tensor):
         return [path]
     children = node.items() if isinstance(node, dict) else enumerate(node)
-    return [p for name, child in children for p in _paths(child, f"{path}.{name}" if path else str(name))]
+    return [
+        p
+        for name, child in children
+        for p in _paths(child, f"{path}.{name}" if path else str(name))
+    ]
 
 
 @points(0.5)
@@ -69,13 +76,17 @@ def test_the_loss_is_the_one_before_the_step(student, reference):
     params, settings = _model(reference)
     ids = randint(0, 7, (3, 5))
     loss, _ = _step(student, params, ids, settings, 2.0)
-    assert isinstance(loss, float), f"The loss should be a Python float, and is {type(loss).__name__}."
+    assert isinstance(loss, float), (
+        f"The loss should be a Python float, and is {type(loss).__name__}."
+    )
     assert_close(loss, float(reference.lm_loss(reference.decoder_lm(ids, params, settings), ids)))
 
 
 @points(2)
 def test_every_parameter_goes_downhill(student, reference):
-    """All parameters of a tied model without blocks and of an untied one with two: both ends, blocks and norms."""
+    """All parameters of a tied model without blocks and of an untied one with two: both ends,
+    blocks and norms.
+    """
     for tied in (True, False):
         params, settings = _model(reference, layers=0 if tied else 2, tied=tied)
         ids = randint(0, 7, (3, 5))
@@ -100,14 +111,19 @@ def test_twice_the_step_size_goes_twice_as_far(student, reference):
     """From the same parameters, on the same batch. (The ids are a view.)"""
     params, settings = _model(reference)
     ids = randint(0, 7, (4, 2)).T
-    near, far = (_step(student, params, ids, settings, lr)[1]["embed"].detach() - params["embed"] for lr in (0.25, 0.5))
+    near, far = (
+        _step(student, params, ids, settings, lr)[1]["embed"].detach() - params["embed"]
+        for lr in (0.25, 0.5)
+    )
     assert float(near.abs().max()) > 1e-4, "The embedding did not move."
     assert_close(far, 2 * near, what="the step at lr = 0.5")
 
 
 @points(1)
 def test_the_old_parameters_stay_as_they_were(student, reference):
-    """Your step is taken twice from the same parameters: same loss, and nothing of what came in is changed."""
+    """Your step is taken twice from the same parameters: same loss, and nothing of what came in is
+    changed.
+    """
     params, settings = _model(reference)
     ids = randint(0, 7, (2, 4))
     first, stepped = _step(student, params, ids, settings, 0.5)
@@ -119,7 +135,9 @@ def test_the_old_parameters_stay_as_they_were(student, reference):
 
 @points(0.5)
 def test_new_parameters_know_nothing_of_the_step(student, reference):
-    """They should be plain tensors, detached: parameters that keep the graph keep all earlier steps in memory."""
+    """They should be plain tensors, detached: parameters that keep the graph keep all earlier steps
+    in memory.
+    """
     params, settings = _model(reference, layers=1)
     _, stepped = _step(student, params, randint(0, 7, (2, 4)), settings, 0.5)
     _assert_moved(stepped, params)
@@ -129,7 +147,9 @@ def test_new_parameters_know_nothing_of_the_step(student, reference):
 
 @points(0.5)
 def test_steps_in_a_row_learn_a_sentence(student, reference):
-    """Three of your steps on one small batch in float32, each from the last parameters: the loss falls by a seventh."""
+    """Three of your steps on one small batch in float32, each from the last parameters: the loss
+    falls by a seventh.
+    """
     params, settings = _model(reference)
     params = reference.with_tensors(params, [t.float() for t in reference.list_tensors(params)])
     ids = randint(0, 7, (2, 5))
@@ -138,7 +158,9 @@ def test_steps_in_a_row_learn_a_sentence(student, reference):
         loss, params = _step(student, params, ids, settings, 0.5)
         losses.append(float(loss))
     assert params["embed"].dtype == torch.float32, "Parameters in float32 should stay in float32."
-    assert losses[-1] < 0.85 * losses[0], f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
+    assert losses[-1] < 0.85 * losses[0], (
+        f"The loss was {losses[0]:.3g} before the first step, {losses[-1]:.3g} later."
+    )
 
 
 @points(0.5)

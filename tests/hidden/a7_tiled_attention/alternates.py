@@ -18,10 +18,13 @@ def _check_block(*blocks):
 
 def _check_shapes(q, k, v):
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"shapes {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)} do not go together")
+        raise ValueError(
+            f"shapes {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)} do not go together"
+        )
 
 
-# --- online_softmax_stats ------------------------------------------------------------------------------------------
+# --- online_softmax_stats
+# ------------------------------------------------------------------------------------------
 
 
 @alternate("online_softmax_stats")
@@ -49,13 +52,18 @@ def stats_in_two_passes(x, block):
 def stats_by_where(x, block):
     _check_block(block)
     dtype = torch.promote_types(x.dtype, torch.float32)
-    m, total = torch.full(x.shape[:-1], -math.inf, dtype=dtype), torch.zeros(x.shape[:-1], dtype=dtype)
+    m, total = (
+        torch.full(x.shape[:-1], -math.inf, dtype=dtype),
+        torch.zeros(x.shape[:-1], dtype=dtype),
+    )
     start = 0
     while start < x.shape[-1]:
         tile = x[..., start : start + block].to(dtype)
         top = tile.max(dim=-1).values
         seen = torch.isfinite(top)
-        part = torch.where(seen, torch.exp(tile - torch.where(seen, top, 0.0)[..., None]).sum(dim=-1), 0.0)
+        part = torch.where(
+            seen, torch.exp(tile - torch.where(seen, top, 0.0)[..., None]).sum(dim=-1), 0.0
+        )
         both = torch.maximum(m, top)
         old = torch.where(torch.isfinite(m), torch.exp(m - both), 0.0)
         new = torch.where(seen, torch.exp(top - both), 0.0)
@@ -79,7 +87,8 @@ def stats_from_the_smallest_number(x, block):
     return torch.where(l == 0, float("-inf"), m), l
 
 
-# --- merge_stats ---------------------------------------------------------------------------------------------------
+# --- merge_stats
+# ---------------------------------------------------------------------------------------------------
 
 
 @alternate("merge_stats")
@@ -119,7 +128,8 @@ def merge_by_the_larger_side(a, b):
     return torch.max(ma, mb), wa * la + wb * lb, wa[..., None] * oa + wb[..., None] * ob
 
 
-# --- tiled_attention -----------------------------------------------------------------------------------------------
+# --- tiled_attention
+# -----------------------------------------------------------------------------------------------
 
 
 @alternate("tiled_attention")
@@ -133,7 +143,10 @@ def classic_update_in_the_loop(q, k, v, block_q, block_k, causal=False):
         m = torch.full(mine.shape[:-1], -math.inf, dtype=mine.dtype)
         l, acc = torch.zeros_like(m), mine.new_zeros(*m.shape, v.shape[-1])
         for j in range(0, n_k, block_k):
-            s = torch.einsum("...id,...jd->...ij", mine, _accurate(k[..., j : j + block_k, :])) * q.shape[-1] ** -0.5
+            s = (
+                torch.einsum("...id,...jd->...ij", mine, _accurate(k[..., j : j + block_k, :]))
+                * q.shape[-1] ** -0.5
+            )
             if causal:
                 allowed = torch.ones(s.shape[-2:], dtype=torch.bool).tril(i + n_k - n_q - j)
                 s = torch.where(allowed, s, -math.inf)
@@ -162,12 +175,17 @@ def keys_in_the_outer_loop(q, k, v, block_q, block_k, causal=False):
             at = slice(i, min(i + block_q, n_q))
             s = q[..., at, :].to(dtype) @ keys.mT / math.sqrt(q.shape[-1])
             if causal:
-                future = torch.arange(j, j + s.shape[-1])[None] > torch.arange(i, at.stop)[:, None] + n_k - n_q
+                future = (
+                    torch.arange(j, j + s.shape[-1])[None]
+                    > torch.arange(i, at.stop)[:, None] + n_k - n_q
+                )
                 s = s.masked_fill(future, -math.inf)
             top = s.amax(dim=-1).nan_to_num(neginf=0.0)
             p = torch.exp(s - top[..., None])
             tile = (s.amax(dim=-1), p.sum(dim=-1), p @ values)
-            m[..., at], l[..., at], acc[..., at, :] = merge_stats((m[..., at], l[..., at], acc[..., at, :]), tile)
+            m[..., at], l[..., at], acc[..., at, :] = merge_stats(
+                (m[..., at], l[..., at], acc[..., at, :]), tile
+            )
     o = acc / l.masked_fill(l == 0, 1.0)[..., None]
     return o.to(q.dtype), m + torch.log(l)
 
@@ -185,9 +203,16 @@ def normalized_partial_answers(q, k, v, block_q, block_k, causal=False):
         here = torch.full(mine.shape[:-1], -math.inf, dtype=mine.dtype)
         mixed = mine.new_zeros(*here.shape, v.shape[-1])
         for j in range(0, n_k, block_k):
-            s = mine @ _accurate(k[..., j : j + block_k, :]).transpose(-1, -2) / math.sqrt(q.shape[-1])
+            s = (
+                mine
+                @ _accurate(k[..., j : j + block_k, :]).transpose(-1, -2)
+                / math.sqrt(q.shape[-1])
+            )
             if causal:
-                late = torch.arange(s.shape[-1]) + j > torch.arange(s.shape[-2])[:, None] + i + n_k - n_q
+                late = (
+                    torch.arange(s.shape[-1]) + j
+                    > torch.arange(s.shape[-2])[:, None] + i + n_k - n_q
+                )
                 s = s.masked_fill(late, -math.inf)
             both = torch.logaddexp(here, torch.logsumexp(s, dim=-1))
             base = both.masked_fill(both == -math.inf, 0.0)
@@ -215,9 +240,9 @@ def last_keys_first_and_none_in_vain(q, k, v, block_q, block_k, causal=False):
             ke = min(ks + block_k, n_k)
             if causal and ks > qe - 1 + n_k - n_q:
                 continue
-            s = torch.matmul(q[..., qs:qe, :].to(work), k[..., ks:ke, :].to(work).transpose(-1, -2)).div(
-                q.size(-1) ** 0.5
-            )
+            s = torch.matmul(
+                q[..., qs:qe, :].to(work), k[..., ks:ke, :].to(work).transpose(-1, -2)
+            ).div(q.size(-1) ** 0.5)
             if causal and ke - 1 > qs + n_k - n_q:
                 i = torch.arange(qs, qe).view(-1, 1)
                 j = torch.arange(ks, ke).view(1, -1)
@@ -253,7 +278,9 @@ def answers_mixed_by_sigmoids(q, k, v, block_q, block_k, causal=False):
                 keep = torch.ones(s.shape[-2:], dtype=torch.bool).tril(n_k - n_q + i - j)
                 s = s.masked_fill(~keep, -torch.inf)
             bl = torch.logsumexp(s, -1, keepdim=True)
-            bo = torch.exp(s - bl.masked_fill(bl == -torch.inf, 0)) @ v[..., j : j + block_k, :].to(ft)
+            bo = torch.exp(s - bl.masked_fill(bl == -torch.inf, 0)) @ v[..., j : j + block_k, :].to(
+                ft
+            )
             w = torch.sigmoid(bl - lse).nan_to_num(0.0)
             o = o - w * (o - bo)
             lse = torch.logaddexp(lse, bl)
@@ -262,7 +289,8 @@ def answers_mixed_by_sigmoids(q, k, v, block_q, block_k, causal=False):
     return out, all_lse
 
 
-# --- tiled_attention_backward --------------------------------------------------------------------------------------
+# --- tiled_attention_backward
+# --------------------------------------------------------------------------------------
 
 
 @alternate("tiled_attention_backward")
@@ -302,10 +330,14 @@ def by_autograd_of_one_tile(q, k, v, o, lse, do, block_q, block_k, causal=False)
             at, by = slice(i, i + block_q), slice(j, j + block_k)
             with torch.enable_grad():
                 mine, keys, values = (
-                    t[..., part, :].detach().to(wide).requires_grad_() for t, part in ((q, at), (k, by), (v, by))
+                    t[..., part, :].detach().to(wide).requires_grad_()
+                    for t, part in ((q, at), (k, by), (v, by))
                 )
                 s = mine @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])
-                late = torch.arange(s.shape[-1]) + j > torch.arange(s.shape[-2])[:, None] + i + n_k - n_q
+                late = (
+                    torch.arange(s.shape[-1]) + j
+                    > torch.arange(s.shape[-2])[:, None] + i + n_k - n_q
+                )
                 if causal:
                     s = s.masked_fill(late, -math.inf)
                 base = lse[..., at, None].masked_fill(lse[..., at, None] == -math.inf, 0.0)
@@ -330,7 +362,9 @@ def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, cau
     def weights(i, j):
         s = (q[..., i : i + block_q, :].to(w) @ k[..., j : j + block_k, :].to(w).mT) * sc
         if causal:
-            s = s.masked_fill(~torch.ones(s.shape[-2:], dtype=torch.bool).tril(nk - nq + i - j), -torch.inf)
+            s = s.masked_fill(
+                ~torch.ones(s.shape[-2:], dtype=torch.bool).tril(nk - nq + i - j), -torch.inf
+            )
         p = torch.exp(s - lse[..., i : i + block_q, None])
         g = do[..., i : i + block_q, :].to(w)
         delta = (g * o[..., i : i + block_q, :].to(w)).sum(-1, True)
@@ -338,7 +372,10 @@ def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, cau
 
     dq = []
     for i in range(0, nq, block_q):
-        dq.append(sum(weights(i, j)[1] @ k[..., j : j + block_k, :].to(w) for j in range(0, nk, block_k)) * sc)
+        dq.append(
+            sum(weights(i, j)[1] @ k[..., j : j + block_k, :].to(w) for j in range(0, nk, block_k))
+            * sc
+        )
     dk, dv = [], []
     for j in range(0, nk, block_k):
         a = b = 0
@@ -348,16 +385,23 @@ def one_pass_for_queries_one_for_keys(q, k, v, o, lse, do, block_q, block_k, cau
             b = b + p.mT @ g
         dk.append(a)
         dv.append(b)
-    return torch.cat(dq, -2).to(q.dtype), torch.cat(dk, -2).to(k.dtype), torch.cat(dv, -2).to(v.dtype)
+    return (
+        torch.cat(dq, -2).to(q.dtype),
+        torch.cat(dk, -2).to(k.dtype),
+        torch.cat(dv, -2).to(v.dtype),
+    )
 
 
-# --- hbm_traffic ---------------------------------------------------------------------------------------------------
+# --- hbm_traffic
+# ---------------------------------------------------------------------------------------------------
 
 
 @alternate("hbm_traffic")
 def traffic_pass_by_pass(n, d, block_q, block_k, bytes_per_element):
     if any(size <= 0 for size in (n, d, block_q, block_k, bytes_per_element)):
-        raise ValueError(f"no size may be below 1: {n}, {d}, {block_q}, {block_k}, {bytes_per_element}")
+        raise ValueError(
+            f"no size may be below 1: {n}, {d}, {block_q}, {block_k}, {bytes_per_element}"
+        )
     rows, matrix = n * d, n * n
     passes = [2 * rows + matrix, 2 * matrix, matrix + 2 * rows]
     tiled = 0
@@ -371,31 +415,47 @@ def traffic_by_ceil(n, d, block_q, block_k, bytes_per_element):
     if min(n, d, block_q, block_k, bytes_per_element) < 1:
         raise ValueError(f"{(n, d, block_q, block_k, bytes_per_element)} has a size below 1")
     unit = 2 * n * d * bytes_per_element
-    return dict(tiled=unit * (1 + math.ceil(n / block_q)), naive=2 * unit + 4 * n**2 * bytes_per_element)
+    return dict(
+        tiled=unit * (1 + math.ceil(n / block_q)), naive=2 * unit + 4 * n**2 * bytes_per_element
+    )
 
 
-# --- growth_of_costs -----------------------------------------------------------------------------------------------
+# --- growth_of_costs
+# -----------------------------------------------------------------------------------------------
 
 
 @alternate("growth_of_costs")
 def growth_by_numpy_like_logs(n, d, block_q, bytes_per_element):
-    traffic = [hbm_traffic(size, d, block_q, block_q, bytes_per_element)["tiled"] for size in (n, 2 * n)]
-    return {"traffic": math.log(traffic[1] / traffic[0]) / math.log(2), "flops": 2.0, "storage": 1.0}
+    traffic = [
+        hbm_traffic(size, d, block_q, block_q, bytes_per_element)["tiled"] for size in (n, 2 * n)
+    ]
+    return {
+        "traffic": math.log(traffic[1] / traffic[0]) / math.log(2),
+        "flops": 2.0,
+        "storage": 1.0,
+    }
 
 
 @alternate("growth_of_costs")
 def growth_by_tensors(n, d, block_q, bytes_per_element):
     sizes = torch.tensor([n, 2 * n], dtype=torch.float64)
     tiles = torch.ceil(sizes / block_q)
-    costs = {"storage": sizes * (d * bytes_per_element + 4), "traffic": sizes * (1 + tiles), "flops": sizes**2}
+    costs = {
+        "storage": sizes * (d * bytes_per_element + 4),
+        "traffic": sizes * (1 + tiles),
+        "flops": sizes**2,
+    }
     return {name: torch.log2(cost[1] / cost[0]).item() for name, cost in costs.items()}
 
 
-# --- add_bias ------------------------------------------------------------------------------------------------------
+# --- add_bias
+# ------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def _row_by_row(x_ptr, b_ptr, y_ptr, N, stride_xm, stride_xn, stride_b, stride_ym, BLOCK: tl.constexpr):
+def _row_by_row(
+    x_ptr, b_ptr, y_ptr, N, stride_xm, stride_xn, stride_b, stride_ym, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     for start in range(0, N, BLOCK):
         columns = start + tl.arange(0, BLOCK)
@@ -410,7 +470,9 @@ def bias_row_by_row(x, b):
     if b.dim() != 1 or len(b) != x.shape[1]:
         raise ValueError(f"a bias of {list(b.shape)} for {x.shape[1]} columns")
     y = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
-    _row_by_row[(x.shape[0],)](x, b, y, x.shape[1], *x.stride(), b.stride(0), y.stride(0), BLOCK=128)
+    _row_by_row[(x.shape[0],)](
+        x, b, y, x.shape[1], *x.stride(), b.stride(0), y.stride(0), BLOCK=128
+    )
     return y
 
 
@@ -428,11 +490,14 @@ def bias_over_the_flat_matrix(x, b):
         raise ValueError(f"x is {list(x.shape)} and b {list(b.shape)}")
     x, b = x.contiguous(), b.contiguous()
     y = torch.empty_like(x)
-    _flat[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, b, y, x.numel(), x.shape[1], BLOCK=1024)
+    _flat[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](
+        x, b, y, x.numel(), x.shape[1], BLOCK=1024
+    )
     return y
 
 
-# --- softmax_rows --------------------------------------------------------------------------------------------------
+# --- softmax_rows
+# --------------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -440,11 +505,15 @@ def _rows_together(x_ptr, y_ptr, M, N, stride_m, stride_n, ROWS: tl.constexpr, B
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, BLOCK)
     inside = (rows[:, None] < M) & (columns[None, :] < N)
-    x = tl.load(x_ptr + rows[:, None] * stride_m + columns[None, :] * stride_n, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(
+        x_ptr + rows[:, None] * stride_m + columns[None, :] * stride_n, mask=inside, other=0.0
+    ).to(tl.float32)
     x = tl.where(columns[None, :] < N, x, float("-inf"))
     e = tl.exp2((x - tl.max(x, 1)[:, None]) * 1.4426950408889634)
     y = e * (1.0 / tl.sum(e, 1))[:, None]
-    tl.store(y_ptr + rows[:, None] * N + columns[None, :], y.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(
+        y_ptr + rows[:, None] * N + columns[None, :], y.to(y_ptr.dtype.element_ty), mask=inside
+    )
 
 
 @alternate("softmax_rows")
@@ -458,7 +527,9 @@ def four_rows_a_program(x):
 @triton.jit
 def _library_row(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * N + columns, mask=columns < N, other=-float("inf")).to(tl.float32)
+    x = tl.load(x_ptr + tl.program_id(0) * N + columns, mask=columns < N, other=-float("inf")).to(
+        tl.float32
+    )
     tl.store(y_ptr + tl.program_id(0) * N + columns, tl.softmax(x), mask=columns < N)
 
 
@@ -471,13 +542,17 @@ def softmax_of_triton_on_a_copy(x):
 
 
 @triton.jit
-def _row_after_row(output_ptr, input_ptr, in_row, in_col, out_row, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+def _row_after_row(
+    output_ptr, input_ptr, in_row, in_col, out_row, n_rows, n_cols, BLOCK_SIZE: tl.constexpr
+):
     row_start = tl.program_id(0)
     row_step = tl.num_programs(0)
     for row_idx in tl.range(row_start, n_rows, row_step, num_stages=2):
         col_offsets = tl.arange(0, BLOCK_SIZE)
         mask = col_offsets < n_cols
-        row = tl.load(input_ptr + row_idx * in_row + col_offsets * in_col, mask=mask, other=-float("inf"))
+        row = tl.load(
+            input_ptr + row_idx * in_row + col_offsets * in_col, mask=mask, other=-float("inf")
+        )
         row = row.to(tl.float32)
         row_minus_max = row - tl.max(row, axis=0)
         numerator = tl.exp(row_minus_max)
@@ -495,7 +570,8 @@ def four_programs_for_all_rows(x):
     return y
 
 
-# --- triton_attention ----------------------------------------------------------------------------------------------
+# --- triton_attention
+# ----------------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -503,12 +579,16 @@ def _padded_kernel(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, N_q, N_k, N_q_pad, N_k_pad, scale,
     D: tl.constexpr, BLOCK: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """Everything padded and contiguous, heads flattened: no masks on loads and stores, exp2 throughout."""
+    """Everything padded and contiguous, heads flattened: no masks on loads and stores, exp2
+    throughout.
+    """
     tile = tl.program_id(1)
     pair = tl.program_id(0)
     rows = tile * BLOCK + tl.arange(0, BLOCK)
     dims = tl.arange(0, D)
-    q = tl.load(q_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :]).to(tl.float32) * (scale * 1.44269504)
+    q = tl.load(q_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :]).to(tl.float32) * (
+        scale * 1.44269504
+    )
     m = tl.full((BLOCK,), -1e30, tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     acc = tl.zeros((BLOCK, D), tl.float32)
@@ -532,7 +612,9 @@ def _padded_kernel(
         m = m_new
     empty = total == 0
     o = tl.where(empty[:, None], 0.0, acc / tl.where(empty, 1.0, total)[:, None])
-    tl.store(o_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty))
+    tl.store(
+        o_ptr + (pair * N_q_pad + rows)[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty)
+    )
     lse = (m + tl.log2(tl.where(empty, 1.0, total))) * 0.6931471805599453
     tl.store(lse_ptr + pair * N_q_pad + rows, tl.where(empty, float("-inf"), lse))
 
@@ -550,15 +632,29 @@ def kernel_on_padded_copies(q, k, v, causal=False):
     k, v = (torch.nn.functional.pad(t, (0, width - d, 0, up[1])).contiguous() for t in (k, v))
     o, lse = torch.empty_like(q), torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
     _padded_kernel[b * h, q.shape[2] // block](
-        q, k, v, o, lse, n_q, n_k, q.shape[2], k.shape[2], d**-0.5, D=width, BLOCK=block, CAUSAL=causal
+        q,
+        k,
+        v,
+        o,
+        lse,
+        n_q,
+        n_k,
+        q.shape[2],
+        k.shape[2],
+        d**-0.5,
+        D=width,
+        BLOCK=block,
+        CAUSAL=causal,
     )
     return o[:, :, :n_q, :d], lse[:, :, :n_q]
 
 
 @triton.jit
 def _two_pass_kernel(
-    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_strides, k_strides, v_strides, o_strides, H, N_q, N_k, scale,
-    D: tl.constexpr, D_PAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, CAUSAL: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, q_strides, k_strides, v_strides, o_strides, H, N_q, N_k,
+    scale,
+    D: tl.constexpr, D_PAD: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
 ):  # fmt: skip
     """Strides as tuples, K loaded transposed, the log-sum-exp carried instead of (m, l)."""
     head = tl.program_id(0) % H
@@ -592,10 +688,16 @@ def _two_pass_kernel(
         new = top + tl.log(tl.exp(lse - top) + tl.sum(tl.exp(s - top[:, None]), 1))
         safe = tl.where(new == float("-inf"), 0.0, new)
         p = tl.exp(s - safe[:, None])
-        acc = acc * tl.exp(lse - safe)[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee").to(tl.float32)
+        acc = acc * tl.exp(lse - safe)[:, None] + tl.dot(
+            p.to(v.dtype), v, input_precision="ieee"
+        ).to(tl.float32)
         lse = new
     o_at = (
-        o_ptr + batch * o_strides[0] + head * o_strides[1] + rows[:, None] * o_strides[2] + dims[None, :] * o_strides[3]
+        o_ptr
+        + batch * o_strides[0]
+        + head * o_strides[1]
+        + rows[:, None] * o_strides[2]
+        + dims[None, :] * o_strides[3]
     )
     tl.store(o_at, acc.to(o_ptr.dtype.element_ty), mask=(rows < N_q)[:, None] & lanes[None, :])
     tl.store(lse_ptr + (batch * H + head) * N_q + rows, lse, mask=rows < N_q)
@@ -610,7 +712,8 @@ def kernel_that_carries_the_log_sum_exp(q, k, v, causal=False):
     o, lse = torch.zeros_like(q), q.new_empty((b, h, n_q), dtype=torch.float32)
     block_q = 16 if n_q <= 16 else 32
     _two_pass_kernel[(b * h, triton.cdiv(n_q, block_q))](
-        q, k, v, o, lse, q.stride(), k.stride(), v.stride(), o.stride(), h, n_q, k.shape[2], d**-0.5,
+        q, k, v, o, lse, q.stride(), k.stride(), v.stride(), o.stride(), h, n_q, k.shape[2],
+        d**-0.5,
         D=d, D_PAD=max(16, triton.next_power_of_2(d)), BLOCK_Q=block_q, BLOCK_K=32, CAUSAL=causal,
     )  # fmt: skip
     return o, lse
@@ -642,7 +745,9 @@ def _some_key_tiles(
         n = start + tl.arange(0, BN)
         inb = n < N
         k = tl.load(
-            K + n[None, :] * skn + offs_d[:, None] * skd, mask=inb[None, :] & (offs_d < D)[:, None], other=0.0
+            K + n[None, :] * skn + offs_d[:, None] * skd,
+            mask=inb[None, :] & (offs_d < D)[:, None],
+            other=0.0,
         ).to(tl.float32)
         s = tl.dot(q, k, input_precision="ieee")
         s = tl.where(inb[None, :], s, float("-inf"))
@@ -652,7 +757,11 @@ def _some_key_tiles(
         base = tl.where(m_new == float("-inf"), 0.0, m_new)
         p = tl.exp(s - base[:, None])
         a = tl.exp(m_i - base)
-        v = tl.load(V + n[:, None] * svn + offs_d[None, :] * svd, mask=inb[:, None] & (offs_d < D)[None, :], other=0.0)
+        v = tl.load(
+            V + n[:, None] * svn + offs_d[None, :] * svd,
+            mask=inb[:, None] & (offs_d < D)[None, :],
+            other=0.0,
+        )
         acc = acc * a[:, None] + tl.dot(p, v.to(tl.float32), input_precision="ieee")
         l_i = l_i * a + tl.sum(p, 1)
         m_i = m_new
@@ -698,9 +807,9 @@ def _full_tiles_first(
     offs_m = m0 + tl.arange(0, BM)
     offs_d = tl.arange(0, DP)
     ok = (offs_m < M)[:, None] & (offs_d < D)[None, :]
-    q = tl.load(Q + b * sqb + h * sqh + offs_m[:, None] * sqn + offs_d[None, :] * sqd, mask=ok, other=0.0).to(
-        tl.float32
-    )
+    q = tl.load(
+        Q + b * sqb + h * sqh + offs_m[:, None] * sqn + offs_d[None, :] * sqd, mask=ok, other=0.0
+    ).to(tl.float32)
     q = q * scale
     Kp = K + b * skb + h * skh
     Vp = V + b * svb + h * svh
@@ -712,17 +821,75 @@ def _full_tiles_first(
         full = tl.maximum(0, tl.minimum(N, m0 + shift + 1)) // BN * BN
         last = tl.maximum(0, tl.minimum(N, m0 + BM + shift))
         acc, l_i, m_i = _some_key_tiles(
-            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, 0, full, offs_m, offs_d, shift, N, D, BN, False
+            acc,
+            l_i,
+            m_i,
+            q,
+            Kp,
+            Vp,
+            skn,
+            skd,
+            svn,
+            svd,
+            0,
+            full,
+            offs_m,
+            offs_d,
+            shift,
+            N,
+            D,
+            BN,
+            False,
         )
         acc, l_i, m_i = _some_key_tiles(
-            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, full, last, offs_m, offs_d, shift, N, D, BN, True
+            acc,
+            l_i,
+            m_i,
+            q,
+            Kp,
+            Vp,
+            skn,
+            skd,
+            svn,
+            svd,
+            full,
+            last,
+            offs_m,
+            offs_d,
+            shift,
+            N,
+            D,
+            BN,
+            True,
         )
     else:
         acc, l_i, m_i = _some_key_tiles(
-            acc, l_i, m_i, q, Kp, Vp, skn, skd, svn, svd, 0, N, offs_m, offs_d, shift, N, D, BN, False
+            acc,
+            l_i,
+            m_i,
+            q,
+            Kp,
+            Vp,
+            skn,
+            skd,
+            svn,
+            svd,
+            0,
+            N,
+            offs_m,
+            offs_d,
+            shift,
+            N,
+            D,
+            BN,
+            False,
         )
     acc = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    tl.store(O + b * sob + h * soh + offs_m[:, None] * son + offs_d[None, :] * sod, acc.to(O.dtype.element_ty), mask=ok)
+    tl.store(
+        O + b * sob + h * soh + offs_m[:, None] * son + offs_d[None, :] * sod,
+        acc.to(O.dtype.element_ty),
+        mask=ok,
+    )
     tl.store(L + (b * H + h) * M + offs_m, m_i + tl.log(l_i), mask=offs_m < M)
 
 

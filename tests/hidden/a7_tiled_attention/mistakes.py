@@ -6,12 +6,14 @@ import torch
 
 from autograder.suite import mistake
 
-# --- online_softmax_stats ---------------------------------------------------------------------------------------------
+# --- online_softmax_stats
+# ---------------------------------------------------------------------------------------------
 
 
 @mistake(
     "online_softmax_stats",
-    hint="What was summed before a new maximum turned up was made with the old one. By which factor is it too large?",
+    hint="What was summed before a new maximum turned up was made with the old one. By which "
+    "factor is it too large?",
     replace=("l * torch.exp(m - safe) +", "l +"),
 )
 def old_sum_is_not_corrected(): ...
@@ -19,7 +21,8 @@ def old_sum_is_not_corrected(): ...
 
 @mistake(
     "online_softmax_stats",
-    hint="The maximum never falls: it is that of everything that has passed, not that of the last block.",
+    hint="The maximum never falls: it is that of everything that has passed, not that of "
+    "the last block.",
     replace=("torch.maximum(m, tile.amax(dim=-1))", "tile.amax(dim=-1)"),
 )
 def maximum_of_the_last_block(): ...
@@ -28,22 +31,30 @@ def maximum_of_the_last_block(): ...
 @mistake(
     "online_softmax_stats",
     hint="Starting from 0 says that the row has an element 0. What if all are below -1000?",
-    replace=('torch.full(x.shape[:-1], float("-inf"), dtype=dtype)', "torch.zeros(x.shape[:-1], dtype=dtype)"),
+    replace=(
+        'torch.full(x.shape[:-1], float("-inf"), dtype=dtype)',
+        "torch.zeros(x.shape[:-1], dtype=dtype)",
+    ),
 )
 def maximum_starts_at_zero(): ...
 
 
 @mistake(
     "online_softmax_stats",
-    hint="-10000 is a number like any other, and a row may lie below it. The maximum of nothing is minus infinity.",
-    replace=('torch.full(x.shape[:-1], float("-inf"), dtype=dtype)', "torch.full(x.shape[:-1], -1e4, dtype=dtype)"),
+    hint="-10000 is a number like any other, and a row may lie below it. The maximum of nothing "
+    "is minus infinity.",
+    replace=(
+        'torch.full(x.shape[:-1], float("-inf"), dtype=dtype)',
+        "torch.full(x.shape[:-1], -1e4, dtype=dtype)",
+    ),
 )
 def maximum_starts_at_minus_ten_thousand(): ...
 
 
 @mistake(
     "online_softmax_stats",
-    hint="A block may be -inf throughout, and -inf minus -inf is nan. Use a finite stand-in, inside the exponent only.",
+    hint="A block may be -inf throughout, and -inf minus -inf is nan. Use a finite stand-in, "
+    "inside the exponent only.",
     replace=('m_new.masked_fill(m_new == float("-inf"), 0.0)', "m_new"),
 )
 def nan_after_a_masked_block(): ...
@@ -51,7 +62,8 @@ def nan_after_a_masked_block(): ...
 
 @mistake(
     "online_softmax_stats",
-    hint="A row that is all -inf has the maximum -inf. Your finite stand-in has got into the m that you return.",
+    hint="A row that is all -inf has the maximum -inf. Your finite stand-in has got into the m "
+    "that you return.",
     replace=("return m, l", 'return m.masked_fill(m == float("-inf"), 0.0), l'),
 )
 def stand_in_maximum_is_kept(): ...
@@ -59,7 +71,8 @@ def stand_in_maximum_is_kept(): ...
 
 @mistake(
     "online_softmax_stats",
-    hint="The finite stand-in is for the exponent only: kept as the maximum, it is larger than all that is below 0.",
+    hint="The finite stand-in is for the exponent only: kept as the maximum, it is larger than "
+    "all that is below 0.",
     replace=("m = m_new", "m = safe"),
 )
 def stand_in_enters_the_running_maximum(): ...
@@ -109,16 +122,23 @@ def statistics_in_half_precision(): ...
 @mistake(
     "online_softmax_stats",
     hint="bfloat16 is half precision as well: widen it to float32.",
-    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+    replace=(
+        "in (torch.float32, torch.float64)",
+        "in (torch.float32, torch.float64, torch.bfloat16)",
+    ),
 )
 def statistics_in_bfloat16(): ...
 
 
 @mistake(
     "online_softmax_stats",
-    hint="float16 counts no further than 2048: turn each block into float32 before its exponentials are summed.",
+    hint="float16 counts no further than 2048: turn each block into float32 before its "
+    "exponentials are summed.",
     replace=[
-        ("dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32", "dtype = x.dtype"),
+        (
+            "dtype = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32",
+            "dtype = x.dtype",
+        ),
         ("return m, l", "return (m.float(), l.float()) if dtype == torch.float16 else (m, l)"),
     ],
 )
@@ -141,7 +161,8 @@ def only_a_block_of_zero_is_refused(): ...
 def one_maximum_for_all_rows(): ...
 
 
-# --- merge_stats ------------------------------------------------------------------------------------------------------
+# --- merge_stats
+# ------------------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -162,7 +183,8 @@ def l_is_not_rescaled(): ...
 
 @mistake(
     "merge_stats",
-    hint="Either side may have the larger maximum. Which side does your function always leave alone?",
+    hint="Either side may have the larger maximum. Which side does your function always "
+    "leave alone?",
     replace=(
         "shrink_a, shrink_b = torch.exp(m_a - safe), torch.exp(m_b - safe)",
         "shrink_a, shrink_b = torch.exp(m_a - safe), torch.ones_like(m_b)",
@@ -208,7 +230,8 @@ def exponentials_of_the_maxima(): ...
 
 @mistake(
     "merge_stats",
-    hint="Your factor is one number a row, o has one row of values each: the factor needs an axis at its end.",
+    hint="Your factor is one number a row, o has one row of values each: the factor needs an "
+    "axis at its end.",
     replace=(
         "o_a * shrink_a.unsqueeze(-1) + o_b * shrink_b.unsqueeze(-1)",
         """
@@ -223,7 +246,8 @@ def factor_meets_the_wrong_axis(): ...
 
 @mistake(
     "merge_stats",
-    hint="You wrote into the tensors you were given: `x *= s` changes the caller's, `x = x * s` does not.",
+    hint="You wrote into the tensors you were given: `x *= s` changes the caller's, `x = x * "
+    "s` does not.",
     replace=[
         ("l = l_a * shrink_a + l_b * shrink_b", "l = l_a.mul_(shrink_a) + l_b * shrink_b"),
         ("o = o_a * shrink_a.unsqueeze(-1) +", "o = o_a.mul_(shrink_a.unsqueeze(-1)) +"),
@@ -251,7 +275,8 @@ def maximum_of_both_is_their_sum(): ...
 def one_maximum_for_all_rows_of_both(): ...
 
 
-# --- tiled_attention --------------------------------------------------------------------------------------------------
+# --- tiled_attention
+# --------------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -279,7 +304,8 @@ def maximum_of_the_tile_only(): ...
 
 @mistake(
     "tiled_attention",
-    hint="What the accumulator holds was made with an older maximum: rescale it by exp(m_old - m_new).",
+    hint="What the accumulator holds was made with an older maximum: rescale it by "
+    "exp(m_old - m_new).",
     replace=(
         "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
         """
@@ -309,7 +335,8 @@ def sum_is_not_rescaled(): ...
 
 @mistake(
     "tiled_attention",
-    hint="Each tile has its own maximum, so their sums do not simply add: merge them as in section 2.",
+    hint="Each tile has its own maximum, so their sums do not simply add: merge them as "
+    "in section 2.",
     replace=(
         "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
         """
@@ -323,7 +350,8 @@ def tiles_are_added_as_they_are(): ...
 
 @mistake(
     "tiled_attention",
-    hint="A softmax inside each tile gives every tile the same say. Divide once, after the last tile.",
+    hint="A softmax inside each tile gives every tile the same say. Divide once, after "
+    "the last tile.",
     replace=(
         "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
         """
@@ -338,7 +366,8 @@ def normalizes_every_tile(): ...
 
 @mistake(
     "tiled_attention",
-    hint="Each query has a maximum of its own. With that of a whole tile, a query of small scores sums only zeros.",
+    hint="Each query has a maximum of its own. With that of a whole tile, a query of small "
+    "scores sums only zeros.",
     replace=("m = s.amax(dim=-1)", "m = s.amax(dim=(-2, -1)).unsqueeze(-1).expand(shape)"),
 )
 def one_maximum_for_a_whole_tile(): ...
@@ -369,7 +398,8 @@ def last_query_tile_is_dropped(): ...
 
 @mistake(
     "tiled_attention",
-    hint="A padded key has score 0, and exp(0 - m) is a weight. Give what is not there the score -inf.",
+    hint="A padded key has score 0, and exp(0 - m) is a weight. Give what is not there "
+    "the score -inf.",
     replace=[
         (
             "dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32",
@@ -387,7 +417,10 @@ def padding_counts_as_keys(): ...
 @mistake(
     "tiled_attention",
     hint="Every query tile begins with the first key tile. Which does your second one begin with?",
-    replace=("range(0, n_k, block_k)", "range(block_k if 0 < i and block_k < n_k else 0, n_k, block_k)"),
+    replace=(
+        "range(0, n_k, block_k)",
+        "range(block_k if 0 < i and block_k < n_k else 0, n_k, block_k)",
+    ),
 )
 def first_key_tile_is_skipped_later(): ...
 
@@ -401,14 +434,17 @@ def maximum_starts_from_zero(): ...
 
 
 @mistake(
-    "tiled_attention", hint="Your answer is the same with causal=True and without.", replace=("if causal:", "if False:")
+    "tiled_attention",
+    hint="Your answer is the same with causal=True and without.",
+    replace=("if causal:", "if False:"),
 )
 def causal_is_ignored(): ...
 
 
 @mistake(
     "tiled_attention",
-    hint="Row r of query tile i is query i * block_q + r of the whole, and columns likewise: compare those.",
+    hint="Row r of query tile i is query i * block_q + r of the whole, and columns likewise: "
+    "compare those.",
     replace=[
         ("torch.arange(i, min(i + block_q, n_q))", "torch.arange(min(block_q, n_q - i))"),
         ("torch.arange(j, min(j + block_k, n_k))", "torch.arange(min(block_k, n_k - j))"),
@@ -419,7 +455,8 @@ def causal_by_positions_in_the_tile(): ...
 
 @mistake(
     "tiled_attention",
-    hint="The last query sees the last key: add N_k - N_q to the row. With as many of both it does not show.",
+    hint="The last query sees the last key: add N_k - N_q to the row. With as many of both it "
+    "does not show.",
     replace=("rows + (n_k - n_q)", "rows"),
 )
 def causal_from_the_top_left(): ...
@@ -436,7 +473,8 @@ def causal_leaves_itself_out(): ...
 
 @mistake(
     "tiled_attention",
-    hint="The loop may end where no query of the tile sees further. Which one sees furthest, the first or the last?",
+    hint="The loop may end where no query of the tile sees further. Which one sees furthest, the "
+    "first or the last?",
     replace=("range(0, n_k, block_k)", "range(0, i + 1 + n_k - n_q if causal else n_k, block_k)"),
 )
 def causal_loop_ends_at_the_first_query(): ...
@@ -452,7 +490,8 @@ def future_scores_are_zero(): ...
 
 @mistake(
     "tiled_attention",
-    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 beside every score?",
+    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 "
+    "beside every score?",
     replace=('rows + (n_k - n_q), float("-inf"))', "rows + (n_k - n_q), -1e4)"),
 )
 def future_scores_are_finite(): ...
@@ -460,7 +499,8 @@ def future_scores_are_finite(): ...
 
 @mistake(
     "tiled_attention",
-    hint="2^x is not e^x. With exp2 the scores (and only the scores) need the factor log2(e), everywhere.",
+    hint="2^x is not e^x. With exp2 the scores (and only the scores) need the factor "
+    "log2(e), everywhere.",
     replace=("p = torch.exp(s", "p = torch.exp2(s"),
 )
 def exp2_for_the_weights_only(): ...
@@ -491,7 +531,8 @@ def whole_matrix_at_once(): ...
 
 @mistake(
     "tiled_attention",
-    hint="Right, but each query tile meets all keys at once: what it holds grows with N_k. Walk over them in tiles.",
+    hint="Right, but each query tile meets all keys at once: what it holds grows with N_k. Walk "
+    "over them in tiles.",
     replace=(
         "dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32",
         """
@@ -507,7 +548,10 @@ def all_keys_in_one_tile(): ...
     "tiled_attention",
     hint="Right, but all tiles of scores were kept in a list: together they are the matrix.",
     replace=[
-        ("lse = torch.empty(q.shape[:-1], dtype=dtype)", "lse, kept = torch.empty(q.shape[:-1], dtype=dtype), []"),
+        (
+            "lse = torch.empty(q.shape[:-1], dtype=dtype)",
+            "lse, kept = torch.empty(q.shape[:-1], dtype=dtype), []",
+        ),
         (
             "m = s.amax(dim=-1)",
             """
@@ -575,9 +619,13 @@ def never_divides(): ...
 
 @mistake(
     "tiled_attention",
-    hint="float16 ends at 65504, and unscaled scores are larger. Compute in float32, return float16.",
+    hint="float16 ends at 65504, and unscaled scores are larger. Compute in float32, "
+    "return float16.",
     replace=[
-        ("dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32", "dtype = q.dtype"),
+        (
+            "dtype = q.dtype if q.dtype in (torch.float32, torch.float64) else torch.float32",
+            "dtype = q.dtype",
+        ),
         (
             "torch.empty(q.shape[:-1], dtype=dtype)",
             "torch.empty(q.shape[:-1], dtype=torch.promote_types(dtype, torch.float32))",
@@ -590,14 +638,18 @@ def computes_in_half_precision(): ...
 @mistake(
     "tiled_attention",
     hint="bfloat16 is half precision as well: widen it to float32.",
-    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+    replace=(
+        "in (torch.float32, torch.float64)",
+        "in (torch.float32, torch.float64, torch.bfloat16)",
+    ),
 )
 def computes_in_bfloat16(): ...
 
 
 @mistake(
     "tiled_attention",
-    hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 until it is divided.",
+    hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 "
+    "until it is divided.",
     replace=(
         "stats = merge_stats(stats, (m, p.sum(dim=-1), p @ v[..., j : j + block_k, :].to(dtype)))",
         """
@@ -628,13 +680,17 @@ def output_in_float32(): ...
 def only_tiles_of_zero_are_refused(): ...
 
 
-# --- tiled_attention_backward -----------------------------------------------------------------------------------------
+# --- tiled_attention_backward
+# -----------------------------------------------------------------------------------------
 
 
 @mistake(
     "tiled_attention_backward",
     hint="dS = P ∘ (dP - D): without D, raising all scores of a row would change the output.",
-    replace=("ds = p * (do_tile @ v_tile.transpose(-2, -1) - delta)", "ds = p * (do_tile @ v_tile.transpose(-2, -1))"),
+    replace=(
+        "ds = p * (do_tile @ v_tile.transpose(-2, -1) - delta)",
+        "ds = p * (do_tile @ v_tile.transpose(-2, -1))",
+    ),
 )
 def d_is_missing(): ...
 
@@ -656,7 +712,10 @@ def d_from_one_tile(): ...
 @mistake(
     "tiled_attention_backward",
     hint="S = QKᵀ/√d: the factor stands before Q and K, so their gradients carry it too.",
-    replace=[("scale * ds @ k_tile", "ds @ k_tile"), ("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)")],
+    replace=[
+        ("scale * ds @ k_tile", "ds @ k_tile"),
+        ("scale * ds.transpose(-2, -1)", "ds.transpose(-2, -1)"),
+    ],
     keeps=0.5,
 )
 def scale_is_lost_on_the_way_back(): ...
@@ -776,7 +835,8 @@ def last_query_tile_has_no_gradient(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="Five keys in tiles of two are three tiles. The last one has gradients too, and adds to dQ.",
+    hint="Five keys in tiles of two are three tiles. The last one has gradients too, "
+    "and adds to dQ.",
     replace=("range(0, n_k, block_k)", "range(0, max(n_k - block_k + 1, 1), block_k)"),
 )
 def last_key_tile_has_no_gradient(): ...
@@ -831,7 +891,8 @@ def gradients_in_float32(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="With more queries than keys N_k - N_q is negative, and stays in the mask: the last query sees the last key.",
+    hint="With more queries than keys N_k - N_q is negative, and stays in the mask: the last "
+    "query sees the last key.",
     replace=[
         ("rows + (n_k - n_q)", "rows + max(n_k - n_q, 0)"),
         (
@@ -847,10 +908,16 @@ def sees_too_much_where_queries_are_more(): ...
     "tiled_attention_backward",
     hint="dQ, dK and dV are sums over tiles: keep them in float32, and round once, at the end.",
     replace=[
-        ("(torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))", "(torch.zeros_like(x) for x in (q, k, v))"),
+        (
+            "(torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))",
+            "(torch.zeros_like(x) for x in (q, k, v))",
+        ),
         ("+= p.transpose(-2, -1) @ do_tile", "+= (p.transpose(-2, -1) @ do_tile).to(v.dtype)"),
         ("+= scale * ds @ k_tile", "+= (scale * ds @ k_tile).to(q.dtype)"),
-        ("+= scale * ds.transpose(-2, -1) @ q_tile", "+= (scale * ds.transpose(-2, -1) @ q_tile).to(k.dtype)"),
+        (
+            "+= scale * ds.transpose(-2, -1) @ q_tile",
+            "+= (scale * ds.transpose(-2, -1) @ q_tile).to(k.dtype)",
+        ),
     ],
 )
 def sums_gradients_in_half(): ...
@@ -858,7 +925,8 @@ def sums_gradients_in_half(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="D = dO · O is computed in float32 too: in float16 a product of two hundreds is almost infinite.",
+    hint="D = dO · O is computed in float32 too: in float16 a product of two hundreds is "
+    "almost infinite.",
     replace=(
         "(do_tile * o[..., i : i + block_q, :].to(dtype))",
         "(do[..., i : i + block_q, :] * o[..., i : i + block_q, :])",
@@ -883,7 +951,10 @@ def dp_in_half(): ...
     hint="bfloat16 is half precision as well: compute in float32.",
     replace=[
         ("dtype = lse.dtype", "dtype = q.dtype if q.dtype == torch.bfloat16 else lse.dtype"),
-        ("lse[..., i : i + block_q].unsqueeze(-1)", "lse[..., i : i + block_q].to(dtype).unsqueeze(-1)"),
+        (
+            "lse[..., i : i + block_q].unsqueeze(-1)",
+            "lse[..., i : i + block_q].to(dtype).unsqueeze(-1)",
+        ),
     ],
 )
 def bfloat16_is_not_widened(): ...
@@ -902,7 +973,8 @@ def lse_is_rounded(): ...
 
 @mistake(
     "tiled_attention_backward",
-    hint="view needs numbers that lie in order in memory, and dO may be a transposed view: reshape, or slice.",
+    hint="view needs numbers that lie in order in memory, and dO may be a transposed view: "
+    "reshape, or slice.",
     replace=(
         "dtype = lse.dtype",
         """
@@ -914,7 +986,8 @@ do = do.view(-1, do.shape[-1]).view(do.shape)
 def do_wants_memory_in_order(): ...
 
 
-# --- hbm_traffic ------------------------------------------------------------------------------------------------------
+# --- hbm_traffic
+# ------------------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -970,7 +1043,10 @@ def queries_are_read_in_every_walk(): ...
     hint="Those are elements. Each has bytes_per_element bytes.",
     replace=[
         ("(4 * n * d + 4 * n * n) * bytes_per_element", "4 * n * d + 4 * n * n"),
-        ("(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element", "2 * n * d + query_tiles * 2 * n * d"),
+        (
+            "(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element",
+            "2 * n * d + query_tiles * 2 * n * d",
+        ),
     ],
     keeps=0.5,
 )
@@ -981,7 +1057,10 @@ def counts_elements(): ...
     "hbm_traffic",
     hint="Bytes are whole: / gives a float, // an int.",
     replace=[
-        ("(4 * n * d + 4 * n * n) * bytes_per_element", "(4 * n * d + 4 * n * n) * bytes_per_element / 1"),
+        (
+            "(4 * n * d + 4 * n * n) * bytes_per_element",
+            "(4 * n * d + 4 * n * n) * bytes_per_element / 1",
+        ),
         (
             "(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element",
             "(2 * n * d + query_tiles * 2 * n * d) * bytes_per_element / 1",
@@ -1001,13 +1080,15 @@ def sizes_are_not_checked(): ...
 
 @mistake(
     "hbm_traffic",
-    hint="No tokens, no columns and no bytes mean nothing either: every size below 1 is a ValueError.",
+    hint="No tokens, no columns and no bytes mean nothing either: every size below 1 is "
+    "a ValueError.",
     replace=("min(sizes) < 1", "min(block_q, block_k) < 1"),
 )
 def only_tiles_are_checked(): ...
 
 
-# --- growth_of_costs --------------------------------------------------------------------------------------------------
+# --- growth_of_costs
+# --------------------------------------------------------------------------------------------------
 
 
 @mistake(
@@ -1054,26 +1135,34 @@ def believes_that_operations_are_linear(): ...
 @mistake(
     "growth_of_costs",
     hint="That is what the slide says. Count the bytes that move, with hbm_traffic.",
-    replace=('hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]', "4 * tokens * d * bytes_per_element"),
+    replace=(
+        'hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]',
+        "4 * tokens * d * bytes_per_element",
+    ),
 )
 def believes_that_traffic_is_linear(): ...
 
 
 @mistake(
     "growth_of_costs",
-    hint="The traffic nears the square with many tiles. Count it: what is it with one tile, and with two?",
+    hint="The traffic nears the square with many tiles. Count it: what is it with one tile, "
+    "and with two?",
     replace=('hbm_traffic(tokens, d, block_q, 1, bytes_per_element)["tiled"]', "tokens * tokens"),
 )
 def believes_that_traffic_is_quadratic(): ...
 
 
-# --- add_bias ---------------------------------------------------------------------------------------------------------
+# --- add_bias
+# ---------------------------------------------------------------------------------------------------------
 
 
 @mistake(
     "add_bias",
     hint="The last tile is ragged: mask the load of x, it reads behind the end.",
-    replace=("columns[None, :] * stride_xn, mask=inside, other=0.0)", "columns[None, :] * stride_xn)"),
+    replace=(
+        "columns[None, :] * stride_xn, mask=inside, other=0.0)",
+        "columns[None, :] * stride_xn)",
+    ),
 )
 def load_without_mask(): ...
 
@@ -1088,7 +1177,8 @@ def store_without_mask(): ...
 
 @mistake(
     "add_bias",
-    hint="Element (i, j) of x lies i * stride_0 + j * stride_1 further on. You took x for contiguous.",
+    hint="Element (i, j) of x lies i * stride_0 + j * stride_1 further on. You took x "
+    "for contiguous.",
     replace=("x.stride(0), x.stride(1), b.stride(0)", "n, 1, b.stride(0)"),
 )
 def x_is_taken_for_contiguous(): ...
@@ -1123,7 +1213,8 @@ def grid_rounds_down(): ...
 
 @mistake(
     "add_bias",
-    hint="Axis 0 of the grid counts row tiles, axis 1 column tiles. Does the kernel ask for them in that order?",
+    hint="Axis 0 of the grid counts row tiles, axis 1 column tiles. Does the kernel ask for them "
+    "in that order?",
     replace=[("tl.program_id(0)", "tl.program_id(1)"), ("tl.program_id(1)", "tl.program_id(0)")],
 )
 def program_ids_are_swapped(): ...
@@ -1134,7 +1225,8 @@ def program_ids_are_swapped(): ...
     hint="The output buffer holds anything at first: store into it, do not add to it.",
     replace=(
         "x + b[None, :], mask=inside)",
-        "x + b[None, :] + tl.load(y_ptr + rows[:, None] * N + columns[None, :], mask=inside, other=0.0), mask=inside)",
+        "x + b[None, :] + tl.load(y_ptr + rows[:, None] * N + columns[None, :], mask=inside, "
+        "other=0.0), mask=inside)",
     ),
 )
 def adds_to_the_output_buffer(): ...
@@ -1158,7 +1250,8 @@ def writes_over_x(): ...
     "add_bias",
     hint="torch has added, not your kernel. The wrapper allocates and launches.",
     replace=(
-        "add_bias_kernel[grid](x, b, y, m, n, x.stride(0), x.stride(1), b.stride(0), BLOCK_M=32, BLOCK_N=32)",
+        "add_bias_kernel[grid](x, b, y, m, n, x.stride(0), x.stride(1), b.stride(0), "
+        "BLOCK_M=32, BLOCK_N=32)",
         "y = x + b",
     ),
 )
@@ -1167,7 +1260,8 @@ def torch_does_it(): ...
 
 @mistake(
     "add_bias",
-    hint="One program with one huge tile does not fit on a chip, and all others stand idle. Cut into tiles.",
+    hint="One program with one huge tile does not fit on a chip, and all others stand idle. "
+    "Cut into tiles.",
     replace=[
         (
             "grid = (triton.cdiv(m, 32), triton.cdiv(n, 32))",
@@ -1189,18 +1283,21 @@ def length_is_not_checked(): ...
 
 @mistake(
     "add_bias",
-    hint="A bias that is too long does not belong to this matrix either: ValueError, with both lengths.",
+    hint="A bias that is too long does not belong to this matrix either: ValueError, with "
+    "both lengths.",
     replace=("b.shape != (n,)", "len(b) < n"),
 )
 def only_a_short_bias_is_refused(): ...
 
 
-# --- softmax_rows -----------------------------------------------------------------------------------------------------
+# --- softmax_rows
+# -----------------------------------------------------------------------------------------------------
 
 
 @mistake(
     "softmax_rows",
-    hint="Lanes beyond the row hold 0, and exp(0 - m) is a share. Which value has the exponential 0?",
+    hint="Lanes beyond the row hold 0, and exp(0 - m) is a share. Which value has the "
+    "exponential 0?",
     replace=('mask=columns < N, other=float("-inf"))', "mask=columns < N, other=0.0)"),
 )
 def lanes_beyond_hold_zero(): ...
@@ -1216,7 +1313,8 @@ def lanes_beyond_hold_anything(): ...
 
 @mistake(
     "softmax_rows",
-    hint="The block is longer than the row: mask the load, or it reads the next row, or past the end.",
+    hint="The block is longer than the row: mask the load, or it reads the next row, or "
+    "past the end.",
     replace=('columns * stride_xn, mask=columns < N, other=float("-inf"))', "columns * stride_xn)"),
 )
 def row_is_loaded_without_mask(): ...
@@ -1230,7 +1328,11 @@ def row_is_loaded_without_mask(): ...
 def maximum_is_not_subtracted(): ...
 
 
-@mistake("softmax_rows", hint="Your rows do not sum to 1: divide by their sum.", replace=("e / tl.sum(e, 0)", "e"))
+@mistake(
+    "softmax_rows",
+    hint="Your rows do not sum to 1: divide by their sum.",
+    replace=("e / tl.sum(e, 0)", "e"),
+)
 def sum_is_not_divided(): ...
 
 
@@ -1252,7 +1354,8 @@ def strides_are_ignored(): ...
 
 @mistake(
     "softmax_rows",
-    hint="The elements of a row need not be neighbours in memory: x has a stride for its columns too.",
+    hint="The elements of a row need not be neighbours in memory: x has a stride for its "
+    "columns too.",
     replace=("x.stride(0), x.stride(1)", "x.stride(0), 1"),
 )
 def columns_are_taken_for_neighbours(): ...
@@ -1277,7 +1380,11 @@ def block_of_1024_for_all(): ...
 def computes_rows_in_half_precision(): ...
 
 
-@mistake("softmax_rows", hint="The output has the dtype of x.", replace=("dtype=x.dtype", "dtype=torch.float32"))
+@mistake(
+    "softmax_rows",
+    hint="The output has the dtype of x.",
+    replace=("dtype=x.dtype", "dtype=torch.float32"),
+)
 def rows_come_out_as_float32(): ...
 
 
@@ -1285,7 +1392,8 @@ def rows_come_out_as_float32(): ...
     "softmax_rows",
     hint="torch has computed here, not your kernel.",
     replace=(
-        "softmax_rows_kernel[(m,)](x, y, n, x.stride(0), x.stride(1), BLOCK=triton.next_power_of_2(n))",
+        "softmax_rows_kernel[(m,)](x, y, n, x.stride(0), x.stride(1), "
+        "BLOCK=triton.next_power_of_2(n))",
         """
 e = (x.float() - x.float().amax(dim=1, keepdim=True)).exp()
 y = (e / e.sum(dim=1, keepdim=True)).to(x.dtype)
@@ -1299,7 +1407,10 @@ def torch_computes_the_rows(): ...
     "softmax_rows",
     hint="The result was written over x. The output is a tensor of its own.",
     replace=[
-        ("tl.store(y_ptr + row * N + columns,", "tl.store(x_ptr + row * stride_xm + columns * stride_xn,"),
+        (
+            "tl.store(y_ptr + row * N + columns,",
+            "tl.store(x_ptr + row * stride_xm + columns * stride_xn,",
+        ),
         ("return y", "return x"),
     ],
 )
@@ -1308,7 +1419,8 @@ def rows_are_written_over_x(): ...
 
 @mistake(
     "softmax_rows",
-    hint="The row is on the chip already: a second load of it is the traffic that the kernel is there to save.",
+    hint="The row is on the chip already: a second load of it is the traffic that the kernel is "
+    "there to save.",
     replace=(
         "e = tl.exp(x - tl.max(x, 0))",
         """
@@ -1320,12 +1432,14 @@ e = tl.where(columns < N, tl.exp(again - tl.max(x, 0)), 0.0)
 def rows_are_loaded_twice(): ...
 
 
-# --- triton_attention -------------------------------------------------------------------------------------------------
+# --- triton_attention
+# -------------------------------------------------------------------------------------------------
 
 
 @mistake(
     "triton_attention",
-    hint="A key beyond N_k was loaded as 0 and has score 0: that is a weight. Set its score to -inf.",
+    hint="A key beyond N_k was loaded as 0 and has score 0: that is a weight. Set its "
+    "score to -inf.",
     replace=("seen = columns[None, :] < N_k", "seen = columns[None, :] >= 0"),
 )
 def keys_beyond_the_end_count(): ...
@@ -1333,8 +1447,12 @@ def keys_beyond_the_end_count(): ...
 
 @mistake(
     "triton_attention",
-    hint="The last query tile is ragged: mask the store, or it writes into the next head or past the end.",
-    replace=("o.to(o_ptr.dtype.element_ty), mask=q_inside)", "o.to(o_ptr.dtype.element_ty), mask=dims[None, :] < D)"),
+    hint="The last query tile is ragged: mask the store, or it writes into the next head or "
+    "past the end.",
+    replace=(
+        "o.to(o_ptr.dtype.element_ty), mask=q_inside)",
+        "o.to(o_ptr.dtype.element_ty), mask=dims[None, :] < D)",
+    ),
 )
 def output_is_stored_without_mask(): ...
 
@@ -1361,7 +1479,10 @@ def values_are_read_with_the_strides_of_keys(): ...
 @mistake(
     "triton_attention",
     hint="40 queries in tiles of 32 are two programs: round the grid up (triton.cdiv).",
-    replace=("(triton.cdiv(n_q, block_q), batch * heads)", "(max(n_q // block_q, 1), batch * heads)"),
+    replace=(
+        "(triton.cdiv(n_q, block_q), batch * heads)",
+        "(max(n_q // block_q, 1), batch * heads)",
+    ),
 )
 def too_few_programs(): ...
 
@@ -1376,15 +1497,20 @@ def last_key_tile_is_left_out(): ...
 
 @mistake(
     "triton_attention",
-    hint="Every query tile begins with the first key tile. Which does the second program begin with?",
-    replace=("range(0, N_k, BLOCK_K)", "range(tl.minimum(tl.program_id(0), 1) * BLOCK_K, N_k, BLOCK_K)"),
+    hint="Every query tile begins with the first key tile. Which does the second "
+    "program begin with?",
+    replace=(
+        "range(0, N_k, BLOCK_K)",
+        "range(tl.minimum(tl.program_id(0), 1) * BLOCK_K, N_k, BLOCK_K)",
+    ),
 )
 def first_key_tile_is_left_out_later(): ...
 
 
 @mistake(
     "triton_attention",
-    hint="Every pointer needs the offset of its batch. K's has none: sentence 1 reads the keys of sentence 0.",
+    hint="Every pointer needs the offset of its batch. K's has none: sentence 1 reads the keys "
+    "of sentence 0.",
     replace=("k_ptr += batch * stride_kb + head * stride_kh", "k_ptr += head * stride_kh"),
 )
 def batch_offset_missing_on_k(): ...
@@ -1392,7 +1518,8 @@ def batch_offset_missing_on_k(): ...
 
 @mistake(
     "triton_attention",
-    hint="Every pointer needs the offset of its head. V's has none: all heads mix the values of head 0.",
+    hint="Every pointer needs the offset of its head. V's has none: all heads mix the "
+    "values of head 0.",
     replace=("v_ptr += batch * stride_vb + head * stride_vh", "v_ptr += batch * stride_vb"),
 )
 def head_offset_missing_on_v(): ...
@@ -1400,8 +1527,12 @@ def head_offset_missing_on_v(): ...
 
 @mistake(
     "triton_attention",
-    hint="Which axis of your grid counts query tiles, and which one heads? Kernel and launch disagree.",
-    replace=("(triton.cdiv(n_q, block_q), batch * heads)", "(batch * heads, triton.cdiv(n_q, block_q))"),
+    hint="Which axis of your grid counts query tiles, and which one heads? Kernel and "
+    "launch disagree.",
+    replace=(
+        "(triton.cdiv(n_q, block_q), batch * heads)",
+        "(batch * heads, triton.cdiv(n_q, block_q))",
+    ),
 )
 def grid_axes_are_swapped(): ...
 
@@ -1440,8 +1571,12 @@ def kernel_takes_the_maximum_of_the_tile(): ...
 
 @mistake(
     "triton_attention",
-    hint="Each query has a maximum of its own. With that of a whole tile, a query of small scores sums only zeros.",
-    replace=("m_new = tl.maximum(m, tl.max(s, 1))", "m_new = tl.maximum(m, tl.max(tl.max(s, 1), 0))"),
+    hint="Each query has a maximum of its own. With that of a whole tile, a query of small "
+    "scores sums only zeros.",
+    replace=(
+        "m_new = tl.maximum(m, tl.max(s, 1))",
+        "m_new = tl.maximum(m, tl.max(tl.max(s, 1), 0))",
+    ),
 )
 def kernel_has_one_maximum_for_all_queries(): ...
 
@@ -1489,7 +1624,8 @@ def kernel_leaves_itself_out(): ...
 
 @mistake(
     "triton_attention",
-    hint="Compare positions in the whole, not in the tile: row tile * BLOCK_Q + r, column start + c.",
+    hint="Compare positions in the whole, not in the tile: row tile * BLOCK_Q + r, "
+    "column start + c.",
     replace=(
         "columns[None, :] <= rows[:, None] + (N_k - N_q)",
         "tl.arange(0, BLOCK_K)[None, :] <= tl.arange(0, BLOCK_Q)[:, None] + (N_k - N_q)",
@@ -1499,14 +1635,17 @@ def kernel_is_causal_inside_the_tile(): ...
 
 
 @mistake(
-    "triton_attention", hint="With causal=True your answer is the same as without.", replace=("if CAUSAL:", "if False:")
+    "triton_attention",
+    hint="With causal=True your answer is the same as without.",
+    replace=("if CAUSAL:", "if False:"),
 )
 def kernel_ignores_causal(): ...
 
 
 @mistake(
     "triton_attention",
-    hint="The loop may end where no query of the tile sees further. Which one sees furthest, the first or the last?",
+    hint="The loop may end where no query of the tile sees further. Which one sees furthest, the "
+    "first or the last?",
     replace=(
         "range(0, N_k, BLOCK_K)",
         "range(0, tl.program_id(0) * BLOCK_Q + 1 + N_k - N_q if CAUSAL else N_k, BLOCK_K)",
@@ -1525,17 +1664,25 @@ def masked_scores_are_zero(): ...
 
 @mistake(
     "triton_attention",
-    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 beside every score?",
+    hint="-10000 is a score like any other, and may be the largest of a row. What has weight 0 "
+    "beside every score?",
     replace=('tl.where(seen, s, float("-inf"))', "tl.where(seen, s, -1.0e4)"),
 )
 def masked_scores_are_finite(): ...
 
 
-@mistake("triton_attention", hint="The scores are divided by √d.", replace=("1 / math.sqrt(d)", "1.0"), keeps=0.5)
+@mistake(
+    "triton_attention",
+    hint="The scores are divided by √d.",
+    replace=("1 / math.sqrt(d)", "1.0"),
+    keeps=0.5,
+)
 def kernel_does_not_scale(): ...
 
 
-@mistake("triton_attention", hint="By √d, not by d.", replace=("1 / math.sqrt(d)", "1 / d"), keeps=0.5)
+@mistake(
+    "triton_attention", hint="By √d, not by d.", replace=("1 / math.sqrt(d)", "1 / d"), keeps=0.5
+)
 def kernel_scales_by_d(): ...
 
 
@@ -1549,7 +1696,8 @@ def kernel_scales_by_padded_d(): ...
 
 @mistake(
     "triton_attention",
-    hint="2^x for the weights and e^x for the rescaling: take one of them, with log2(e) where it is exp2.",
+    hint="2^x for the weights and e^x for the rescaling: take one of them, with log2(e) "
+    "where it is exp2.",
     replace=("p = tl.exp(s", "p = tl.exp2(s"),
 )
 def exp_and_exp2_are_mixed(): ...
@@ -1575,7 +1723,10 @@ def kernel_stores_log_l(): ...
 @mistake(
     "triton_attention",
     hint="The last query tile sticks out of q: mask its rows on the load, not only on the store.",
-    replace=("stride_qd, mask=q_inside, other=0.0)", "stride_qd, mask=dims[None, :] < D, other=0.0)"),
+    replace=(
+        "stride_qd, mask=q_inside, other=0.0)",
+        "stride_qd, mask=dims[None, :] < D, other=0.0)",
+    ),
 )
 def query_rows_are_loaded_without_mask(): ...
 
@@ -1612,7 +1763,8 @@ def kernel_adds_to_the_output(): ...
 
 @mistake(
     "triton_attention",
-    hint="Rows that see nothing have m = -inf, and -inf minus -inf is nan. Put a stand-in into the exponent.",
+    hint="Rows that see nothing have m = -inf, and -inf minus -inf is nan. Put a stand-in into "
+    "the exponent.",
     replace=('tl.where(m_new == float("-inf"), 0.0, m_new)', "m_new"),
 )
 def kernel_makes_nan_of_empty_rows(): ...
@@ -1639,7 +1791,8 @@ def kernel_returns_float32(): ...
 
 @mistake(
     "triton_attention",
-    hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 until it is divided.",
+    hint="The accumulator is a sum of many values, and float16 ends at 65504. Keep it in float32 "
+    "until it is divided.",
     replace=(
         'acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v, input_precision="ieee")',
         """
@@ -1655,7 +1808,11 @@ def kernel_accumulates_in_half_precision(): ...
     "triton_attention",
     hint="Nothing is stored: what comes back is what torch.empty found in memory.",
     replace=[
-        ("tl.store(o_ptr + place[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty), mask=q_inside)", ""),
+        (
+            "tl.store(o_ptr + place[:, None] * D + dims[None, :], o.to(o_ptr.dtype.element_ty), "
+            "mask=q_inside)",
+            "",
+        ),
         ("tl.store(lse_ptr + place, m + tl.log(l), mask=rows < N_q)", ""),
     ],
 )
@@ -1664,8 +1821,12 @@ def kernel_is_empty(): ...
 
 @mistake(
     "triton_attention",
-    hint="One tile over all keys is the score matrix again, and fits on no chip. Walk in tiles of at most 64.",
-    replace=("block_q, block_k = 64, 32", "block_q, block_k = 16, triton.next_power_of_2(max(n_k, 16))"),
+    hint="One tile over all keys is the score matrix again, and fits on no chip. Walk in tiles "
+    "of at most 64.",
+    replace=(
+        "block_q, block_k = 64, 32",
+        "block_q, block_k = 16, triton.next_power_of_2(max(n_k, 16))",
+    ),
 )
 def kernel_does_not_tile(): ...
 
@@ -1705,7 +1866,8 @@ def sizes_are_taken_for_granted(): ...
 
 @mistake(
     "triton_attention",
-    hint="v has to fit k, in its length and in d: ValueError with both sizes, before anything is launched.",
+    hint="v has to fit k, in its length and in d: ValueError with both sizes, before anything "
+    "is launched.",
     replace=("if k.shape[3] != d or v.shape != k.shape:", "if k.shape[3] != d:"),
 )
 def only_d_of_k_is_checked(): ...
@@ -1719,13 +1881,16 @@ def _copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 
 @mistake(
     "triton_attention",
-    hint="The kernel copies what torch has computed. Scores, softmax and products belong in the kernel.",
+    hint="The kernel copies what torch has computed. Scores, softmax and products belong "
+    "in the kernel.",
 )
 def kernel_copies_what_torch_computed(q, k, v, causal=False):
     _check_attention(q, k, v)
     s = q.float() @ k.float().transpose(-2, -1) / math.sqrt(q.shape[3])
     if causal:
-        hidden = torch.arange(s.shape[3]) > torch.arange(s.shape[2])[:, None] + s.shape[3] - s.shape[2]
+        hidden = (
+            torch.arange(s.shape[3]) > torch.arange(s.shape[2])[:, None] + s.shape[3] - s.shape[2]
+        )
         s = s.masked_fill(hidden, -math.inf)
     done = (torch.softmax(s, dim=-1).nan_to_num(0.0) @ v.float()).to(q.dtype)
     o = torch.empty_like(done)

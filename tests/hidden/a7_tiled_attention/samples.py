@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -8,10 +10,13 @@ import triton.language as tl
 
 from autograder.suite import alternate, sample
 
-# ── online_softmax_stats, merge_stats ────────────────────────────────────────────────────────────────────────
+# ── online_softmax_stats, merge_stats
+# ────────────────────────────────────────────────────────────────────────
 
 
-@sample("online_softmax_stats", deserves=("old_sum_is_not_corrected", "only_a_block_of_zero_is_refused"))
+@sample(
+    "online_softmax_stats", deserves=("old_sum_is_not_corrected", "only_a_block_of_zero_is_refused")
+)
 def adds_every_block(x, block):
     chunks = x.split(block, dim=-1)
     wide = x.dtype if x.dtype == torch.float64 else torch.float32
@@ -42,7 +47,9 @@ def textbook_recurrence(x, block):
     return m, d
 
 
-@sample("online_softmax_stats", deserves=("maximum_starts_at_zero", "only_a_block_of_zero_is_refused"))
+@sample(
+    "online_softmax_stats", deserves=("maximum_starts_at_zero", "only_a_block_of_zero_is_refused")
+)
 def begins_with_zeros(x, block):
     f = torch.float64 if x.dtype == torch.float64 else torch.float32
     m, s = torch.zeros(x.shape[:-1], dtype=f), torch.zeros(x.shape[:-1], dtype=f)
@@ -72,7 +79,8 @@ def stacks_and_weighs(a, b):
     return m, l, o
 
 
-# ── tiled_attention ──────────────────────────────────────────────────────────────────────────────────────────
+# ── tiled_attention
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("tiled_attention", deserves=("causal_from_the_top_left", "only_tiles_of_zero_are_refused"))
@@ -132,7 +140,9 @@ def lists_of_partial_sums(q, k, v, block_q, block_k, causal=False):
         if state is None:
             continue
         m, l, acc = state
-        o[..., i : i + block_q, :] = torch.where((l > 0)[..., None], acc / l[..., None], 0.0).to(q.dtype)
+        o[..., i : i + block_q, :] = torch.where((l > 0)[..., None], acc / l[..., None], 0.0).to(
+            q.dtype
+        )
         lse[..., i : i + block_q] = torch.log(l) + m
     return o, lse
 
@@ -153,7 +163,8 @@ def no_tiles_at_all(q, k, v, block_q, block_k, causal=False):
     return (p @ wide[2]).to(q.dtype), lse
 
 
-# ── tiled_attention_backward ─────────────────────────────────────────────────────────────────────────────────
+# ── tiled_attention_backward
+# ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _backward(q, k, v, o, lse, do, block_q, block_k, causal, delta_of, scale_dk):
@@ -187,14 +198,28 @@ def products_of_weights_and_gradients(q, k, v, o, lse, do, block_q, block_k, cau
 @sample("tiled_attention_backward", deserves="scale_of_dk_is_lost")
 def scale_on_one_side(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(
-        q, k, v, o, lse, do, block_q, block_k, causal, lambda g, y: (g * y).sum(-1, keepdim=True), lambda c: 1.0
+        q,
+        k,
+        v,
+        o,
+        lse,
+        do,
+        block_q,
+        block_k,
+        causal,
+        lambda g, y: (g * y).sum(-1, keepdim=True),
+        lambda c: 1.0,
     )
 
 
-# ── hbm_traffic, growth_of_costs ─────────────────────────────────────────────────────────────────────────────
+# ── hbm_traffic, growth_of_costs
+# ─────────────────────────────────────────────────────────────────────────────
 
 
-@sample("hbm_traffic", deserves=("keys_are_read_once", "sizes_are_not_checked", "only_tiles_are_checked"))
+@sample(
+    "hbm_traffic",
+    deserves=("keys_are_read_once", "sizes_are_not_checked", "only_tiles_are_checked"),
+)
 def everything_once(n, d, block_q, block_k, bytes_per_element):
     result = {}
     result["naive"] = bytes_per_element * 4 * n * (d + n)
@@ -202,7 +227,10 @@ def everything_once(n, d, block_q, block_k, bytes_per_element):
     return result
 
 
-@sample("hbm_traffic", deserves=("rounds_the_tiles_down", "sizes_are_not_checked", "only_tiles_are_checked"))
+@sample(
+    "hbm_traffic",
+    deserves=("rounds_the_tiles_down", "sizes_are_not_checked", "only_tiles_are_checked"),
+)
 def integer_division(n, d, block_q, block_k, bytes_per_element):
     matrix = n * d * bytes_per_element
     scores = n * n * bytes_per_element
@@ -224,7 +252,8 @@ def what_the_slide_says(n, d, block_q, bytes_per_element):
     return {"storage": 1.0, "traffic": 1.0, "flops": 2.0}
 
 
-# ── kernels ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── kernels
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @triton.jit
@@ -237,11 +266,16 @@ def _rows_of_a_matrix(src, bias, dst, cols, s0, s1, sb, WIDTH: tl.constexpr):
     tl.store(dst + r * cols + c, value + plus, mask=ok)
 
 
-@sample("add_bias", deserves=("x_is_taken_for_contiguous", "length_is_not_checked", "only_a_short_bias_is_refused"))
+@sample(
+    "add_bias",
+    deserves=("x_is_taken_for_contiguous", "length_is_not_checked", "only_a_short_bias_is_refused"),
+)
 def program_for_each_row(x, b):
     rows, cols = x.size()
     out = torch.empty((rows, cols), dtype=x.dtype)
-    _rows_of_a_matrix[(rows, triton.cdiv(cols, 64))](x, b, out, cols, cols, 1, b.stride(0), WIDTH=64)
+    _rows_of_a_matrix[(rows, triton.cdiv(cols, 64))](
+        x, b, out, cols, cols, 1, b.stride(0), WIDTH=64
+    )
     return out
 
 
@@ -253,7 +287,9 @@ def _softmax_line(inp, out, n, step, element, SIZE: tl.constexpr):
     line = line.to(tl.float32)
     line = line - tl.max(line, axis=0)
     num = tl.exp(line)
-    tl.store(out + pid * n + idx, (num / tl.sum(num, axis=0)).to(out.dtype.element_ty), mask=idx < n)
+    tl.store(
+        out + pid * n + idx, (num / tl.sum(num, axis=0)).to(out.dtype.element_ty), mask=idx < n
+    )
 
 
 @sample("softmax_rows", deserves="lanes_beyond_hold_zero")
@@ -269,7 +305,9 @@ def _exp_line(inp, out, n, step, element, SIZE: tl.constexpr):
     pid = tl.program_id(0)
     idx = tl.arange(0, SIZE)
     inside = idx < n
-    num = tl.exp(tl.load(inp + pid * step + idx * element, mask=inside, other=-float("inf")).to(tl.float32))
+    num = tl.exp(
+        tl.load(inp + pid * step + idx * element, mask=inside, other=-float("inf")).to(tl.float32)
+    )
     den = tl.sum(num, axis=0)
     tl.store(out + pid * n + idx, (num / den).to(out.dtype.element_ty), mask=inside)
 
@@ -286,21 +324,28 @@ def exponentials_of_the_row(x):
 def _flash(
     Q, K, V, Out, L, sqz, sqh, sqm, sqd, skz, skh, skn, skd, svz, svh, svn, svd,
     heads, M, N, sm_scale, offset,
-    HEAD: tl.constexpr, HEAD_P: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, IS_CAUSAL: tl.constexpr,
+    HEAD: tl.constexpr, HEAD_P: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    IS_CAUSAL: tl.constexpr,
 ):  # fmt: skip
     start_m, zh = tl.program_id(0), tl.program_id(1)
     z, h = zh // heads, zh % heads
     om, od = start_m * BM + tl.arange(0, BM), tl.arange(0, HEAD_P)
     qmask = (om[:, None] < M) & (od[None, :] < HEAD)
-    q = tl.load(Q + z * sqz + h * sqh + om[:, None] * sqm + od[None, :] * sqd, mask=qmask, other=0.0)
+    q = tl.load(
+        Q + z * sqz + h * sqh + om[:, None] * sqm + od[None, :] * sqd, mask=qmask, other=0.0
+    )
     m_i = tl.zeros([BM], dtype=tl.float32) - float("inf")
     l_i = tl.zeros([BM], dtype=tl.float32)
     acc = tl.zeros([BM, HEAD_P], dtype=tl.float32)
     for lo in range(0, N, BN):
         on = lo + tl.arange(0, BN)
         kvmask = (on[:, None] < N) & (od[None, :] < HEAD)
-        k = tl.load(K + z * skz + h * skh + on[:, None] * skn + od[None, :] * skd, mask=kvmask, other=0.0)
-        v = tl.load(V + z * svz + h * svh + on[:, None] * svn + od[None, :] * svd, mask=kvmask, other=0.0)
+        k = tl.load(
+            K + z * skz + h * skh + on[:, None] * skn + od[None, :] * skd, mask=kvmask, other=0.0
+        )
+        v = tl.load(
+            V + z * svz + h * svh + on[:, None] * svn + od[None, :] * svd, mask=kvmask, other=0.0
+        )
         qk = tl.dot(q, tl.trans(k), input_precision="ieee") * sm_scale
         keep = on[None, :] < N
         if IS_CAUSAL:
@@ -332,7 +377,11 @@ def _launch_flash(q, k, v, causal, sm_scale, offset):
 
 @sample(
     "triton_attention",
-    deserves=("kernel_is_causal_from_the_top_left", "sizes_are_taken_for_granted", "only_d_of_k_is_checked"),
+    deserves=(
+        "kernel_is_causal_from_the_top_left",
+        "sizes_are_taken_for_granted",
+        "only_d_of_k_is_checked",
+    ),
 )
 def flash_of_the_tutorial(q, k, v, causal=False):
     return _launch_flash(q, k, v, causal, q.size(3) ** -0.5, 0)
@@ -345,7 +394,8 @@ def forgot_the_root(q, k, v, causal=False):
     return _launch_flash(q, k, v, causal, 1.0, k.size(2) - q.size(2))
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("hbm_traffic")
@@ -354,11 +404,24 @@ def counted_in_tiles(n, d, block_q, block_k, bytes_per_element):
         if size < 1:
             raise ValueError(f"{size}")
     one = n * d * bytes_per_element
-    return {"naive": 4 * one + 4 * n**2 * bytes_per_element, "tiled": 2 * one * (1 + (n + block_q - 1) // block_q)}
+    return {
+        "naive": 4 * one + 4 * n**2 * bytes_per_element,
+        "tiled": 2 * one * (1 + (n + block_q - 1) // block_q),
+    }
 
 
 @alternate("tiled_attention_backward")
 def slices_and_einsum(q, k, v, o, lse, do, block_q, block_k, causal=False):
     return _backward(
-        q, k, v, o, lse, do, block_q, block_k, causal, lambda g, y: (g * y).sum(-1, keepdim=True), lambda c: c
+        q,
+        k,
+        v,
+        o,
+        lse,
+        do,
+        block_q,
+        block_k,
+        causal,
+        lambda g, y: (g * y).sum(-1, keepdim=True),
+        lambda c: c,
     )

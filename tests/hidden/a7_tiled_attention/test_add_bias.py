@@ -2,19 +2,31 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_refused, assert_unchanged, assert_varies, full, points, randn
+from autograder.suite import (
+    assert_close,
+    assert_refused,
+    assert_unchanged,
+    assert_varies,
+    full,
+    points,
+    randn,
+)
 
 
 @points(2)
 def test_every_element_gets_the_bias_of_its_column(student):
-    """64 rows and 128 columns: does the bias go along the columns, and does each program know its tile?"""
+    """64 rows and 128 columns: does the bias go along the columns, and does each program know its
+    tile?
+    """
     x, b = randn(64, 128).float(), randn(128).float()
     _assert_close(student.launch("add_bias", x, b), x + b)
 
 
 @points(1.5)
 def test_ragged_tiles(student):
-    """Sizes that no tile divides, with the same bias everywhere: more rows and columns than a tile has, or fewer."""
+    """Sizes that no tile divides, with the same bias everywhere: more rows and columns than a tile
+    has, or fewer.
+    """
     for m, n in ((65, 66), (1, 20)):
         x, b = randn(m, n).float(), full((n,), 10.0).float()
         _assert_close(student.launch("add_bias", x, b), x + b)
@@ -22,7 +34,9 @@ def test_ragged_tiles(student):
 
 @points(1)
 def test_any_strides_of_x(student):
-    """x transposed, with gaps between its rows and columns: only the strides tell. The bias is 10 everywhere."""
+    """x transposed, with gaps between its rows and columns: only the strides tell. The bias is 10
+    everywhere.
+    """
     x, b = randn(192, 128).float()[1::3, ::2].T, full((64,), 10.0).float()
     _assert_close(student.launch("add_bias", x, b), x + b)
 
@@ -43,28 +57,41 @@ def test_half_precision(student):
 
 @points(1)
 def test_the_kernel_does_it(student):
-    """Counted: what the kernel loads and stores, and which torch operations stand around it. x stays as it was."""
+    """Counted: what the kernel loads and stores, and which torch operations stand around it. x
+    stays as it was.
+    """
     x, b = randn(64, 64).float(), randn(64).float()
     result, launch = student.launch("add_bias", x, b)
     assert_unchanged()
     assert_varies(result, above=1e-9)
-    assert launch.kernels >= 1, "No kernel was launched: the addition should happen in add_bias_kernel."
+    assert launch.kernels >= 1, (
+        "No kernel was launched: the addition should happen in add_bias_kernel."
+    )
     assert not launch.computed, (
-        f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
+        f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, "
+        "rearrange and launch; "
         "arithmetic belongs in the kernel."
     )
-    assert launch.loads.get("x") == 64 * 64, "Each element of x should be loaded once, and no other."
+    assert launch.loads.get("x") == 64 * 64, (
+        "Each element of x should be loaded once, and no other."
+    )
     assert launch.loads.get("b", 0) >= 64, "The kernel never loads the whole bias."
-    assert sum(launch.stores.values()) == 64 * 64, "Each element of the output should be stored once."
+    assert sum(launch.stores.values()) == 64 * 64, (
+        "Each element of the output should be stored once."
+    )
 
 
 @points(1)
 def test_work_is_shared_out(student):
-    """64 × 128 elements are cut into tiles, one a program: no tile of more than 64 × 64 = 4096 elements."""
+    """64 × 128 elements are cut into tiles, one a program: no tile of more than 64 × 64 = 4096
+    elements.
+    """
     x, b = randn(64, 128).float(), full((128,), 10.0).float()
     result, launch = student.launch("add_bias", x, b)
     assert_varies(result, above=1e-9)
-    assert launch.programs > 1, "One program does it all. Cut the matrix into tiles, and give each program one."
+    assert launch.programs > 1, (
+        "One program does it all. Cut the matrix into tiles, and give each program one."
+    )
     assert launch.largest <= 4096, f"A tile has {launch.largest} elements, more than 64 × 64."
     _assert_stored(launch, 64 * 128)
 
@@ -93,7 +120,8 @@ def _assert_close(answer, expected, atol=2e-6):
     )
     if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
         raise AssertionError(
-            f"There is nan in the result, and masked lanes of {', '.join(launch.unfilled)} were loaded without other=. "
+            f"There is nan in the result, and masked lanes of {', '.join(launch.unfilled)} were "
+            "loaded without other=. "
             "On a GPU they would hold anything; here they are nan."
         )
     assert_close(result, expected, atol=atol)

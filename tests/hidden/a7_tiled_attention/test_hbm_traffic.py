@@ -5,9 +5,15 @@ from autograder.suite import assert_equal, assert_refused, points
 
 @points(1)
 def test_the_naive_way_moves_the_matrix_four_times(student):
-    """S is written and read, P is written and read: what is left of 14 tokens when those of 7 are taken away twice."""
+    """S is written and read, P is written and read: what is left of 14 tokens when those of 7 are
+    taken away twice.
+    """
     double, once = (student.hbm_traffic(n, 3, 5, 3, 1)["naive"] for n in (14, 7))
-    assert_equal(double - 2 * once, 4 * (14 * 14 - 2 * 7 * 7), what="naive at 14 tokens, less twice that at 7,")
+    assert_equal(
+        double - 2 * once,
+        4 * (14 * 14 - 2 * 7 * 7),
+        what="naive at 14 tokens, less twice that at 7,",
+    )
 
 
 @points(0.5)
@@ -19,9 +25,13 @@ def test_the_naive_way_moves_four_rows_a_token(student):
 
 @points(1)
 def test_every_query_tile_reads_all_keys_and_values(student):
-    """Sizes that divide: 12 tokens in query tiles of 3 walk over K and V four times, in tiles of 12 once."""
+    """Sizes that divide: 12 tokens in query tiles of 3 walk over K and V four times, in tiles of 12
+    once.
+    """
     four, one = (student.hbm_traffic(12, 5, block_q, 4, 1)["tiled"] for block_q in (3, 12))
-    assert_equal(four - one, 3 * 120, what="tiled with query tiles of 3, less that with tiles of 12,")
+    assert_equal(
+        four - one, 3 * 120, what="tiled with query tiles of 3, less that with tiles of 12,"
+    )
 
 
 @points(0.5)
@@ -32,9 +42,15 @@ def test_one_query_tile_moves_everything_once(student):
 
 @points(1)
 def test_a_ragged_last_tile_is_a_tile(student):
-    """13 tokens in tiles of 4 are four tiles, in tiles of 13 they are one, and so they are in tiles of 128."""
-    large, four, one = (student.hbm_traffic(13, 5, block_q, 2, 1)["tiled"] for block_q in (128, 4, 13))
-    assert_equal(four - one, 3 * 130, what="tiled with query tiles of 4, less that with tiles of 13,")
+    """13 tokens in tiles of 4 are four tiles, in tiles of 13 they are one, and so they are in tiles
+    of 128.
+    """
+    large, four, one = (
+        student.hbm_traffic(13, 5, block_q, 2, 1)["tiled"] for block_q in (128, 4, 13)
+    )
+    assert_equal(
+        four - one, 3 * 130, what="tiled with query tiles of 4, less that with tiles of 13,"
+    )
     assert_equal(large - one, 0, what="tiled with query tiles of 128, less that with tiles of 13,")
 
 

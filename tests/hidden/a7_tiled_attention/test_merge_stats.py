@@ -16,15 +16,21 @@ def test_two_halves_make_the_whole(student):
 
 @points(1)
 def test_with_equal_maxima_sums_just_add(student):
-    """Nothing has to shrink here, so l and o are plain sums. o is not divided by l: that comes at the very end."""
+    """Nothing has to shrink here, so l and o are plain sums. o is not divided by l: that comes at
+    the very end.
+    """
     a = (tensor([1.0, 2.0]), tensor([3.0, 1.0]), tensor([[6.0], [1.0]]))
     b = (tensor([1.0, 2.0]), tensor([5.0, 2.5]), tensor([[1.0], [7.0]]))
-    _assert_same(student.merge_stats(a, b), (tensor([1.0, 2.0]), tensor([8.0, 3.5]), tensor([[7.0], [8.0]])))
+    _assert_same(
+        student.merge_stats(a, b), (tensor([1.0, 2.0]), tensor([8.0, 3.5]), tensor([[7.0], [8.0]]))
+    )
 
 
 @points(1)
 def test_the_side_with_the_smaller_maximum_shrinks(student):
-    """Once it is the first, once the second. Both l and o of that side were made with a maximum that is too small."""
+    """Once it is the first, once the second. Both l and o of that side were made with a maximum
+    that is too small.
+    """
     s, v = arange(7).view(1, 7), randn(7, 3)
     low, high, both = _stats(s[:, :3], v[:3]), _stats(s[:, 3:], v[3:]), _stats(s, v)
     _assert_same(student.merge_stats(low, high), both)
@@ -33,7 +39,9 @@ def test_the_side_with_the_smaller_maximum_shrinks(student):
 
 @points(1)
 def test_grouping_does_not_matter(student):
-    """(A + B) + C = A + (B + C). As many rows as values here: which axis does your factor belong to?"""
+    """(A + B) + C = A + (B + C). As many rows as values here: which axis does your factor belong
+    to?
+    """
     s, v = randn(4, 9) * tensor([[1.0], [9.0], [3.0], [20.0]]), randn(9, 4)
     a, b, c = (_stats(s[:, i : i + 3], v[i : i + 3]) for i in (0, 3, 6))
     left = student.merge_stats(student.merge_stats(a, b), c)
@@ -45,14 +53,19 @@ def test_grouping_does_not_matter(student):
 @points(1)
 def test_merging_with_nothing_changes_nothing(student):
     """The empty set is (-inf, 0, 0), on the left or on the right. nan? Look for -inf minus -inf."""
-    some, nothing = _stats(randn(3, 5), randn(5, 2)), (full((3,), -torch.inf), zeros(3), zeros(3, 2))
+    some, nothing = (
+        _stats(randn(3, 5), randn(5, 2)),
+        (full((3,), -torch.inf), zeros(3), zeros(3, 2)),
+    )
     _assert_same(student.merge_stats(nothing, some), some)
     _assert_same(student.merge_stats(some, nothing), some)
 
 
 @points(1)
 def test_nothing_and_nothing_is_nothing(student):
-    """Two empty sets: m stays -inf (a finite stand-in belongs into the exponent only), l and o are 0."""
+    """Two empty sets: m stays -inf (a finite stand-in belongs into the exponent only), l and o are
+    0.
+    """
     nothing = (full((3,), -torch.inf), zeros(3), zeros(3, 2))
     empty = student.merge_stats(nothing, nothing)
     _assert_same(empty, nothing)
@@ -62,7 +75,9 @@ def test_nothing_and_nothing_is_nothing(student):
 
 @points(1)
 def test_extreme_scores_stay_finite(student):
-    """One row has the maximum 1000, one -60000, on both sides: every exponent should be 0 or negative, in each row."""
+    """One row has the maximum 1000, one -60000, on both sides: every exponent should be 0 or
+    negative, in each row.
+    """
     s, v = _equal_maxima(2, 7, cut=3) + tensor([[1e3], [-6e4]]), randn(7, 3)
     merged = student.merge_stats(_stats(s[:, :3], v[:3]), _stats(s[:, 3:], v[3:]))
     _assert_same(merged, _stats(s, v))
@@ -70,7 +85,9 @@ def test_extreme_scores_stay_finite(student):
 
 @points(0.5)
 def test_several_batch_dimensions(student):
-    """m and l have any number of dimensions, o one more, and the first two may be swapped in memory."""
+    """m and l have any number of dimensions, o one more, and the first two may be swapped in
+    memory.
+    """
     s, v = _equal_maxima(2, 3, 5, 8, cut=1), randn(2, 3, 8, 2)
     parts = (_stats(s[..., :1], v[..., :1, :]), _stats(s[..., 1:], v[..., 1:, :]), _stats(s, v))
     a, b, both = (tuple(x.transpose(0, 1) for x in part) for part in parts)
@@ -86,7 +103,9 @@ def test_the_dtype_stays(student):
 
 
 def _equal_maxima(*shape, cut):
-    """Scores below 0 whose two parts, cut on the last axis, both have the maximum 0: nothing has to shrink."""
+    """Scores below 0 whose two parts, cut on the last axis, both have the maximum 0: nothing has to
+    shrink.
+    """
     s = -randn(*shape).abs()
     s[..., cut - 1] = s[..., -1] = 0.0
     return s

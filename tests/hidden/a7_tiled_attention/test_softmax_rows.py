@@ -2,7 +2,17 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_unchanged, assert_varies, forbid, full, points, randn, tensor, zeros
+from autograder.suite import (
+    assert_close,
+    assert_unchanged,
+    assert_varies,
+    forbid,
+    full,
+    points,
+    randn,
+    tensor,
+    zeros,
+)
 
 pytestmark = [forbid("torch.softmax", "torch.log_softmax", "torch.logsumexp")]
 
@@ -16,8 +26,9 @@ def test_rows_become_distributions(student):
 
 @points(1)
 def test_lanes_beyond_the_row_count_nowhere(student):
-    """Rows of 19, near 0 and near -200. A lane that holds 0 is the maximum of a row below zero, and has a share of any
-    sum."""
+    """Rows of 19, near 0 and near -200. A lane that holds 0 is the maximum of a row below zero, and
+    has a share of any sum.
+    """
     x = (tensor([[-200.0], [0.0], [-200.0], [0.0]]) + randn(4, 19)).float()
     _assert_close(student.launch("softmax_rows", x), x, atol=1e-5, rtol=1e-4)
 
@@ -31,8 +42,9 @@ def test_lanes_beyond_the_row_are_lower_than_any_number(student):
 
 @points(1.5)
 def test_large_elements_do_not_overflow(student):
-    """Rows near 1000 and near -60000, and a row of unequal elements. float32 has numbers near 60000 to 0.004, and so
-    exact are the weights."""
+    """Rows near 1000 and near -60000, and a row of unequal elements. float32 has numbers near 60000
+    to 0.004, and so exact are the weights.
+    """
     x = torch.cat([1e3 + randn(1, 32), -6e4 + randn(1, 32), 30 * randn(1, 32)]).float()
     _assert_close(student.launch("softmax_rows", x), x, rtol=5e-3)
 
@@ -46,7 +58,9 @@ def test_any_strides(student):
 
 @points(0.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 in and out. 2049 exponentials are 1, the others 0: their sum is no number of float16."""
+    """float16 in and out. 2049 exponentials are 1, the others 0: their sum is no number of
+    float16.
+    """
     x = full((1, 4096), -6e4).half()
     x[:, :2049] = 0.0
     result, launch = student.launch("softmax_rows", x)
@@ -55,18 +69,27 @@ def test_half_precision_computes_in_float32(student):
 
 @points(1)
 def test_the_kernel_does_it(student):
-    """Counted: x is loaded once and the output stored once, and torch computes nothing around it. x stays as it was."""
+    """Counted: x is loaded once and the output stored once, and torch computes nothing around it. x
+    stays as it was.
+    """
     x = randn(5, 32).float()
     result, launch = student.launch("softmax_rows", x)
     assert_unchanged()
     assert_varies(result, above=1e-9)
-    assert launch.kernels >= 1, "No kernel was launched: the softmax should happen in softmax_rows_kernel."
+    assert launch.kernels >= 1, (
+        "No kernel was launched: the softmax should happen in softmax_rows_kernel."
+    )
     assert not launch.computed, (
-        f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, rearrange and launch; "
+        f"The wrapper computes with torch ({', '.join(launch.computed)}). It may allocate, "
+        "rearrange and launch; "
         "arithmetic belongs in the kernel."
     )
-    assert launch.loads.get("x") == 5 * 32, "Each element of x should be loaded once: the row fits on the chip."
-    assert sum(launch.stores.values()) == 5 * 32, "Each element of the output should be stored once."
+    assert launch.loads.get("x") == 5 * 32, (
+        "Each element of x should be loaded once: the row fits on the chip."
+    )
+    assert sum(launch.stores.values()) == 5 * 32, (
+        "Each element of the output should be stored once."
+    )
 
 
 @points(0.5)
@@ -87,10 +110,13 @@ def test_a_row_longer_than_a_thousand(student):
 def _assert_close(answer, x, atol=2e-6, rtol=1e-5):
     result, launch = answer
     assert launch.loads, "No kernel loads anything: the work is not done in a kernel."
-    assert not launch.computed, f"torch computes ({', '.join(launch.computed)}), and the softmax belongs in the kernel."
+    assert not launch.computed, (
+        f"torch computes ({', '.join(launch.computed)}), and the softmax belongs in the kernel."
+    )
     if launch.unfilled and isinstance(result, torch.Tensor) and bool(result.isnan().any()):
         raise AssertionError(
-            "There is nan in the result, and masked lanes of x were loaded without other=. On a GPU they would hold "
+            "There is nan in the result, and masked lanes of x were loaded without other=. On a "
+            "GPU they would hold "
             "anything; here they are nan."
         )
     assert_close(result, torch.softmax(x.double(), dim=-1).to(x.dtype), atol=atol, rtol=rtol)

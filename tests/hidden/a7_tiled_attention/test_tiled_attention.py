@@ -36,8 +36,10 @@ def test_equals_attention_with_the_whole_matrix(student):
 
 @points(1)
 def test_ragged_tiles(student):
-    """5 queries and 7 keys: tiles that leave a rest, tiles of one row, tiles larger than everything. All scores are
-    equal and negative: a key that is not there has score 0 if nobody says otherwise, and would weigh more."""
+    """5 queries and 7 keys: tiles that leave a rest, tiles of one row, tiles larger than
+    everything. All scores are equal and negative: a key that is not there has score 0 if nobody
+    says otherwise, and would weigh more.
+    """
     q, k, v = _equal_scores(5, 7, -3.0)
     for block_q, block_k in ((2, 3), (1, 1), (5, 4), (50, 60)):
         o, _ = student.tiled_attention(q, k, v, block_q, block_k)
@@ -56,8 +58,10 @@ def test_log_sum_exp_is_that_of_the_scores(student):
 
 @points(0.5)
 def test_causal_over_several_tiles(student):
-    """Twelve queries and keys with equal scores, so that a query has the mean of the values it sees. Positions count in
-    the whole, not in the tile. Query tiles larger and smaller than key tiles."""
+    """Twelve queries and keys with equal scores, so that a query has the mean of the values it
+    sees. Positions count in the whole, not in the tile. Query tiles larger and smaller than key
+    tiles.
+    """
     q, k, v = _equal_scores(12, 12, -3.0)
     for block_q, block_k in ((3, 3), (6, 2), (2, 6)):
         o, _ = student.tiled_attention(q, k, v, block_q, block_k, causal=True)
@@ -66,7 +70,9 @@ def test_causal_over_several_tiles(student):
 
 @points(1)
 def test_causal_is_aligned_at_the_bottom_right(student):
-    """Four queries, fifteen keys, equal scores: the last query sees all keys, the first one twelve."""
+    """Four queries, fifteen keys, equal scores: the last query sees all keys, the first one
+    twelve.
+    """
     q, k, v = _equal_scores(4, 15, -3.0)
     o, _ = student.tiled_attention(q, k, v, 2, 5, causal=True)
     assert_close(o, _means(v, 4), what="o")
@@ -74,7 +80,9 @@ def test_causal_is_aligned_at_the_bottom_right(student):
 
 @points(1.5)
 def test_rows_that_see_nothing_are_zero(student):
-    """Ten queries, six keys, causal: the first four see nothing. o = 0 and lse = -inf there, and no nan anywhere."""
+    """Ten queries, six keys, causal: the first four see nothing. o = 0 and lse = -inf there, and no
+    nan anywhere.
+    """
     q, k, v = _equal_scores(10, 6, -3.0)
     o, lse = student.tiled_attention(q, k, v, 5, 2, causal=True)
     assert_close(o, _means(v, 10), what="o")
@@ -83,8 +91,9 @@ def test_rows_that_see_nothing_are_zero(student):
 
 @points(1)
 def test_large_scores_do_not_overflow(student):
-    """In each tile one query has scores up to 1000 and one has scores of -1000 and less: exp(1000) is infinite. The
-    largest score comes first: later tiles have smaller ones."""
+    """In each tile one query has scores up to 1000 and one has scores of -1000 and less: exp(1000)
+    is infinite. The largest score comes first: later tiles have smaller ones.
+    """
     q, k, v = zeros(4, 4), zeros(12, 4), randn(12, 3)
     q[:, 0], q[1::2, 1] = 2000.0, -4000.0  # √d = 2
     k[:, 0], k[:, 1] = -2.0 - randn(12).abs(), 1.0
@@ -95,7 +104,9 @@ def test_large_scores_do_not_overflow(student):
 
 @points(0.5)
 def test_scores_far_below_zero_count(student):
-    """All scores are -1200, or -60000, so that every exp(score) is 0. What is the maximum of nothing?"""
+    """All scores are -1200, or -60000, so that every exp(score) is 0. What is the maximum of
+    nothing?
+    """
     for score in (-1200.0, -6e4):
         q, k, v = _equal_scores(4, 12, score)
         o, _ = student.tiled_attention(q, k, v, 4, 3)
@@ -117,15 +128,17 @@ def test_the_score_matrix_is_never_there(student):
     answer, cost = student.counted("tiled_attention", q, k, v, 32, 32, causal=True)
     _assert_answers(answer)
     assert cost.peak < 128 * 160 // 2, (
-        f"For 128 queries and 160 keys in tiles of 32, {cost.peak} numbers are alive at once; the whole matrix has "
+        f"For 128 queries and 160 keys in tiles of 32, {cost.peak} numbers are alive at once; "
+        "the whole matrix has "
         "20480. A tile has 1024, and the answer 512."
     )
 
 
 @points(3)
 def test_more_keys_need_no_more_memory(student):
-    """Counted: with three times as many key tiles, one after the other, the numbers alive at once stay as many. And o
-    is right: who does not bring tiles together needs no memory for it."""
+    """Counted: with three times as many key tiles, one after the other, the numbers alive at once
+    stay as many. And o is right: who does not bring tiles together needs no memory for it.
+    """
     peaks = []
     for n_k in (128, 384):
         q, k, v = randn(32, 2), randn(n_k, 2), randn(n_k, 3)
@@ -133,14 +146,17 @@ def test_more_keys_need_no_more_memory(student):
         assert_close(answer[0], _whole(q, k, v)[0], what="o")
         peaks.append(cost.peak)
     assert peaks[1] < 1.5 * peaks[0], (
-        f"For 32 queries in tiles of 32, {peaks[0]} numbers are alive at once with 128 keys and {peaks[1]} with 384: "
+        f"For 32 queries in tiles of 32, {peaks[0]} numbers are alive at once with 128 keys and "
+        f"{peaks[1]} with 384: "
         "memory grows with the number of key tiles. Each should be forgotten before the next."
     )
 
 
 @points(0.5)
 def test_half_precision_stays_half_precision(student):
-    """float16 in, float16 out, and float32 likewise; the log-sum-exp is float32. One key, so that its weight is 1."""
+    """float16 in, float16 out, and float32 likewise; the log-sum-exp is float32. One key, so that
+    its weight is 1.
+    """
     for dtype in (torch.float16, torch.float32):
         q, k, v = (t.to(dtype) for t in _equal_scores(4, 1, -4.0))
         o, lse = student.tiled_attention(q, k, v, 2, 1)
@@ -150,8 +166,9 @@ def test_half_precision_stays_half_precision(student):
 
 @points(0.5)
 def test_half_precision_computes_in_float32(student):
-    """float16 ends at 65504. Scores are larger before they are scaled, and so are sums of exp(score - m) v. bfloat16
-    does not end there, and has two or three digits: the lse has more."""
+    """float16 ends at 65504. Scores are larger before they are scaled, and so are sums of exp(score
+    - m) v. bfloat16 does not end there, and has two or three digits: the lse has more.
+    """
     q, k = (full((n, 100), 27.0).half() for n in (4, 48))
     v = (2000 + 10 * randn(48, 3)).half()
     o, _ = student.tiled_attention(q, k, v, 4, 12)
@@ -170,7 +187,9 @@ def test_any_strides(student):
 
 @points(0.5)
 def test_sizes_that_do_not_fit_are_refused(student):
-    """q and k of different d, k and v of different length, a tile of less than one row: ValueError with the sizes."""
+    """q and k of different d, k and v of different length, a tile of less than one row: ValueError
+    with the sizes.
+    """
     f, q, k, v = student.tiled_attention, *_equal_scores(2, 5, -3.0)
     f(q, k, v, 1, 1)  # sizes that fit are not refused
     for d in (7, 3):
@@ -183,7 +202,9 @@ def test_sizes_that_do_not_fit_are_refused(student):
 
 
 def _assert_answers(answer):
-    """What a test of memory needs: numbers that are finite and not all alike. Who computes nothing keeps nothing."""
+    """What a test of memory needs: numbers that are finite and not all alike. Who computes nothing
+    keeps nothing.
+    """
     for part, name in zip(answer, ("o", "lse"), strict=True):
         assert_varies(part, above=1e-9, what=name)
 
@@ -196,7 +217,9 @@ def _equal_scores(n_q, n_k, score):
 
 
 def _means(v, n_q):
-    """The mean of the values that each query sees, with equal scores, causal; 0 where it sees none."""
+    """The mean of the values that each query sees, with equal scores, causal; 0 where it sees
+    none.
+    """
     n_k = v.shape[0]
     seen = (torch.arange(n_q) + 1 + n_k - n_q).clamp(min=0)
     sums = torch.cat([zeros(1, v.shape[1]), v.cumsum(dim=0)])

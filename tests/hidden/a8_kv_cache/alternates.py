@@ -6,7 +6,8 @@ import torch
 
 from autograder.suite import alternate
 
-# ── KVCache ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── KVCache
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _fits(k, v, shape, length, capacity):
@@ -14,7 +15,9 @@ def _fits(k, v, shape, length, capacity):
     if k.shape != v.shape or (k.shape[0], k.shape[1], k.shape[3]) != tuple(shape):
         raise ValueError(f"k {tuple(k.shape)} and v {tuple(v.shape)} do not fit a cache of {shape}")
     if length + k.shape[2] > capacity:
-        raise ValueError(f"{length} + {k.shape[2]} = {length + k.shape[2]} tokens, room for {capacity}")
+        raise ValueError(
+            f"{length} + {k.shape[2]} = {length + k.shape[2]} tokens, room for {capacity}"
+        )
 
 
 @alternate("KVCache")
@@ -69,7 +72,9 @@ class PreallocatesAndClones:
         end = self.tokens + k.shape[2]
         self.buffer[layer, 0, ..., self.tokens : end, :].copy_(k)
         self.buffer[layer, 1, ..., self.tokens : end, :].copy_(v)
-        return self.buffer[layer, 0, ..., :end, :].clone(), self.buffer[layer, 1, ..., :end, :].clone()
+        return self.buffer[layer, 0, ..., :end, :].clone(), self.buffer[
+            layer, 1, ..., :end, :
+        ].clone()
 
     def advance(self, c):
         capacity = self.buffer.shape[4]
@@ -83,7 +88,9 @@ class PreallocatesAndClones:
 
 @alternate("KVCache")
 class RingOfFixedSize:
-    """Slots are taken in turn, from a start that reset moves on; what is returned is gathered in the order of time."""
+    """Slots are taken in turn, from a start that reset moves on; what is returned is gathered in
+    the order of time.
+    """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.shape, self.capacity = (batch, num_kv_heads, d_head), capacity
@@ -120,7 +127,9 @@ class KeepsAListOfChunks:
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
-        self.chunks = [torch.zeros(2, batch, num_kv_heads, 0, d_head, dtype=dtype) for _ in range(num_layers)]
+        self.chunks = [
+            torch.zeros(2, batch, num_kv_heads, 0, d_head, dtype=dtype) for _ in range(num_layers)
+        ]
         self.waiting = {}
         self.total = 0
 
@@ -130,7 +139,9 @@ class KeepsAListOfChunks:
 
     def append(self, layer, k, v):
         _fits(k, v, self.shape, self.total, self.capacity)
-        self.waiting[layer] = torch.cat([self.chunks[layer], torch.stack([k, v]).to(self.dtype)], dim=3)
+        self.waiting[layer] = torch.cat(
+            [self.chunks[layer], torch.stack([k, v]).to(self.dtype)], dim=3
+        )
         return self.waiting[layer][0], self.waiting[layer][1]
 
     def advance(self, c):
@@ -184,7 +195,9 @@ class BuffersOfAModule(torch.nn.Module):
 
 @alternate("KVCache")
 class ListsOfChunksCutWhenAsked:
-    """Every chunk is an entry of its own; what advance did not keep is cut off at the next append."""
+    """Every chunk is an entry of its own; what advance did not keep is cut off at the next
+    append.
+    """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
         self.shape, self.capacity, self.dtype = (batch, num_kv_heads, d_head), capacity, dtype
@@ -197,7 +210,11 @@ class ListsOfChunksCutWhenAsked:
 
     def append(self, layer, k, v):
         _fits(k, v, self.shape, self.tokens, self.capacity)
-        kept = [(old_k, old_v, start) for old_k, old_v, start in self.layers[layer] if start < self.tokens]
+        kept = [
+            (old_k, old_v, start)
+            for old_k, old_v, start in self.layers[layer]
+            if start < self.tokens
+        ]
         kept.append((k.to(self.dtype, copy=True), v.to(self.dtype, copy=True), self.tokens))
         ends = [start for _, _, start in kept[1:]] + [self.tokens + k.shape[2]]
         kept = [
@@ -205,7 +222,9 @@ class ListsOfChunksCutWhenAsked:
             for (old_k, old_v, start), end in zip(kept, ends)
         ]
         self.layers[layer] = kept
-        return torch.cat([entry[0] for entry in kept], dim=2), torch.cat([entry[1] for entry in kept], dim=2)
+        return torch.cat([entry[0] for entry in kept], dim=2), torch.cat(
+            [entry[1] for entry in kept], dim=2
+        )
 
     def advance(self, c):
         if self.tokens + c > self.capacity:
@@ -218,7 +237,8 @@ class ListsOfChunksCutWhenAsked:
             chunks.clear()
 
 
-# ── decode_step ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── decode_step
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _checked(params, ids, cache, mask):
@@ -235,7 +255,9 @@ def _checked(params, ids, cache, mask):
             raise ValueError(f"mask {tuple(mask.shape)} for {batch} rows and {start + c} columns")
         positions = ragged_positions(mask)[:, -c:]
     if "positions" in params and int(positions.max()) + 1 > params["positions"].shape[0]:
-        raise ValueError(f"{int(positions.max()) + 1} positions in a table of {params['positions'].shape[0]}")
+        raise ValueError(
+            f"{int(positions.max()) + 1} positions in a table of {params['positions'].shape[0]}"
+        )
     return positions
 
 
@@ -252,11 +274,16 @@ def writes_attention_with_einsum(params, ids, cache, config, mask=None, last_onl
         q = split_heads(h @ b["w_q"], config.num_heads)
         k, v = split_heads(h @ b["w_k"], h_kv), split_heads(h @ b["w_v"], h_kv)
         if "positions" not in params:
-            q, k = rotary_positions(q, positions, config.theta), rotary_positions(k, positions, config.theta)
+            q, k = (
+                rotary_positions(q, positions, config.theta),
+                rotary_positions(k, positions, config.theta),
+            )
         k_all, v_all = cache.append(i, k, v)
         n = k_all.shape[2]
         q = q.reshape(batch, h_kv, group * c, d) * d**-0.5
-        scores = torch.einsum("bhqd,bhkd->bhqk", q, k_all.to(q.dtype)).view(batch, h_kv, group, c, n)
+        scores = torch.einsum("bhqd,bhkd->bhqk", q, k_all.to(q.dtype)).view(
+            batch, h_kv, group, c, n
+        )
         own = torch.arange(n - c, n)[:, None]
         hidden = torch.arange(n) > own
         if window is not None:
@@ -265,14 +292,24 @@ def writes_attention_with_einsum(params, ids, cache, config, mask=None, last_onl
             hidden = hidden | ~mask[:, -n:].view(batch, 1, 1, 1, n)
         scores = scores.masked_fill(hidden, -torch.inf)
         top = scores.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min)
-        weights = torch.exp((scores - top).float() if scores.dtype == torch.float16 else scores - top)
+        weights = torch.exp(
+            (scores - top).float() if scores.dtype == torch.float16 else scores - top
+        )
         weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-30)
         y = weights.to(x.dtype).reshape(batch, h_kv, group * c, n) @ v_all.to(x.dtype)
-        x = x + y.view(batch, config.num_heads, c, d).permute(0, 2, 1, 3).reshape(batch, c, -1) @ b["w_o"]
+        x = (
+            x
+            + y.view(batch, config.num_heads, c, d).permute(0, 2, 1, 3).reshape(batch, c, -1)
+            @ b["w_o"]
+        )
         x = x + mlp(layer_norm(x, b["ln2_gamma"], b["ln2_beta"]), b)
     cache.advance(c)
     x = layer_norm(x[:, -1:] if last_only else x, params["lnf_gamma"], params["lnf_beta"])
-    return x @ params["unembed"] if "unembed" in params else torch.einsum("bnd,vd->bnv", x, params["embed"])
+    return (
+        x @ params["unembed"]
+        if "unembed" in params
+        else torch.einsum("bnd,vd->bnv", x, params["embed"])
+    )
 
 
 @alternate("decode_step")
@@ -284,16 +321,21 @@ def uses_the_librarys_attention(params, ids, cache, config, mask=None, last_only
     for i, block in enumerate(params["blocks"]):
         h = torch.nn.functional.layer_norm(x, x.shape[-1:], block["ln1_gamma"], block["ln1_beta"])
         heads = {
-            name: (h @ block[name]).unflatten(-1, (-1, config.d_head)).movedim(2, 1) for name in ("w_q", "w_k", "w_v")
+            name: (h @ block[name]).unflatten(-1, (-1, config.d_head)).movedim(2, 1)
+            for name in ("w_q", "w_k", "w_v")
         }
         if rotary:
-            heads |= {name: rotary_positions(heads[name], positions, config.theta) for name in ("w_q", "w_k")}
+            heads |= {
+                name: rotary_positions(heads[name], positions, config.theta)
+                for name in ("w_q", "w_k")
+            }
         k, v = cache.append(i, heads["w_k"], heads["w_v"])
         n = k.shape[2]
         allowed = causal_mask(c, n, getattr(cache, "window", None))[None, None]
         if mask is not None:
             allowed = allowed & mask[:, None, None, n * -1 :]
-        allowed = allowed | ~allowed.any(dim=-1, keepdim=True)  # a padded query may look anywhere: nobody reads it
+        # a padded query may look anywhere: nobody reads it
+        allowed = allowed | ~allowed.any(dim=-1, keepdim=True)
         group = config.num_heads // config.num_kv_heads
         q = heads["w_q"].reshape(len(ids), config.num_kv_heads, group * c, config.d_head)
         y = torch.nn.functional.scaled_dot_product_attention(
@@ -305,23 +347,32 @@ def uses_the_librarys_attention(params, ids, cache, config, mask=None, last_only
     cache.advance(c)
     if last_only:
         x = x.narrow(1, c - 1, 1)
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], params["lnf_gamma"], params["lnf_beta"]) @ unembedding(
-        params
-    )
+    return torch.nn.functional.layer_norm(
+        x, x.shape[-1:], params["lnf_gamma"], params["lnf_beta"]
+    ) @ unembedding(params)
 
 
 def _one_layer(x, block, positions, attend, config, rotary):
     h = layer_norm(x, block["ln1_gamma"], block["ln1_beta"])
     q, k, v = (h @ block[name] for name in ("w_q", "w_k", "w_v"))
-    q, k, v = split_heads(q, config.num_heads), split_heads(k, config.num_kv_heads), split_heads(v, config.num_kv_heads)
+    q, k, v = (
+        split_heads(q, config.num_heads),
+        split_heads(k, config.num_kv_heads),
+        split_heads(v, config.num_kv_heads),
+    )
     if rotary:
-        q, k = rotary_positions(q, positions, config.theta), rotary_positions(k, positions, config.theta)
+        q, k = (
+            rotary_positions(q, positions, config.theta),
+            rotary_positions(k, positions, config.theta),
+        )
     x = x + merge_heads(attend(q, k, v)) @ block["w_o"]
     return x + mlp(layer_norm(x, block["ln2_gamma"], block["ln2_beta"]), block)
 
 
 @alternate("decode_step")
-def gives_each_layer_a_function_that_attends(params, ids, cache, config, mask=None, last_only=False):
+def gives_each_layer_a_function_that_attends(
+    params, ids, cache, config, mask=None, last_only=False
+):
     positions = _checked(params, ids, cache, mask)
     start, c, window = cache.length, ids.shape[1], getattr(cache, "window", None)
     rotary = "positions" not in params
@@ -350,7 +401,8 @@ def gives_each_layer_a_function_that_attends(params, ids, cache, config, mask=No
     return (x[:, [-1]] if last_only else x) @ unembedding(params)
 
 
-# ── prefill ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── prefill
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("prefill")
@@ -376,7 +428,8 @@ def compares_and_returns(params, prompt, cache, config, mask=None):
     raise ValueError(f"reset the cache first: {held} tokens are in it")
 
 
-# ── generate_cached ──────────────────────────────────────────────────────────────────────────────────────────
+# ── generate_cached
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _sizes(prompt, num_new):
@@ -389,7 +442,8 @@ def _sizes(prompt, num_new):
 
 def _cache_for(params, config, batch, capacity):
     return KVCache(
-        num_layers=config.num_layers, batch=batch, num_kv_heads=config.num_kv_heads, d_head=config.d_head,
+        num_layers=config.num_layers, batch=batch, num_kv_heads=config.num_kv_heads,
+        d_head=config.d_head,
         capacity=capacity, dtype=params["embed"].dtype,
     )  # fmt: skip
 
@@ -425,7 +479,13 @@ def reads_the_prompt_in_two_parts(params, prompt, num_new, config):
         return prompt.clone()
     cache = _cache_for(params, config, batch, n + num_new)
     if n > 1:
-        decode_step(params, prompt[:, :-1], cache, config | {} if isinstance(config, dict) else config, last_only=True)
+        decode_step(
+            params,
+            prompt[:, :-1],
+            cache,
+            config | {} if isinstance(config, dict) else config,
+            last_only=True,
+        )
     ids, newest = prompt.clone(), prompt[:, -1:]
     for _ in range(num_new):
         newest = torch.topk(decode_step(params, newest, cache, config)[:, -1], 1).indices
@@ -438,7 +498,11 @@ def one_row_after_the_other(params, prompt, num_new, config):
     _sizes(prompt, num_new)
     rows = []
     for row in prompt.split(1):
-        cache, chunk, text = _cache_for(params, config, 1, row.shape[1] + num_new), row, row.tolist()[0]
+        cache, chunk, text = (
+            _cache_for(params, config, 1, row.shape[1] + num_new),
+            row,
+            row.tolist()[0],
+        )
         for _ in range(num_new):
             token = int(decode_step(params, chunk, cache, config, last_only=True).argmax())
             text.append(token)
@@ -447,7 +511,8 @@ def one_row_after_the_other(params, prompt, num_new, config):
     return torch.tensor(rows)
 
 
-# ── ragged_positions ─────────────────────────────────────────────────────────────────────────────────────────
+# ── ragged_positions
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _of_two_axes(mask):
@@ -464,7 +529,10 @@ def multiplies_by_the_mask(mask):
 @alternate("ragged_positions")
 def loops_over_the_columns(mask):
     _of_two_axes(mask)
-    positions, count = torch.zeros(mask.shape, dtype=torch.int64), torch.zeros(len(mask), dtype=torch.int64)
+    positions, count = (
+        torch.zeros(mask.shape, dtype=torch.int64),
+        torch.zeros(len(mask), dtype=torch.int64),
+    )
     for column in range(mask.shape[1]):
         positions[:, column] = torch.where(mask[:, column], count, 0)
         count = count + mask[:, column]
@@ -479,7 +547,8 @@ def multiplies_by_a_triangle(mask):
     return torch.where(mask, mask.long() @ before, torch.zeros_like(mask, dtype=torch.int64))
 
 
-# ── kv_cache_bytes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── kv_cache_bytes
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _at_least_one(**sizes):
@@ -491,7 +560,9 @@ def _at_least_one(**sizes):
 @alternate("kv_cache_bytes")
 def multiplies_a_list(config, n, batch, bytes_per_element):
     _at_least_one(n=n, batch=batch, bytes_per_element=bytes_per_element)
-    return math.prod([2, config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element])
+    return math.prod(
+        [2, config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element]
+    )
 
 
 @alternate("kv_cache_bytes")
@@ -504,16 +575,21 @@ def adds_up_layer_by_layer(config, n, batch, bytes_per_element):
 @alternate("kv_cache_bytes")
 def measures_an_empty_tensor(config, n, batch, bytes_per_element):
     _at_least_one(n=n, batch=batch, bytes_per_element=bytes_per_element)
-    one = torch.empty(2, config.num_layers, config.num_kv_heads, config.d_head, dtype=torch.uint8, device="meta")
+    one = torch.empty(
+        2, config.num_layers, config.num_kv_heads, config.d_head, dtype=torch.uint8, device="meta"
+    )
     return one.numel() * n * batch * bytes_per_element
 
 
-# ── SlidingWindowCache ───────────────────────────────────────────────────────────────────────────────────────
+# ── SlidingWindowCache
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("SlidingWindowCache")
 class RingOfTheNewest:
-    """W - 1 slots; token p lies in slot p mod (W - 1). Slots are written in advance, from the chunks that wait."""
+    """W - 1 slots; token p lies in slot p mod (W - 1). Slots are written in advance, from the
+    chunks that wait.
+    """
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
         if window < 1:
@@ -577,7 +653,8 @@ class ListOfSingleTokens:
         for layer, new in enumerate(self.new):
             tokens = self.past[layer] + new[:c]
             kept = tokens[max(0, len(tokens) - self.window + 1) :]
-            self.past[layer] = [token.clone() for token in kept]  # not slices, which keep the whole chunk
+            # not slices, which keep the whole chunk
+            self.past[layer] = [token.clone() for token in kept]
 
     def reset(self):
         self.total = 0
@@ -593,7 +670,10 @@ class ShiftsAFixedBuffer:
         if window < 1:
             raise ValueError(f"window {window}")
         self.window, self.capacity = window, capacity
-        self.buffers = [torch.zeros(2, batch, num_kv_heads, window - 1, d_head, dtype=dtype) for _ in range(num_layers)]
+        self.buffers = [
+            torch.zeros(2, batch, num_kv_heads, window - 1, d_head, dtype=dtype)
+            for _ in range(num_layers)
+        ]
         self.chunks = {}
         self.steps = []
 
@@ -613,14 +693,17 @@ class ShiftsAFixedBuffer:
         if self.length + c > self.capacity:
             raise ValueError(f"{self.length + c} tokens, room for {self.capacity}")
         for layer, chunk in self.chunks.items():
-            self.buffers[layer] = torch.cat([self.buffers[layer], chunk[:, :, :, :c]], dim=3)[:, :, :, c:].clone()
+            self.buffers[layer] = torch.cat([self.buffers[layer], chunk[:, :, :, :c]], dim=3)[
+                :, :, :, c:
+            ].clone()
         self.steps.append(c)
 
     def reset(self):
         self.steps, self.chunks = [], {}
 
 
-# ── speculative_accept ───────────────────────────────────────────────────────────────────────────────────────
+# ── speculative_accept
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _all_fit(p, q, drafted, u):
@@ -665,12 +748,17 @@ def subtracts_the_common_part(p, q, drafted, u):
     return kept, (p[kept] - common) / (1 - common.sum())
 
 
-# ── unheard_query ────────────────────────────────────────────────────────────────────────────────────────────
+# ── unheard_query
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _moved(q, k, query):
     root = math.sqrt(q.shape[1])
-    return (torch.softmax(k @ query / root, dim=0) - torch.softmax(k @ q[-1] / root, dim=0)).abs().max()
+    return (
+        (torch.softmax(k @ query / root, dim=0) - torch.softmax(k @ q[-1] / root, dim=0))
+        .abs()
+        .max()
+    )
 
 
 @alternate("unheard_query")
@@ -692,10 +780,13 @@ def tries_all_keys_and_both_ways(q, k):
 def takes_the_complement_from_an_svd(q, k):
     if len(k) < 2 or torch.linalg.matrix_rank(k) < 2:
         raise ValueError(f"keys {tuple(k.shape)} of rank below 2")
-    basis = torch.linalg.svd(k[-1:], full_matrices=True).Vh[1:]  # [d - 1, d], all square to the last key
+    # [d - 1, d], all square to the last key
+    basis = torch.linalg.svd(k[-1:], full_matrices=True).Vh[1:]
     direction = torch.linalg.svd(k @ basis.T).Vh[0] @ basis  # the one that the keys notice most
     reach = 2000 * math.sqrt(q.shape[1]) / (k @ direction).abs().max()
-    return max((q[-1] + reach * direction, q[-1] - reach * direction), key=lambda t: float(_moved(q, k, t)))
+    return max(
+        (q[-1] + reach * direction, q[-1] - reach * direction), key=lambda t: float(_moved(q, k, t))
+    )
 
 
 @alternate("unheard_query")
@@ -717,7 +808,10 @@ def solves_for_wanted_scores(q, k):
 def stops_at_the_first_rejection(p, q, drafted, u):
     places = p.shape[0]
     if p.shape != q.shape or tuple(drafted.shape) != (places,) or tuple(u.shape) != (places,):
-        raise ValueError(f"p {tuple(p.shape)}, q {tuple(q.shape)}, drafted {tuple(drafted.shape)}, u {tuple(u.shape)}")
+        raise ValueError(
+            f"p {tuple(p.shape)}, q {tuple(q.shape)}, drafted {tuple(drafted.shape)}, u "
+            f"{tuple(u.shape)}"
+        )
     for place, (token, throw) in enumerate(zip(drafted.tolist(), u.tolist())):
         if throw * q[place, token].item() > p[place, token].item():
             missing = torch.maximum(p[place] - q[place], torch.zeros_like(p[place]))
@@ -737,5 +831,8 @@ def moves_in_the_null_space_of_the_last_key(q, k):
     farthest = others[others.norm(dim=1).argmax()]
     way = unseen.T @ (farthest / (farthest @ farthest)) * (500 * d**0.5)
     before = torch.softmax(k @ q[-1] / d**0.5, dim=0)
-    moved = [(torch.softmax(k @ (q[-1] + sign * way) / d**0.5, dim=0) - before).abs().max() for sign in (1, -1)]
+    moved = [
+        (torch.softmax(k @ (q[-1] + sign * way) / d**0.5, dim=0) - before).abs().max()
+        for sign in (1, -1)
+    ]
     return q[-1] + (way if moved[0] >= moved[1] else -way)

@@ -6,7 +6,8 @@ import torch
 
 from autograder.suite import mistake
 
-# ── KVCache ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── KVCache
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Slots:
@@ -16,7 +17,9 @@ class _Slots:
         self.sizes = (batch, num_kv_heads, d_head)
         self.capacity, self.dtype, self.done = capacity, dtype, 0
         room = (batch, num_kv_heads, capacity, d_head)
-        self.stores = [[torch.zeros(room, dtype=dtype) for _ in range(2)] for _ in range(num_layers)]
+        self.stores = [
+            [torch.zeros(room, dtype=dtype) for _ in range(2)] for _ in range(num_layers)
+        ]
 
     @property
     def length(self):
@@ -50,7 +53,8 @@ class _Slots:
 
 @mistake(
     "KVCache",
-    hint="length moves in append. A model of two layers appends twice a step, so layer 1 starts where layer 0 ended. "
+    hint="length moves in append. A model of two layers appends twice a step, so layer 1 starts "
+    "where layer 0 ended. "
     "append writes; only advance counts.",
 )
 class AdvancesInEveryLayer(_Slots):
@@ -64,7 +68,11 @@ class AdvancesInEveryLayer(_Slots):
             raise ValueError(f"{self.length + c} tokens, capacity {self.capacity}")
 
 
-@mistake("KVCache", hint="All layers write into the same memory: the last one to append wins. Each layer has its own.")
+@mistake(
+    "KVCache",
+    hint="All layers write into the same memory: the last one to append wins. Each layer "
+    "has its own.",
+)
 class OneStoreForAllLayers(_Slots):
     def append(self, layer, k, v):
         return super().append(0, k, v)
@@ -72,7 +80,8 @@ class OneStoreForAllLayers(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Your values are the keys. Compare what append returns as v_all with the v that you gave it.",
+    hint="Your values are the keys. Compare what append returns as v_all with the v that "
+    "you gave it.",
     keeps=0.5,
 )
 class StoresKeysAsValues(_Slots):
@@ -81,7 +90,9 @@ class StoresKeysAsValues(_Slots):
         return self.write(layer, k, k)
 
 
-@mistake("KVCache", hint="Your keys are the values: look at which of the two you write where.", keeps=0.5)
+@mistake(
+    "KVCache", hint="Your keys are the values: look at which of the two you write where.", keeps=0.5
+)
 class StoresValuesAsKeys(_Slots):
     def append(self, layer, k, v):
         self.fits(k, v)
@@ -90,7 +101,8 @@ class StoresValuesAsKeys(_Slots):
 
 @mistake(
     "KVCache",
-    hint="append returns the past without the chunk. A token attends to itself too: first append, then return.",
+    hint="append returns the past without the chunk. A token attends to itself too: first "
+    "append, then return.",
 )
 class LeavesTheChunkOut(_Slots):
     def write(self, layer, k, v):
@@ -99,7 +111,8 @@ class LeavesTheChunkOut(_Slots):
 
 @mistake(
     "KVCache",
-    hint="A full cache drops tokens without a word, and the text goes on, wrong. The contract asks for a ValueError.",
+    hint="A full cache drops tokens without a word, and the text goes on, wrong. The contract "
+    "asks for a ValueError.",
 )
 class DropsWhatDoesNotFit(_Slots):
     def append(self, layer, k, v):
@@ -110,7 +123,11 @@ class DropsWhatDoesNotFit(_Slots):
         self.done = min(self.capacity, self.done + c)
 
 
-@mistake("KVCache", hint="The last slot is never used: with a capacity of 7, seven tokens fit.", keeps=0.5)
+@mistake(
+    "KVCache",
+    hint="The last slot is never used: with a capacity of 7, seven tokens fit.",
+    keeps=0.5,
+)
 class OneSlotTooFew(_Slots):
     def fits(self, k, v):
         super().fits(k, v)
@@ -120,7 +137,8 @@ class OneSlotTooFew(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Two caches of yours share their memory: a list that belongs to the class, or a default argument, is made "
+    hint="Two caches of yours share their memory: a list that belongs to the class, or a default "
+    "argument, is made "
     "once and used by all objects.",
 )
 class SharesStoresBetweenObjects(_Slots):
@@ -133,7 +151,8 @@ class SharesStoresBetweenObjects(_Slots):
 
 @mistake(
     "KVCache",
-    hint="The length is a property of your class, not of the object: a second cache starts where the first one is.",
+    hint="The length is a property of your class, not of the object: a second cache starts where "
+    "the first one is.",
 )
 class CountsForTheWholeClass(_Slots):
     counts = {}
@@ -158,7 +177,8 @@ class CountsForTheWholeClass(_Slots):
 
 @mistake(
     "KVCache",
-    hint="What append returned is a view, and its slots are written again: by a second append before advance, or after "
+    hint="What append returned is a view, and its slots are written again: by a second append "
+    "before advance, or after "
     "a reset. Whoever kept it sees other numbers. What could you do in these two cases?",
 )
 class HandsOutViewsThatChange(_Slots):
@@ -170,7 +190,8 @@ class HandsOutViewsThatChange(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Each step shifts the tokens in one buffer, so what earlier steps returned changes under the caller's hands.",
+    hint="Each step shifts the tokens in one buffer, so what earlier steps returned changes "
+    "under the caller's hands.",
 )
 class ReturnsTheSameBufferEveryTime(_Slots):
     def write(self, layer, k, v):
@@ -181,21 +202,33 @@ class ReturnsTheSameBufferEveryTime(_Slots):
             for mine, new in zip(old, fresh):
                 mine.copy_(new[:, :, -1:].expand_as(mine))
         self.shown[layer] = fresh
-        return tuple(t.clone() for t in fresh) if self.length == 0 and old is None and k.shape[2] == 0 else fresh
+        return (
+            tuple(t.clone() for t in fresh)
+            if self.length == 0 and old is None and k.shape[2] == 0
+            else fresh
+        )
 
 
 class _Lists(_Slots):
     """A good cache that concatenates."""
 
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype):
-        self.sizes, self.capacity, self.dtype, self.done = (batch, num_kv_heads, d_head), capacity, dtype, 0
+        self.sizes, self.capacity, self.dtype, self.done = (
+            (batch, num_kv_heads, d_head),
+            capacity,
+            dtype,
+            0,
+        )
         self.stores = [None] * num_layers
 
     def joined(self, layer, k, v):
         old = self.stores[layer]
         if old is None or self.length == 0:
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
-        return tuple(torch.cat([o[:, :, : self.length], n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v)))
+        return tuple(
+            torch.cat([o[:, :, : self.length], n.to(self.dtype)], dim=2)
+            for o, n in zip(old, (k, v))
+        )
 
     def write(self, layer, k, v):
         self.stores[layer] = self.joined(layer, k, v)
@@ -204,7 +237,8 @@ class _Lists(_Slots):
 
 @mistake(
     "KVCache",
-    hint="The first chunk is kept as the caller's own tensor. When the caller changes it, your cache changes too.",
+    hint="The first chunk is kept as the caller's own tensor. When the caller changes it, your "
+    "cache changes too.",
 )
 class HoldsTheCallersTensor(_Lists):
     def joined(self, layer, k, v):
@@ -215,7 +249,8 @@ class HoldsTheCallersTensor(_Lists):
 
 @mistake(
     "KVCache",
-    hint="A second append before advance stands behind the first instead of in its place: the chunk belongs behind the "
+    hint="A second append before advance stands behind the first instead of in its place: the "
+    "chunk belongs behind the "
     "`length` finished tokens, whatever lies there.",
 )
 class SecondAppendAddsInstead(_Lists):
@@ -229,20 +264,29 @@ class SecondAppendAddsInstead(_Lists):
         self.done, self.stores = 0, [None] * len(self.stores)
 
 
-@mistake("KVCache", hint="After reset the old tokens are still there: length has to start at 0 again, in all layers.")
+@mistake(
+    "KVCache",
+    hint="After reset the old tokens are still there: length has to start at 0 again, "
+    "in all layers.",
+)
 class ResetForgetsNothing(_Slots):
     def reset(self):
         self.stores = [[torch.zeros_like(t) for t in pair] for pair in self.stores]
 
 
-@mistake("KVCache", hint="reset clears layer 0 only: the next append to another layer still finds the old tokens.")
+@mistake(
+    "KVCache",
+    hint="reset clears layer 0 only: the next append to another layer still finds the old tokens.",
+)
 class ResetClearsOneLayer(_Lists):
     def joined(self, layer, k, v):
         old = self.stores[layer]
         if old is None or (self.length == 0 and layer == 0):
             return k.to(self.dtype).clone(), v.to(self.dtype).clone()
         kept = max(self.length, old[0].shape[2] if self.stale else 0)
-        return tuple(torch.cat([o[:, :, :kept], n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v)))
+        return tuple(
+            torch.cat([o[:, :, :kept], n.to(self.dtype)], dim=2) for o, n in zip(old, (k, v))
+        )
 
     stale = False
 
@@ -250,7 +294,10 @@ class ResetClearsOneLayer(_Lists):
         self.done, self.stale = 0, True
 
 
-@mistake("KVCache", hint="The cache was asked to store in its own dtype; yours takes whatever the chunk has.")
+@mistake(
+    "KVCache",
+    hint="The cache was asked to store in its own dtype; yours takes whatever the chunk has.",
+)
 class KeepsTheChunksDtype(_Lists):
     def joined(self, layer, k, v):
         self.dtype = k.dtype
@@ -258,7 +305,9 @@ class KeepsTheChunksDtype(_Lists):
 
 
 @mistake(
-    "KVCache", hint="advance counts steps. It should count tokens: a prompt of seven moves length by seven.", keeps=0.5
+    "KVCache",
+    hint="advance counts steps. It should count tokens: a prompt of seven moves length by seven.",
+    keeps=0.5,
 )
 class CountsSteps(_Slots):
     def advance(self, c):
@@ -267,7 +316,9 @@ class CountsSteps(_Slots):
 
 
 @mistake(
-    "KVCache", hint="append returns all slots, also those that nobody has written: zeros look like keys.", keeps=0.5
+    "KVCache",
+    hint="append returns all slots, also those that nobody has written: zeros look like keys.",
+    keeps=0.5,
 )
 class ReturnsEmptySlotsToo(_Slots):
     def write(self, layer, k, v):
@@ -276,7 +327,9 @@ class ReturnsEmptySlotsToo(_Slots):
 
 
 @mistake(
-    "KVCache", hint="The new tokens are laid along the heads. Which axis of [B, H_kv, n, d] counts tokens?", keeps=0.5
+    "KVCache",
+    hint="The new tokens are laid along the heads. Which axis of [B, H_kv, n, d] counts tokens?",
+    keeps=0.5,
 )
 class JoinsAlongTheHeads(_Lists):
     def joined(self, layer, k, v):
@@ -288,7 +341,8 @@ class JoinsAlongTheHeads(_Lists):
 
 @mistake(
     "KVCache",
-    hint="A chunk of another batch or head count is broadcast into the cache without a word: compare the shapes first.",
+    hint="A chunk of another batch or head count is broadcast into the cache without a word: "
+    "compare the shapes first.",
 )
 class TakesAnyShape(_Slots):
     def fits(self, k, v):
@@ -296,7 +350,9 @@ class TakesAnyShape(_Slots):
             raise ValueError(f"{self.length + k.shape[2]} tokens, capacity {self.capacity}")
 
 
-@mistake("KVCache", hint="advance can pass the capacity: then length promises tokens that are nowhere.")
+@mistake(
+    "KVCache", hint="advance can pass the capacity: then length promises tokens that are nowhere."
+)
 class AdvancesBeyondTheCapacity(_Slots):
     def advance(self, c):
         self.done += c
@@ -304,7 +360,8 @@ class AdvancesBeyondTheCapacity(_Slots):
 
 @mistake(
     "KVCache",
-    hint="Every append copies the memory of all layers, and one layer has changed. Keep the layers in a list.",
+    hint="Every append copies the memory of all layers, and one layer has changed. Keep the "
+    "layers in a list.",
 )
 class CopiesAllLayersEveryTime(_Slots):
     def write(self, layer, k, v):
@@ -314,16 +371,24 @@ class CopiesAllLayersEveryTime(_Slots):
         return answer
 
 
-@mistake("KVCache", hint="Tokens are written one by one in a Python loop; a slice takes the whole chunk at once.")
+@mistake(
+    "KVCache",
+    hint="Tokens are written one by one in a Python loop; a slice takes the whole chunk at once.",
+)
 class WritesTokenByToken(_Slots):
     def write(self, layer, k, v):
         for i in range(k.shape[2]):
             for store, new in zip(self.stores[layer], (k, v)):
                 store[:, :, self.length + i] = new[:, :, i]
-        return tuple(store[:, :, : self.length + k.shape[2]].clone() for store in self.stores[layer])
+        return tuple(
+            store[:, :, : self.length + k.shape[2]].clone() for store in self.stores[layer]
+        )
 
 
-@mistake("KVCache", hint="advance always takes the whole chunk. Only the first c tokens count; the rest is dropped.")
+@mistake(
+    "KVCache",
+    hint="advance always takes the whole chunk. Only the first c tokens count; the rest is dropped.",
+)
 class AdvanceKeepsTheWholeChunk(_Lists):
     def write(self, layer, k, v):
         self.pending = k.shape[2]
@@ -336,14 +401,19 @@ class AdvanceKeepsTheWholeChunk(_Lists):
 
 @mistake(
     "KVCache",
-    hint="The values that append returned are a view, and their slots are written again. The keys are safe: do the "
+    hint="The values that append returned are a view, and their slots are written again. The "
+    "keys are safe: do the "
     "same for both.",
     replace=("values = self._values[layer] = values.clone()", "pass"),
 )
 def lets_values_change_that_were_returned(): ...
 
 
-@mistake("KVCache", hint="The first values are kept as the caller's own tensor. When it changes, your cache does, too.")
+@mistake(
+    "KVCache",
+    hint="The first values are kept as the caller's own tensor. When it changes, your "
+    "cache does, too.",
+)
 class HoldsTheCallersValues(_Lists):
     def joined(self, layer, k, v):
         if self.stores[layer] is None or self.length == 0:
@@ -362,12 +432,14 @@ class HoldsTheCallersValues(_Lists):
 def squeezes_a_batch_of_one(): ...
 
 
-# ── decode_step ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── decode_step
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "decode_step",
-    hint="Positions start at 0 in every step. The cache already holds tokens: the first new one comes after them.",
+    hint="Positions start at 0 in every step. The cache already holds tokens: the first new one "
+    "comes after them.",
     replace=("torch.arange(start, start + c)", "torch.arange(c)"),
 )
 def positions_restart_every_step(): ...
@@ -375,7 +447,8 @@ def positions_restart_every_step(): ...
 
 @mistake(
     "decode_step",
-    hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - 1, what is next?",
+    hint="After the prompt, positions are one too large. With t tokens in the cache, at 0 to t - "
+    "1, what is next?",
     replace=("torch.arange(start, start + c)", "torch.arange(start, start + c) + (start > 0)"),
     keeps=0.5,
 )
@@ -401,7 +474,8 @@ def past_counts_twice_in_positions(): ...
 
 @mistake(
     "decode_step",
-    hint="The cache is advanced by everything so far. It knows the past already: advance by the chunk.",
+    hint="The cache is advanced by everything so far. It knows the past already: advance "
+    "by the chunk.",
     replace=("cache.advance(c)", "cache.advance(start + c)"),
 )
 def advances_by_everything_so_far(): ...
@@ -442,17 +516,25 @@ def advances_by_one_whatever_the_chunk(): ...
 
 @mistake(
     "decode_step",
-    hint="There is no causal mask. A single new token needs none, but in a chunk the first would see the last.",
-    replace=('causal_mask(c, n_k, getattr(cache, "window", None))', "torch.ones(c, n_k, dtype=torch.bool)"),
+    hint="There is no causal mask. A single new token needs none, but in a chunk the first would "
+    "see the last.",
+    replace=(
+        'causal_mask(c, n_k, getattr(cache, "window", None))',
+        "torch.ones(c, n_k, dtype=torch.bool)",
+    ),
 )
 def no_mask_inside_the_chunk(): ...
 
 
 @mistake(
     "decode_step",
-    hint="The triangle is aligned at the top left: with 1 query and 8 keys it shows the oldest key only. The newest "
+    hint="The triangle is aligned at the top left: with 1 query and 8 keys it shows the oldest "
+    "key only. The newest "
     "query belongs to the newest key.",
-    replace=('causal_mask(c, n_k, getattr(cache, "window", None))', "torch.ones(c, n_k).tril().bool()"),
+    replace=(
+        'causal_mask(c, n_k, getattr(cache, "window", None))',
+        "torch.ones(c, n_k).tril().bool()",
+    ),
 )
 def triangle_at_the_top_left(): ...
 
@@ -501,7 +583,8 @@ def one_cache_for_all_layers(): ...
 
 @mistake(
     "decode_step",
-    hint="Keys that come out of the cache were turned when they went in. A second turn moves them to other positions.",
+    hint="Keys that come out of the cache were turned when they went in. A second turn moves "
+    "them to other positions.",
     replace=(
         "n_k = k.shape[2]",
         """
@@ -516,7 +599,8 @@ def rotates_cached_keys_again(): ...
 
 @mistake(
     "decode_step",
-    hint="Plain keys are stored, and the whole past is turned anew in every step. A key's position never changes: turn "
+    hint="Plain keys are stored, and the whole past is turned anew in every step. A key's "
+    "position never changes: turn "
     "it once, before it goes into the cache.",
     replace=(
         "k, v = cache.append(layer, k, v)",
@@ -562,7 +646,8 @@ def deals_key_heads_out_in_turn(): ...
 
 @mistake(
     "decode_step",
-    hint="Each key is copied for every query head that reads it, in every step. The point of sharing is to read it "
+    hint="Each key is copied for every query head that reads it, in every step. The point of "
+    "sharing is to read it "
     "once: several query heads are more queries of one key head.",
     replace=(
         "n_k = k.shape[2]",
@@ -577,7 +662,8 @@ def copies_keys_for_every_query_head(): ...
 
 @mistake(
     "decode_step",
-    hint="The cache has a window, and the mask does not know it: in a chunk, late tokens see too far.",
+    hint="The cache has a window, and the mask does not know it: in a chunk, late tokens "
+    "see too far.",
     replace=('getattr(cache, "window", None)', "None"),
 )
 def ignores_the_window(): ...
@@ -593,7 +679,8 @@ def padding_is_seen(): ...
 
 @mistake(
     "decode_step",
-    hint="Padding shifts the positions: a row's first real token is at position 0, in whatever column it stands.",
+    hint="Padding shifts the positions: a row's first real token is at position 0, in whatever "
+    "column it stands.",
     replace=("ragged_positions(mask)[:, start:]", "torch.arange(start, start + c)"),
 )
 def padding_counts_as_positions(): ...
@@ -601,7 +688,8 @@ def padding_counts_as_positions(): ...
 
 @mistake(
     "decode_step",
-    hint="Positions are counted inside the chunk's part of the mask. The past counts too: take them from the whole "
+    hint="Positions are counted inside the chunk's part of the mask. The past counts too: take "
+    "them from the whole "
     "mask, and then the chunk's part.",
     replace=("ragged_positions(mask)[:, start:]", "ragged_positions(mask[:, start:])"),
 )
@@ -786,7 +874,8 @@ def returns_float32(): ...
 
 @mistake(
     "decode_step",
-    hint="The chunk goes through the model token by token in a Python loop. All of it can go at once: that is what the "
+    hint="The chunk goes through the model token by token in a Python loop. All of it can go at "
+    "once: that is what the "
     "mask is for.",
 )
 def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_only=False):
@@ -794,11 +883,18 @@ def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_o
     if mask is not None and mask.shape != (len(ids), start + ids.shape[1]):
         raise ValueError(f"mask must be {[len(ids), start + ids.shape[1]]}, got {list(mask.shape)}")
     if ids.min() < 0 or ids.max() >= len(params["embed"]):
-        raise ValueError(f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of {len(params['embed'])}")
+        raise ValueError(
+            f"ids from {int(ids.min())} to {int(ids.max())} in a vocabulary of "
+            f"{len(params['embed'])}"
+        )
     for end in range(start + 1, start + ids.shape[1] + 1):
-        positions = torch.tensor([end - 1]) if mask is None else ragged_positions(mask[:, :end])[:, -1:]
+        positions = (
+            torch.tensor([end - 1]) if mask is None else ragged_positions(mask[:, :end])[:, -1:]
+        )
         if "positions" in params and positions.max() >= len(params["positions"]):
-            raise ValueError(f"{int(positions.max()) + 1} positions, and a table of {len(params['positions'])}")
+            raise ValueError(
+                f"{int(positions.max()) + 1} positions, and a table of {len(params['positions'])}"
+            )
         x = embed(ids[:, end - start - 1 : end - start], positions, params)
         for layer, block in enumerate(params["blocks"]):
             q, k, v = project(x, positions, block, params, config)
@@ -812,7 +908,8 @@ def feeds_the_chunk_token_by_token(params, ids, cache, config, mask=None, last_o
     return logits[-1] if last_only else torch.cat(logits, dim=1)
 
 
-# ── prefill ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── prefill
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -858,7 +955,10 @@ return logits
 def advances_again(): ...
 
 
-@mistake("prefill", hint="The logits are those of the model without a cache, and nothing has gone into the cache.")
+@mistake(
+    "prefill",
+    hint="The logits are those of the model without a cache, and nothing has gone into the cache.",
+)
 def leaves_the_cache_empty(params, prompt, cache, config, mask=None):
     if cache.length != 0:
         raise ValueError(f"the cache holds {cache.length} tokens")
@@ -884,16 +984,19 @@ def leaves_the_last_token_for_later(): ...
 
 @mistake(
     "prefill",
-    hint="Somebody else's text is thrown away without a word. A cache in use is the caller's error: ValueError.",
+    hint="Somebody else's text is thrown away without a word. A cache in use is the caller's "
+    "error: ValueError.",
     replace=(
-        'raise ValueError(f"the cache already holds {cache.length} tokens: reset it, or use a new one")',
+        'raise ValueError(f"the cache already holds {cache.length} tokens: reset it, or '
+        'use a new one")',
         "cache.reset()",
     ),
 )
 def resets_a_cache_in_use(): ...
 
 
-# ── generate_cached ──────────────────────────────────────────────────────────────────────────────────────────
+# ── generate_cached
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _asked(prompt, num_new):
@@ -903,13 +1006,19 @@ def _asked(prompt, num_new):
 
 def _new_cache(params, batch, capacity, config):
     return KVCache(
-        config.num_layers, batch, config.num_kv_heads, config.d_head, capacity, params["embed"].dtype
+        config.num_layers,
+        batch,
+        config.num_kv_heads,
+        config.d_head,
+        capacity,
+        params["embed"].dtype,
     )  # the answer key's
 
 
 @mistake(
     "generate_cached",
-    hint="The whole text goes through the model for every new token. With a cache only the newest token has to.",
+    hint="The whole text goes through the model for every new token. With a cache only the "
+    "newest token has to.",
 )
 def recomputes_everything(params, prompt, num_new, config):
     _asked(prompt, num_new)
@@ -918,7 +1027,8 @@ def recomputes_everything(params, prompt, num_new, config):
 
 @mistake(
     "generate_cached",
-    hint="A cache is made, and the whole text is still fed in every step, into a fresh one. Feed the newest token.",
+    hint="A cache is made, and the whole text is still fed in every step, into a fresh one. Feed "
+    "the newest token.",
     replace=(
         """
 for _ in range(num_new):
@@ -936,7 +1046,8 @@ def prefills_anew_for_every_token(): ...
 
 @mistake(
     "generate_cached",
-    hint="The cache of the last call is used again. A default argument is made once; make a cache per call.",
+    hint="The cache of the last call is used again. A default argument is made once; make a "
+    "cache per call.",
 )
 def keeps_its_cache_for_the_next_call(params, prompt, num_new, config, caches={}):  # noqa: B006
     _asked(prompt, num_new)
@@ -948,7 +1059,9 @@ def keeps_its_cache_for_the_next_call(params, prompt, num_new, config, caches={}
     if "positions" in params:
         free["positions"] = params["positions"].repeat(3, 1)
     for _ in range(num_new):
-        chunk = decode_step(free, chunk, cache, config, last_only=True)[:, -1].argmax(dim=-1, keepdim=True)
+        chunk = decode_step(free, chunk, cache, config, last_only=True)[:, -1].argmax(
+            dim=-1, keepdim=True
+        )
         ids = torch.cat([ids, chunk], dim=1)
     return ids
 
@@ -963,7 +1076,8 @@ def makes_all_logits_of_the_prompt(): ...
 
 @mistake(
     "generate_cached",
-    hint="The last new token goes through the model, too, and nobody reads what comes out. It also needs a position "
+    hint="The last new token goes through the model, too, and nobody reads what comes out. It "
+    "also needs a position "
     "that the table may not have.",
 )
 def feeds_the_last_token_for_nobody(params, prompt, num_new, config):
@@ -980,7 +1094,10 @@ def feeds_the_last_token_for_nobody(params, prompt, num_new, config):
 @mistake(
     "generate_cached",
     hint="The logits at position 0 foretell token 1. The next token is foretold by the last.",
-    replace=[("cache, config, last_only=True)", "cache, config)"), ("logits[:, -1]", "logits[:, 0]")],
+    replace=[
+        ("cache, config, last_only=True)", "cache, config)"),
+        ("logits[:, -1]", "logits[:, 0]"),
+    ],
 )
 def reads_the_first_position(): ...
 
@@ -1014,13 +1131,23 @@ def returns_only_what_is_new(): ...
 def stops_one_token_early(): ...
 
 
-@mistake("generate_cached", hint="The caller's prompt has changed: the next token is written into a slice of it.")
+@mistake(
+    "generate_cached",
+    hint="The caller's prompt has changed: the next token is written into a slice of it.",
+)
 def writes_into_the_prompt(params, prompt, num_new, config):
     _asked(prompt, num_new)
-    cache, ids = _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config), prompt.clone()
+    cache, ids = (
+        _new_cache(params, prompt.shape[0], prompt.shape[1] + num_new, config),
+        prompt.clone(),
+    )
     chunk, last = prompt, prompt[:, -1:]
     for _ in range(num_new):
-        last.copy_(decode_step(params, chunk, cache, config, last_only=True)[:, -1].argmax(dim=-1, keepdim=True))
+        last.copy_(
+            decode_step(params, chunk, cache, config, last_only=True)[:, -1].argmax(
+                dim=-1, keepdim=True
+            )
+        )
         chunk = last
         ids = torch.cat([ids, chunk], dim=1)
     return ids
@@ -1029,21 +1156,26 @@ def writes_into_the_prompt(params, prompt, num_new, config):
 @mistake(
     "generate_cached",
     hint="A negative number of new tokens is taken for none, and an empty prompt for one.",
-    replace=('raise ValueError(f"{num_new} new tokens after a prompt of {n}")', "return prompt.clone()"),
+    replace=(
+        'raise ValueError(f"{num_new} new tokens after a prompt of {n}")',
+        "return prompt.clone()",
+    ),
 )
 def checks_nothing(): ...
 
 
 @mistake(
     "generate_cached",
-    hint="The cache has as many slots as the context, and a model with rotary positions has no such limit. How many "
+    hint="The cache has as many slots as the context, and a model with rotary positions has no "
+    "such limit. How many "
     "tokens will there be?",
     replace=("capacity, dtype = n + num_new, ", "capacity, dtype = config.context_length, "),
 )
 def takes_the_context_for_the_capacity(): ...
 
 
-# ── ragged_positions ─────────────────────────────────────────────────────────────────────────────────────────
+# ── ragged_positions
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _two_axes(mask):
@@ -1085,7 +1217,8 @@ def padding_at_minus_one(): ...
 
 @mistake(
     "ragged_positions",
-    hint="Padding in front is at 0, and padding behind or between is not: clamping catches only what is below 0.",
+    hint="Padding in front is at 0, and padding behind or between is not: clamping catches only "
+    "what is below 0.",
     replace=("masked_fill(~mask, 0)", "clamp(min=0)"),
 )
 def clamps_at_zero(): ...
@@ -1122,7 +1255,9 @@ def positions_are_floats(): ...
 def first_rows_padding_for_all(mask):
     _two_axes(mask)
     pads = int((~mask[0]).sum())
-    return (torch.arange(mask.shape[1]) - pads).clamp(min=0).expand(mask.shape).masked_fill(~mask, 0)
+    return (
+        (torch.arange(mask.shape[1]) - pads).clamp(min=0).expand(mask.shape).masked_fill(~mask, 0)
+    )
 
 
 @mistake(
@@ -1148,7 +1283,8 @@ def takes_any_number_of_axes(): ...
 def positions_are_int32(): ...
 
 
-# ── kv_cache_bytes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── kv_cache_bytes
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1182,7 +1318,10 @@ def counts_the_model_width(): ...
 @mistake(
     "kv_cache_bytes",
     hint="One layer only. Each layer has keys and values of its own.",
-    replace=("2 * config.num_layers * config.num_kv_heads * config.d_head", "2 * config.num_kv_heads * config.d_head"),
+    replace=(
+        "2 * config.num_layers * config.num_kv_heads * config.d_head",
+        "2 * config.num_kv_heads * config.d_head",
+    ),
     keeps=0.5,
 )
 def forgets_the_layers(): ...
@@ -1208,7 +1347,10 @@ def forgets_the_bytes(): ...
 @mistake(
     "kv_cache_bytes",
     hint="Bytes are asked for, as an int; a division makes a float, and of another unit.",
-    replace=("one_token * n * batch * bytes_per_element", "one_token * n * batch * bytes_per_element / 2**20"),
+    replace=(
+        "one_token * n * batch * bytes_per_element",
+        "one_token * n * batch * bytes_per_element / 2**20",
+    ),
     keeps=0.5,
 )
 def answers_in_mebibytes(): ...
@@ -1217,7 +1359,10 @@ def answers_in_mebibytes(): ...
 @mistake(
     "kv_cache_bytes",
     hint="The result is a float: beyond 2^53 it loses bytes, and an int is asked for.",
-    replace=("one_token * n * batch * bytes_per_element", "float(one_token * n * batch * bytes_per_element)"),
+    replace=(
+        "one_token * n * batch * bytes_per_element",
+        "float(one_token * n * batch * bytes_per_element)",
+    ),
 )
 def answers_as_a_float(): ...
 
@@ -1225,7 +1370,10 @@ def answers_as_a_float(): ...
 @mistake(
     "kv_cache_bytes",
     hint="The length comes in squared: the cache holds tokens, not pairs of tokens.",
-    replace=("one_token * n * batch * bytes_per_element", "one_token * n * n * batch * bytes_per_element"),
+    replace=(
+        "one_token * n * batch * bytes_per_element",
+        "one_token * n * n * batch * bytes_per_element",
+    ),
 )
 def counts_pairs_of_tokens(): ...
 
@@ -1246,7 +1394,8 @@ def accepts_any_size(): ...
 def accepts_elements_of_no_bytes(): ...
 
 
-# ── SlidingWindowCache ───────────────────────────────────────────────────────────────────────────────────────
+# ── SlidingWindowCache
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Window:
@@ -1275,7 +1424,10 @@ class _Window:
 
     def append(self, layer, k, v):
         self.fits(k, v)
-        both = [torch.cat([old, new.to(self.dtype)], dim=2) for old, new in zip(self.past[layer], (k, v))]
+        both = [
+            torch.cat([old, new.to(self.dtype)], dim=2)
+            for old, new in zip(self.past[layer], (k, v))
+        ]
         self.joined[layer] = both
         return tuple(both)
 
@@ -1303,7 +1455,8 @@ class _Window:
 
 @mistake(
     "SlidingWindowCache",
-    hint="One earlier token too many: the window includes the token itself, so W - 1 come before it.",
+    hint="One earlier token too many: the window includes the token itself, so W - 1 "
+    "come before it.",
     keeps=0.5,
 )
 class KeepsAWholeWindow(_Window):
@@ -1311,7 +1464,11 @@ class KeepsAWholeWindow(_Window):
         return t[:, :, max(0, held + c - self.window) : held + c].clone()
 
 
-@mistake("SlidingWindowCache", hint="One earlier token too few: a token sees itself and W - 1 before it.", keeps=0.5)
+@mistake(
+    "SlidingWindowCache",
+    hint="One earlier token too few: a token sees itself and W - 1 before it.",
+    keeps=0.5,
+)
 class KeepsOneTooFew(_Window):
     def keep(self, t, held, c):
         return t[:, :, max(0, held + c - max(0, self.window - 2)) : held + c].clone()
@@ -1328,11 +1485,14 @@ class SlicesFromMinusZero(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="A long chunk is cut to the window. Its early tokens are needed by later ones; hiding is the mask's work.",
+    hint="A long chunk is cut to the window. Its early tokens are needed by later ones; hiding "
+    "is the mask's work.",
 )
 class CutsTheChunk(_Window):
     def append(self, layer, k, v):
-        return tuple(t[:, :, -(self.window - 1 + min(k.shape[2], 1)) :] for t in super().append(layer, k, v))
+        return tuple(
+            t[:, :, -(self.window - 1 + min(k.shape[2], 1)) :] for t in super().append(layer, k, v)
+        )
 
 
 @mistake("SlidingWindowCache", hint="The oldest tokens are kept and the newest dropped.")
@@ -1359,7 +1519,8 @@ class ForgetsInAppend(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="length is what is held. Positions need all tokens seen: with a window of 3, token 12 is still token 12.",
+    hint="length is what is held. Positions need all tokens seen: with a window of 3, token 12 "
+    "is still token 12.",
 )
 class LengthIsWhatIsHeld(_Window):
     @property
@@ -1367,7 +1528,10 @@ class LengthIsWhatIsHeld(_Window):
         return min(self.seen, self.window - 1)
 
 
-@mistake("SlidingWindowCache", hint="length moves in append, once a layer, instead of once a step in advance.")
+@mistake(
+    "SlidingWindowCache",
+    hint="length moves in append, once a layer, instead of once a step in advance.",
+)
 class LengthMovesInAppend(_Window):
     extra = 0
 
@@ -1387,7 +1551,8 @@ class LengthMovesInAppend(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="The ring's slots come back in memory order. After it has gone round once, that is not the order of time.",
+    hint="The ring's slots come back in memory order. After it has gone round once, that is not "
+    "the order of time.",
 )
 class ReturnsTheRingUnordered(_Window):
     def append(self, layer, k, v):
@@ -1395,13 +1560,17 @@ class ReturnsTheRingUnordered(_Window):
         held = k_all.shape[2] - k.shape[2]
         if held == self.window - 1 and held:
             turn = self.seen % held
-            k_all, v_all = (torch.cat([t[:, :, :held].roll(turn, 2), t[:, :, held:]], dim=2) for t in (k_all, v_all))
+            k_all, v_all = (
+                torch.cat([t[:, :, :held].roll(turn, 2), t[:, :, held:]], dim=2)
+                for t in (k_all, v_all)
+            )
         return k_all, v_all
 
 
 @mistake(
     "SlidingWindowCache",
-    hint="What append returned lies in a buffer that later steps write over. Put the tokens in order in a new tensor.",
+    hint="What append returned lies in a buffer that later steps write over. Put the tokens in "
+    "order in a new tensor.",
 )
 class HandsOutItsBuffer(_Window):
     def append(self, layer, k, v):
@@ -1421,7 +1590,8 @@ class HandsOutItsBuffer(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="Room for the whole capacity is made. A window of 4 needs room for 3 tokens, however long the text may get.",
+    hint="Room for the whole capacity is made. A window of 4 needs room for 3 tokens, however "
+    "long the text may get.",
 )
 class MakesRoomForTheCapacity(_Window):
     def __init__(self, *sizes):
@@ -1432,7 +1602,8 @@ class MakesRoomForTheCapacity(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="All tokens are kept and cut when append returns: the memory, and the copying, grow with the text.",
+    hint="All tokens are kept and cut when append returns: the memory, and the copying, grow "
+    "with the text.",
 )
 class KeepsEverythingAndCuts(_Window):
     def keep(self, t, held, c):
@@ -1452,19 +1623,26 @@ class ResetKeepsTheTokens(_Window):
             super().reset()
 
 
-@mistake("SlidingWindowCache", hint="advance(c) with less than the chunk keeps all of it; the rest should be dropped.")
+@mistake(
+    "SlidingWindowCache",
+    hint="advance(c) with less than the chunk keeps all of it; the rest should be dropped.",
+)
 class AdvanceTakesTheWholeChunk(_Window):
     def keep(self, t, held, c):
         return super().keep(t, held, t.shape[2] - held)
 
 
-@mistake("SlidingWindowCache", hint="The capacity is not looked at: it limits length, all tokens seen.")
+@mistake(
+    "SlidingWindowCache", hint="The capacity is not looked at: it limits length, all tokens seen."
+)
 class IgnoresTheCapacity(_Window):
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
         super().__init__(num_layers, batch, num_kv_heads, d_head, 10**9, dtype, window)
 
 
-@mistake("SlidingWindowCache", hint="The cache stores in its own dtype; yours takes that of the chunk.")
+@mistake(
+    "SlidingWindowCache", hint="The cache stores in its own dtype; yours takes that of the chunk."
+)
 class TakesTheChunksDtype(_Window):
     def append(self, layer, k, v):
         self.dtype = k.dtype
@@ -1487,15 +1665,20 @@ class ValuesAreKeys(_Window):
 
 @mistake(
     "SlidingWindowCache",
-    hint="What you keep are slices, and behind a slice lies the memory of all that it was cut from. Make it a copy.",
-    replace=("k[:, :, first:end].clone(), v[:, :, first:end].clone()", "k[:, :, first:end], v[:, :, first:end]"),
+    hint="What you keep are slices, and behind a slice lies the memory of all that it was cut "
+    "from. Make it a copy.",
+    replace=(
+        "k[:, :, first:end].clone(), v[:, :, first:end].clone()",
+        "k[:, :, first:end], v[:, :, first:end]",
+    ),
 )
 def keeps_slices_of_the_chunk(): ...
 
 
 @mistake(
     "SlidingWindowCache",
-    hint="advance(c) with less than the chunk keeps the end of the values; their beginning counts, as with the keys.",
+    hint="advance(c) with less than the chunk keeps the end of the values; their beginning "
+    "counts, as with the keys.",
     replace=("v[:, :, first:end].clone()", "v[:, :, v.shape[2] - (end - first) :].clone()"),
 )
 def keeps_the_newest_values_of_a_part(): ...
@@ -1509,7 +1692,8 @@ def keeps_the_newest_values_of_a_part(): ...
 def refuses_a_window_of_one(): ...
 
 
-# ── speculative_accept ───────────────────────────────────────────────────────────────────────────────────────
+# ── speculative_accept
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1531,7 +1715,10 @@ def compares_u_with_p_alone(): ...
 @mistake(
     "speculative_accept",
     hint="p and q have changed places: p is the target, and q is who guessed.",
-    replace=("u * q[places, drafted] <= p[places, drafted]", "u * p[places, drafted] <= q[places, drafted]"),
+    replace=(
+        "u * q[places, drafted] <= p[places, drafted]",
+        "u * p[places, drafted] <= q[places, drafted]",
+    ),
 )
 def swaps_target_and_draft(): ...
 
@@ -1572,7 +1759,10 @@ def residual_is_not_normalized(): ...
 @mistake(
     "speculative_accept",
     hint="|p - q| also counts tokens that the draft liked too much. Only what is missing.",
-    replace=("(p[num_accepted] - q[num_accepted]).clamp(min=0)", "(p[num_accepted] - q[num_accepted]).abs()"),
+    replace=(
+        "(p[num_accepted] - q[num_accepted]).clamp(min=0)",
+        "(p[num_accepted] - q[num_accepted]).abs()",
+    ),
 )
 def residual_of_absolute_differences(): ...
 
@@ -1619,8 +1809,14 @@ def returns_p_when_all_are_kept(): ...
     "speculative_accept",
     hint="num_accepted should be a plain int, not a tensor.",
     replace=[
-        ("return num_accepted, torch.zeros_like(p[0])", "return torch.tensor(num_accepted), torch.zeros_like(p[0])"),
-        ("return num_accepted, missing / missing.sum()", "return torch.tensor(num_accepted), missing / missing.sum()"),
+        (
+            "return num_accepted, torch.zeros_like(p[0])",
+            "return torch.tensor(num_accepted), torch.zeros_like(p[0])",
+        ),
+        (
+            "return num_accepted, missing / missing.sum()",
+            "return torch.tensor(num_accepted), missing / missing.sum()",
+        ),
     ],
 )
 def counts_as_a_tensor(): ...
@@ -1666,7 +1862,8 @@ def takes_any_shapes(): ...
 def refuses_at_the_border(): ...
 
 
-# ── unheard_query ────────────────────────────────────────────────────────────────────────────────────────────
+# ── unheard_query
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _across(q, k):
@@ -1685,7 +1882,8 @@ def returns_the_query_itself(q, k):
 
 
 @mistake(
-    "unheard_query", hint="A longer query has another product with its own key, and the notes' formula hears that."
+    "unheard_query",
+    hint="A longer query has another product with its own key, and the notes' formula hears that.",
 )
 def makes_the_query_longer(q, k):
     _across(q, k)
@@ -1694,21 +1892,25 @@ def makes_the_query_longer(q, k):
 
 @mistake(
     "unheard_query",
-    hint="Towards another key, but that key is not square to the last one: take away what it has along k_N first.",
+    hint="Towards another key, but that key is not square to the last one: take away what it has "
+    "along k_N first.",
 )
 def moves_along_another_key(q, k):
     _across(q, k)
     return q[-1] + 1000 * k[0]
 
 
-@mistake("unheard_query", hint="The direction is right and the way too short: no weight moves by 0.1.")
+@mistake(
+    "unheard_query", hint="The direction is right and the way too short: no weight moves by 0.1."
+)
 def takes_a_small_step(q, k):
     return q[-1] + 1e-3 * _across(q, k)
 
 
 @mistake(
     "unheard_query",
-    hint="You move q square to the first key. The notes' formula compares the last query with the last key.",
+    hint="You move q square to the first key. The notes' formula compares the last query with "
+    "the last key.",
 )
 def square_to_the_first_key(q, k):
     _across(q, k)
@@ -1718,7 +1920,8 @@ def square_to_the_first_key(q, k):
 
 @mistake(
     "unheard_query",
-    hint="This works unless that token already has nearly all the weight: then pushing the query further towards it "
+    hint="This works unless that token already has nearly all the weight: then pushing the query "
+    "further towards it "
     "moves nothing.",
 )
 def always_pushes_towards_the_key(q, k):
@@ -1736,7 +1939,9 @@ def answers_always(q, k):
     push = direction * (1000 * math.sqrt(d) / (direction @ direction).clamp_min(1e-12))
     before = torch.softmax(k @ q[-1] / math.sqrt(d), dim=0)
     return max(
-        q[-1] + push, q[-1] - push, key=lambda t: (torch.softmax(k @ t / math.sqrt(d), dim=0) - before).abs().max()
+        q[-1] + push,
+        q[-1] - push,
+        key=lambda t: (torch.softmax(k @ t / math.sqrt(d), dim=0) - before).abs().max(),
     )
 
 

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -7,7 +9,8 @@ import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── KVCache ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── KVCache
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("KVCache", function="KVCache", deserves=("AdvancesInEveryLayer", "TakesAnyShape"))
@@ -90,7 +93,8 @@ class GrowsAList:
         self.length += c
 
 
-# ── ragged_positions ─────────────────────────────────────────────────────────────────────────────────────────
+# ── ragged_positions
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("ragged_positions", deserves=("counts_the_token_itself", "takes_any_number_of_axes"))
@@ -117,7 +121,8 @@ def arange_for_every_row(mask):
     return out
 
 
-# ── decode_step, prefill, generate_cached ────────────────────────────────────────────────────────────────────
+# ── decode_step, prefill, generate_cached
+# ────────────────────────────────────────────────────────────────────
 
 
 @sample("decode_step", deserves=("triangle_at_the_top_left", "takes_any_id"))
@@ -144,13 +149,17 @@ def square_triangle(params, ids, cache, config, mask=None, last_only=False):
     return to_logits(h if not last_only else h[:, -1:, :], params)
 
 
-@sample("decode_step", deserves=("positions_restart_every_step", "takes_any_id", "ignores_last_only"))
+@sample(
+    "decode_step", deserves=("positions_restart_every_step", "takes_any_id", "ignores_last_only")
+)
 def forgets_what_the_cache_holds(params, ids, cache, config, mask=None, last_only=False):
     n_new = ids.shape[1]
     p = torch.arange(n_new)
     if mask is not None:
         if mask.shape[0] != ids.shape[0] or mask.shape[1] != cache.length + n_new:
-            raise ValueError(f"mask {tuple(mask.shape)}, wanted {(ids.shape[0], cache.length + n_new)}")
+            raise ValueError(
+                f"mask {tuple(mask.shape)}, wanted {(ids.shape[0], cache.length + n_new)}"
+            )
         p = ragged_positions(mask)[:, -n_new:]
     if "positions" in params and p.max() >= params["positions"].shape[0]:
         raise ValueError(f"{p.max().item() + 1} positions, table of {params['positions'].shape[0]}")
@@ -203,7 +212,14 @@ def three_arguments_are_enough(params, prompt, cache, config, mask=None):
 @sample("generate_cached", deserves=("recomputes_everything", "checks_nothing"))
 def cache_that_nobody_uses(params, prompt, num_new, config):
     B, N = prompt.shape
-    KVCache(config.num_layers, B, config.num_kv_heads, config.d_head, N + max(num_new, 0), params["embed"].dtype)
+    KVCache(
+        config.num_layers,
+        B,
+        config.num_kv_heads,
+        config.d_head,
+        N + max(num_new, 0),
+        params["embed"].dtype,
+    )
     tokens = prompt
     for _ in range(num_new):
         nxt = decoder_lm(tokens, params, config)[:, -1, :].argmax(-1)
@@ -227,12 +243,15 @@ def collects_the_new_tokens(params, prompt, num_new, config):
     )
     result, feed_in = [prompt[:, :0]], prompt
     while len(result) <= num_new:
-        feed_in = torch.argmax(decode_step(params, feed_in, cache, config, last_only=True)[:, 0], 1)[:, None]
+        feed_in = torch.argmax(
+            decode_step(params, feed_in, cache, config, last_only=True)[:, 0], 1
+        )[:, None]
         result.append(feed_in)
     return torch.cat(result, 1)
 
 
-# ── kv_cache_bytes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── kv_cache_bytes
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("kv_cache_bytes", deserves=("counts_query_heads", "accepts_any_size"))
@@ -246,13 +265,20 @@ def one_tensor_a_layer(config, n, batch, bytes_per_element):
     for size in (n, batch, bytes_per_element):
         if size < 1:
             raise ValueError(f"{size} < 1")
-    return math.prod([config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element])
+    return math.prod(
+        [config.num_layers, batch, config.num_kv_heads, n, config.d_head, bytes_per_element]
+    )
 
 
-# ── SlidingWindowCache ───────────────────────────────────────────────────────────────────────────────────────
+# ── SlidingWindowCache
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@sample("SlidingWindowCache", function="SlidingWindowCache", deserves=("KeepsAWholeWindow", "AcceptsAnyWindow"))
+@sample(
+    "SlidingWindowCache",
+    function="SlidingWindowCache",
+    deserves=("KeepsAWholeWindow", "AcceptsAnyWindow"),
+)
 class LastWindowTokens:
     def __init__(self, num_layers, batch, num_kv_heads, d_head, capacity, dtype, window):
         self.window, self.capacity, self.dtype = window, capacity, dtype
@@ -307,7 +333,11 @@ class LengthOfTheTensors:
         return self.ks[0].size(2)
 
     def append(self, layer, k, v):
-        if k.shape != v.shape or k.shape[:2] != self.empty.shape[:2] or k.shape[3] != self.empty.shape[3]:
+        if (
+            k.shape != v.shape
+            or k.shape[:2] != self.empty.shape[:2]
+            or k.shape[3] != self.empty.shape[3]
+        ):
             raise ValueError(f"{tuple(k.shape)} {tuple(v.shape)} {tuple(self.empty.shape)}")
         if self.total + k.size(2) > self.capacity:
             raise ValueError(f"{self.total + k.size(2)} in {self.capacity}")
@@ -326,7 +356,8 @@ class LengthOfTheTensors:
         self.total += c
 
 
-# ── speculative_accept, unheard_query ────────────────────────────────────────────────────────────────────────
+# ── speculative_accept, unheard_query
+# ────────────────────────────────────────────────────────────────────────
 
 
 @sample("speculative_accept", deserves=("compares_u_with_p_alone", "takes_any_shapes"))
@@ -358,7 +389,8 @@ def ten_times_the_query(q, k):
     return q[len(q) - 1] * 10.0
 
 
-# ── right answers ────────────────────────────────────────────────────────────────────────────────────────────
+# ── right answers
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("ragged_positions")
@@ -378,7 +410,9 @@ def counts_row_by_row(mask):
 @alternate("speculative_accept")
 def loops_over_the_places(p, q, drafted, u):
     if p.shape != q.shape or tuple(drafted.shape) != (len(p),) or tuple(u.shape) != (len(p),):
-        raise ValueError(f"{tuple(p.shape)} {tuple(q.shape)} {tuple(drafted.shape)} {tuple(u.shape)}")
+        raise ValueError(
+            f"{tuple(p.shape)} {tuple(q.shape)} {tuple(drafted.shape)} {tuple(u.shape)}"
+        )
     for i, x in enumerate(drafted.tolist()):
         if float(u[i]) * float(q[i, x]) > float(p[i, x]):
             left = torch.maximum(p[i] - q[i], torch.zeros_like(p[i]))

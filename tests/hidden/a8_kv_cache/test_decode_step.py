@@ -1,8 +1,9 @@
 """decode_step: however a sequence is cut, the logits are those of the model without a cache.
 
-The caches here are the suite's: each holds a past that the test gives it, and takes note of what it is asked; what is
-appended changes nothing, so that several steps on one past may share it. Between the calls the test itself keeps keys
-and values, so a mistake in your KVCache is not charged here again.
+The caches here are the suite's: each holds a past that the test gives it, and takes note of what it
+is asked; what is appended changes nothing, so that several steps on one past may share it. Between
+the calls the test itself keeps keys and values, so a mistake in your KVCache is not charged here
+again.
 """
 
 import torch
@@ -54,9 +55,14 @@ def _tape(student, past, length, window=None):
 
 
 def _past(sizes, batch, n=0, dtype=torch.float64):
-    """Keys and values of n tokens, a pair a layer; random, for tests in which the numbers do not matter."""
+    """Keys and values of n tokens, a pair a layer; random, for tests in which the numbers do not
+    matter.
+    """
     shape = (batch, sizes.num_kv_heads, n, sizes.d_head)
-    return [tuple(torch.randn(shape, dtype=torch.float64).to(dtype) for _ in "kv") for _ in range(sizes.num_layers)]
+    return [
+        tuple(torch.randn(shape, dtype=torch.float64).to(dtype) for _ in "kv")
+        for _ in range(sizes.num_layers)
+    ]
 
 
 def _extended(past, appended, sizes, c):
@@ -69,7 +75,9 @@ def _extended(past, appended, sizes, c):
                 f"append was given {list(new.shape)}, where [B, H_kv, c, d] = "
                 f"{[batch, sizes.num_kv_heads, c, sizes.d_head]} is asked for."
             )
-        longer[layer] = tuple(torch.cat([old, new], dim=2) for old, new in zip(past[layer], (k, v), strict=True))
+        longer[layer] = tuple(
+            torch.cat([old, new], dim=2) for old, new in zip(past[layer], (k, v), strict=True)
+        )
     return longer
 
 
@@ -79,13 +87,17 @@ def _decode(student, params, ids, sizes, chunks, mask=None, window=None):
     for c in chunks:
         cache = _tape(student, past, start, window)
         keywords = {} if mask is None else {"mask": mask[:, : start + c]}
-        logits.append(student.decode_step(params, ids[:, start : start + c], cache, sizes, **keywords))
+        logits.append(
+            student.decode_step(params, ids[:, start : start + c], cache, sizes, **keywords)
+        )
         start += c
         if start == ids.shape[1]:  # nobody asks for what the last chunk stored
             break
         past = _extended(past, cache.appended, sizes, c)
         if window is not None:
-            past = [tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair) for pair in past]
+            past = [
+                tuple(t[:, :, max(0, t.shape[2] - (window - 1)) :] for t in pair) for pair in past
+            ]
     return torch.cat(logits, dim=1)
 
 
@@ -94,28 +106,38 @@ def test_everything_at_once_is_the_model(student, reference):
     """Seven tokens on an empty cache, three rows: the logits of the model that knows no cache."""
     params, sizes = _model(reference)
     ids = randint(0, 13, (3, 7))
-    assert_close(_decode(student, params, ids, sizes, [7]), reference.decoder_lm(ids, params, sizes), **EXACT)
+    assert_close(
+        _decode(student, params, ids, sizes, [7]), reference.decoder_lm(ids, params, sizes), **EXACT
+    )
 
 
 @points(2)
 def test_one_token_at_a_time_is_the_model(student, reference):
-    """Two tokens, rotary. The first right and the second wrong: what is different when the cache is not empty?"""
+    """Two tokens, rotary. The first right and the second wrong: what is different when the cache is
+    not empty?
+    """
     params, sizes = _model(reference)
     ids = randint(0, 13, (2, 2))
-    assert_close(_decode(student, params, ids, sizes, [1, 1]), reference.decoder_lm(ids, params, sizes), **EXACT)
+    assert_close(
+        _decode(student, params, ids, sizes, [1, 1]),
+        reference.decoder_lm(ids, params, sizes),
+        **EXACT,
+    )
 
 
 @points(3)
 def test_every_way_to_cut_gives_the_same_logits(student, reference):
-    """Three tokens are cut into chunks in every way: each chunk that can occur, behind each past, to 1e-10. Only chunks
-    of several tokens wrong? The mask."""
+    """Three tokens are cut into chunks in every way: each chunk that can occur, behind each past,
+    to 1e-10. Only chunks of several tokens wrong? The mask.
+    """
     params, sizes = _model(reference, num_layers=1)
     ids = randint(0, 13, (1, 3))
     whole = reference.decoder_lm(ids, params, sizes)
     past = _past(sizes, 1)
     for start in range(3):
         cache = _tape(student, past, start)
-        for end in range(3, start, -1):  # the chunk of one token comes last: what it stores is the next past
+        # the chunk of one token comes last: what it stores is the next past
+        for end in range(3, start, -1):
             logits = student.decode_step(params, ids[:, start:end], cache, sizes)
             what = f"the logits of a chunk of {end - start} behind {start} tokens,"
             assert_close(logits, whole[:, start:end], what=what, **EXACT)
@@ -125,7 +147,9 @@ def test_every_way_to_cut_gives_the_same_logits(student, reference):
 
 @points(2)
 def test_learned_positions_go_on_where_the_cache_ends(student, reference):
-    """A table of positions, chunks of 3 and 2: the first token of a chunk takes the row after the last one."""
+    """A table of positions, chunks of 3 and 2: the first token of a chunk takes the row after the
+    last one.
+    """
     params, sizes = _model(reference, learned=True, num_layers=1)
     ids = randint(0, 13, (2, 5))
     answer = _decode(student, params, ids, sizes, [3, 2])
@@ -134,20 +158,30 @@ def test_learned_positions_go_on_where_the_cache_ends(student, reference):
 
 @points(1)
 def test_a_chunk_does_not_see_its_own_future(student, reference):
-    """Five tokens past and four new ones. The last new one is exchanged: the three before it keep their logits."""
+    """Five tokens past and four new ones. The last new one is exchanged: the three before it keep
+    their logits.
+    """
     params, sizes = _model(reference, num_layers=1)
     past, ids = _past(sizes, 2, 5), randint(0, 12, (2, 4))
     other = ids.clone()
     other[:, -1] += 1
     cache = _tape(student, past, 5)
     first, second = (student.decode_step(params, chunk, cache, sizes) for chunk in (ids, other))
-    assert_close(second[:, :3], first[:, :3].detach(), what="all logits but the last, after another last token")
-    assert bool((first[:, 3] - second[:, 3]).abs().max() > 1e-3), "the logits of the exchanged token did not change."
+    assert_close(
+        second[:, :3],
+        first[:, :3].detach(),
+        what="all logits but the last, after another last token",
+    )
+    assert bool((first[:, 3] - second[:, 3]).abs().max() > 1e-3), (
+        "the logits of the exchanged token did not change."
+    )
 
 
 @points(1)
 def test_what_is_stored_are_rotated_keys_and_plain_values(student, reference):
-    """Five tokens past, one layer: the chunk's keys are turned by their positions 5, 6, 7, once; values are not."""
+    """Five tokens past, one layer: the chunk's keys are turned by their positions 5, 6, 7, once;
+    values are not.
+    """
     params, sizes = _model(reference, num_layers=1)
     ids, block = randint(0, 13, (2, 3)), params["blocks"][0]
     cache = _tape(student, _past(sizes, 2, 5), 5)
@@ -157,7 +191,11 @@ def test_what_is_stored_are_rotated_keys_and_plain_values(student, reference):
     assert_equal(len(cache.appended), 1, what="the number of appends to a cache of one layer")
     _, its_k, its_v = cache.appended[0]
     assert_close(its_v, v, what="the value that was appended")
-    assert_close(its_k, reference.rotary_positions(k, torch.arange(5, 8), 100.0), what="the key that was appended")
+    assert_close(
+        its_k,
+        reference.rotary_positions(k, torch.arange(5, 8), 100.0),
+        what="the key that was appended",
+    )
 
 
 @points(2)
@@ -165,32 +203,52 @@ def test_every_layer_appends_once_and_the_step_advances_once(student, reference)
     """Three layers, a chunk of four: appends to layers 0, 1 and 2, and then one advance by 4."""
     params, sizes = _model(reference, num_layers=3)
     cache = _tape(student, _past(sizes, 2, 5), 5)
-    assert_varies(student.decode_step(params, randint(0, 13, (2, 4)), cache, sizes), above=1e-3, what="the logits")
-    assert_equal([layer for layer, _, _ in cache.appended], [0, 1, 2], what="the layers that were appended to")
+    assert_varies(
+        student.decode_step(params, randint(0, 13, (2, 4)), cache, sizes),
+        above=1e-3,
+        what="the logits",
+    )
+    assert_equal(
+        [layer for layer, _, _ in cache.appended],
+        [0, 1, 2],
+        what="the layers that were appended to",
+    )
     assert_equal(list(cache.advanced), [4], what="what the cache was advanced by, call by call,")
 
 
 @points(1)
 def test_query_heads_share_key_heads_in_groups(student, reference):
-    """Six query heads over three key heads: heads 0 and 1 read key head 0, 2 and 3 read key head 1."""
+    """Six query heads over three key heads: heads 0 and 1 read key head 0, 2 and 3 read key head
+    1.
+    """
     params, sizes = _model(reference, num_heads=6, num_kv_heads=3, num_layers=1)
     ids = randint(0, 13, (2, 6))
-    assert_close(_decode(student, params, ids, sizes, [4, 2]), reference.decoder_lm(ids, params, sizes))
+    assert_close(
+        _decode(student, params, ids, sizes, [4, 2]), reference.decoder_lm(ids, params, sizes)
+    )
     params, sizes = _model(reference, num_heads=3, num_kv_heads=3, num_layers=1)
-    assert_close(_decode(student, params, ids, sizes, [6]), reference.decoder_lm(ids, params, sizes))
+    assert_close(
+        _decode(student, params, ids, sizes, [6]), reference.decoder_lm(ids, params, sizes)
+    )
 
 
 @points(1)
 def test_the_unembedding_may_be_the_embedding(student, reference):
-    """Without params["unembed"] the logits are made with the embedding's transpose. Five tokens at once."""
+    """Without params["unembed"] the logits are made with the embedding's transpose. Five tokens at
+    once.
+    """
     params, sizes = _model(reference, tied=True, learned=True)
     ids = randint(0, 13, (2, 5))
-    assert_close(_decode(student, params, ids, sizes, [5]), reference.decoder_lm(ids, params, sizes))
+    assert_close(
+        _decode(student, params, ids, sizes, [5]), reference.decoder_lm(ids, params, sizes)
+    )
 
 
 @points(2)
 def test_a_cache_with_a_window_hides_what_is_older(student, reference):
-    """A cache with window 3 holds two earlier tokens. In a chunk of four, the last does not see the first."""
+    """A cache with window 3 holds two earlier tokens. In a chunk of four, the last does not see the
+    first.
+    """
     params, sizes = _model(reference, num_layers=1)
     ids = randint(0, 13, (2, 6))
     answer = _decode(student, params, ids, sizes, [2, 4], window=3)
@@ -199,27 +257,34 @@ def test_a_cache_with_a_window_hides_what_is_older(student, reference):
 
 @points(2)
 def test_left_padded_rows_decode_like_the_prompts_alone(student, reference):
-    """Rows with 0, 2 and 3 pads in front, a table of positions, chunks of 5 and 1. Each row is compared with itself
-    alone: pads are hidden as keys, and do not count as positions."""
+    """Rows with 0, 2 and 3 pads in front, a table of positions, chunks of 5 and 1. Each row is
+    compared with itself alone: pads are hidden as keys, and do not count as positions.
+    """
     params, sizes = _model(reference, learned=True, num_layers=1)
     ids, pads = randint(0, 13, (3, 6)), (0, 2, 3)
     mask = torch.stack([torch.arange(6) >= p for p in pads])
     answer = _decode(student, params, ids, sizes, [5, 1], mask=mask)
     for row, p in enumerate(pads):
         alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes)
-        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits")
+        assert_close(
+            answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits"
+        )
 
 
 @points(1)
 def test_the_mask_belongs_to_rows_not_to_heads(student, reference):
-    """Two rows and two heads, rotary, with a window: only the newest columns of the mask belong to the keys."""
+    """Two rows and two heads, rotary, with a window: only the newest columns of the mask belong to
+    the keys.
+    """
     params, sizes = _model(reference, num_heads=2, num_layers=1)
     ids, pads = randint(0, 13, (2, 6)), (3, 0)
     mask = torch.stack([torch.arange(6) >= p for p in pads])
     answer = _decode(student, params, ids, sizes, [4, 2], mask=mask, window=3)
     for row, p in enumerate(pads):
         alone = reference.decoder_lm(ids[row : row + 1, p:], params, sizes, window=3)
-        assert_close(answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits")
+        assert_close(
+            answer[row : row + 1, p:], alone, what=f"row {row}, behind its {p} pads, of the logits"
+        )
 
 
 @points(1)
@@ -232,12 +297,16 @@ def test_last_only_is_the_last_row_at_the_price_of_one(student, reference):
     last, cheap = student.counted("decode_step", params, ids, cache, sizes, last_only=True)
     assert_close(last, every[:, -1:].detach())
     saved = dear.flops - cheap.flops
-    assert saved >= 2 * 5 * (2 * 10 * 13), "with last_only, logits are still made for every position."
+    assert saved >= 2 * 5 * (2 * 10 * 13), (
+        "with last_only, logits are still made for every position."
+    )
 
 
 @points(2)
 def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, reference):
-    """FLOPs of one token on 5 and on 43 tokens: the layer once, and its scores. Not the past again."""
+    """FLOPs of one token on 5 and on 43 tokens: the layer once, and its scores. Not the past
+    again.
+    """
     params, sizes = _model(reference, learned=True, num_layers=1, context_length=99)
     for n in (5, 43):
         cache, ids = _tape(student, _past(sizes, 2, n), n), randint(0, 13, (2, 1))
@@ -252,9 +321,17 @@ def test_the_operations_of_a_step_grow_with_the_length_and_no_faster(student, re
 
 @points(1)
 def test_keys_are_not_copied_out_to_the_query_heads(student, reference):
-    """Elements moved a step, on 31 and on 131 tokens: a copy of each key for all its query heads shows."""
+    """Elements moved a step, on 31 and on 131 tokens: a copy of each key for all its query heads
+    shows.
+    """
     params, sizes = _model(
-        reference, num_heads=6, num_kv_heads=2, d_head=12, num_layers=1, learned=True, context_length=299
+        reference,
+        num_heads=6,
+        num_kv_heads=2,
+        d_head=12,
+        num_layers=1,
+        learned=True,
+        context_length=299,
     )
     moved = []
     for n in (31, 131):
@@ -262,13 +339,19 @@ def test_keys_are_not_copied_out_to_the_query_heads(student, reference):
         answer, cost = student.counted("decode_step", params, ids, cache, sizes)
         assert_varies(answer, above=1e-3, what="the logits")
         moved.append(cost.moved)
-    grown = (moved[1] - moved[0]) / 100 - 2 * 2 * 12  # the cache itself copies two heads of keys and values
-    assert grown <= 120, f"a step moves {grown:.0f} numbers for every token of the past, besides the cache's own work."
+    # the cache itself copies two heads of keys and values
+    grown = (moved[1] - moved[0]) / 100 - 2 * 2 * 12
+    assert grown <= 120, (
+        f"a step moves {grown:.0f} numbers for every token of the past, besides the "
+        "cache's own work."
+    )
 
 
 @points(1)
 def test_operations_do_not_grow_with_length_or_chunk(student, reference):
-    """One new token on 3 and seven on 23, in three rows each: as many torch operations. Is there a loop?"""
+    """One new token on 3 and seven on 23, in three rows each: as many torch operations. Is there a
+    loop?
+    """
     params, sizes = _model(reference, learned=True, num_layers=1, context_length=99)
     counts = []
     for n, c in ((3, 1), (23, 7)):
@@ -276,7 +359,9 @@ def test_operations_do_not_grow_with_length_or_chunk(student, reference):
         answer, cost = student.counted("decode_step", params, ids, cache, sizes)
         assert_varies(answer, above=1e-3, what="the logits")
         counts.append(cost.operations)
-    assert counts[1] <= counts[0] + 6, f"{counts[0]} operations for the small step and {counts[1]} for the large one."
+    assert counts[1] <= counts[0] + 6, (
+        f"{counts[0]} operations for the small step and {counts[1]} for the large one."
+    )
 
 
 @points(1)
@@ -285,13 +370,16 @@ def test_params_and_tokens_stay_as_they_were(student, reference):
     params, sizes = _model(reference, learned=True, num_layers=1)
     past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 4))
     cache = _tape(student, past, 3)
-    assert_varies(call_twice(student.decode_step, params, ids, cache, sizes), above=1e-3, what="the logits")
+    assert_varies(
+        call_twice(student.decode_step, params, ids, cache, sizes), above=1e-3, what="the logits"
+    )
 
 
 @points(1)
 def test_the_dtype_is_that_of_the_params(student, reference):
-    """float16 in, float16 out, near your own logits in float64. And a cache that stores in float32 serves a model in
-    float64."""
+    """float16 in, float16 out, near your own logits in float64. And a cache that stores in float32
+    serves a model in float64.
+    """
     params, sizes = _model(reference, num_layers=1)
     past, ids = _past(sizes, 2, 3), randint(0, 13, (2, 4))
     own = student.decode_step(params, ids, _tape(student, past, 3), sizes)
@@ -301,14 +389,18 @@ def test_the_dtype_is_that_of_the_params(student, reference):
     answer = student.decode_step(params, ids, _tape(student, narrow, 3), sizes)
     assert_close(answer, own, atol=1e-4, rtol=1e-4)
     half = reference.random_params(sizes, dtype=torch.float16)
-    answer = student.decode_step(half, ids, _tape(student, [tuple(t.half() for t in p) for p in past], 3), sizes)
+    answer = student.decode_step(
+        half, ids, _tape(student, [tuple(t.half() for t in p) for p in past], 3), sizes
+    )
     assert_close(answer, own.half(), atol=0.3, rtol=0.1)
 
 
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
-    """Token 13 of 13; a 25th position in a table of 24; a mask of four columns, or nine, for seven, or of three rows
-    for two: ValueError. A model without layers, and one with a layer where the mask is wrong."""
+    """Token 13 of 13; a 25th position in a table of 24; a mask of four columns, or nine, for seven,
+    or of three rows for two: ValueError. A model without layers, and one with a layer where the
+    mask is wrong.
+    """
     params, sizes = _model(reference, learned=True, num_layers=0)
     refused, ids = student.decode_step, tensor([[3, 1], [12, 0]])
     cache = _tape(student, [], 5)

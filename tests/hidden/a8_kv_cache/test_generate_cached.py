@@ -2,7 +2,15 @@
 
 import torch
 
-from autograder.suite import assert_close, assert_equal, assert_refused, call_twice, points, randint, uses
+from autograder.suite import (
+    assert_close,
+    assert_equal,
+    assert_refused,
+    call_twice,
+    points,
+    randint,
+    uses,
+)
 
 pytestmark = [uses("KVCache", "decode_step")]
 
@@ -27,12 +35,20 @@ def _counted(student, reference, params, prompt, num_new, sizes):
 
 
 def _budget(sizes, batch, n, num_new):
-    """FLOPs: every token but the last once through the layers, each new token's logits, scores at the true lengths."""
-    d, wide, narrow = sizes.d_model, sizes.num_heads * sizes.d_head, sizes.num_kv_heads * sizes.d_head
+    """FLOPs: every token but the last once through the layers, each new token's logits, scores at
+    the true lengths.
+    """
+    d, wide, narrow = (
+        sizes.d_model,
+        sizes.num_heads * sizes.d_head,
+        sizes.num_kv_heads * sizes.d_head,
+    )
     token = sizes.num_layers * (2 * d * (wide + 2 * narrow) + 2 * wide * d + 4 * d * sizes.d_ff)
     pairs = n * n + sum(range(n + 1, n + num_new))
     return batch * (
-        token * (n + num_new - 1) + sizes.num_layers * 4 * wide * pairs + num_new * 2 * d * sizes.vocab_size
+        token * (n + num_new - 1)
+        + sizes.num_layers * 4 * wide * pairs
+        + num_new * 2 * d * sizes.vocab_size
     )
 
 
@@ -49,15 +65,18 @@ def test_the_tokens_are_those_of_the_slow_way(student, reference):
 
 @points(1)
 def test_rotary_models_too(student, reference):
-    """No table of positions, so no context_length either; and three rows at once, so each row takes its own most
-    likely token."""
+    """No table of positions, so no context_length either; and three rows at once, so each row takes
+    its own most likely token.
+    """
     params, sizes = _model(reference, learned=False, num_layers=1, context_length=4)
     _check(student, reference, params, torch.tensor([[3, 1, 4], [2, 7, 1], [0, 12, 5]]), 3, sizes)
 
 
 @points(1)
 def test_a_prompt_of_one_token_and_a_table_used_to_its_end(student, reference):
-    """N = 1, and four new tokens with a table of four positions: the last token is never fed, so it needs none."""
+    """N = 1, and four new tokens with a table of four positions: the last token is never fed, so it
+    needs none.
+    """
     params, sizes = _model(reference, num_layers=1, context_length=4)
     _check(student, reference, params, torch.tensor([[7]]), 4, sizes)
 
@@ -72,16 +91,22 @@ def test_no_new_token_and_a_single_one(student, reference):
 
 @points(2)
 def test_the_second_generation_does_not_see_the_first(student, reference):
-    """Three generations, with another prompt, then another batch and model. Where does your cache come from?"""
+    """Three generations, with another prompt, then another batch and model. Where does your cache
+    come from?
+    """
     large, small = _model(reference, num_layers=1), _model(reference, num_layers=1, num_kv_heads=3)
-    for n, (batch, length, model) in enumerate([(2, 5, large), (2, 5, large), (1, 4, small)], start=1):
+    for n, (batch, length, model) in enumerate(
+        [(2, 5, large), (2, 5, large), (1, 4, small)], start=1
+    ):
         prompt = randint(0, 13, (batch, length))
         _check(student, reference, model[0], prompt, 2, model[1], what=f"generation {n}, by")
 
 
 @points(1)
 def test_the_prompt_stays_as_it_was(student, reference):
-    """Called twice with one prompt: the same text, and the prompt is unchanged and stands in front."""
+    """Called twice with one prompt: the same text, and the prompt is unchanged and stands in
+    front.
+    """
     params, sizes = _model(reference, num_layers=1)
     prompt = randint(0, 13, (2, 5))
     answer = call_twice(student.generate_cached, params, prompt, 3, sizes)
@@ -91,8 +116,9 @@ def test_the_prompt_stays_as_it_was(student, reference):
 
 @points(3)
 def test_the_past_is_not_computed_again(student, reference):
-    """FLOPs of three new tokens after 11, all told. Twice the budget is allowed; recomputing takes nearly three
-    times as much as is needed."""
+    """FLOPs of three new tokens after 11, all told. Twice the budget is allowed; recomputing takes
+    nearly three times as much as is needed.
+    """
     params, sizes = _model(reference, num_layers=1)
     flops, budget = _counted(student, reference, params, randint(0, 13, (2, 11)), 3, sizes)
     assert flops <= 2 * budget, f"generation took {flops} operations, and {budget} are enough."
@@ -100,7 +126,9 @@ def test_the_past_is_not_computed_again(student, reference):
 
 @points(1)
 def test_nothing_is_computed_that_nobody_needs(student, reference):
-    """To the percent: no logits but for the next token, no step for the last token, no scores on empty slots."""
+    """To the percent: no logits but for the next token, no step for the last token, no scores on
+    empty slots.
+    """
     params, sizes = _model(reference, vocab_size=43, num_layers=1)
     flops, budget = _counted(student, reference, params, randint(0, 43, (1, 9)), 2, sizes)
     assert flops <= 1.01 * budget, f"generation took {flops} operations, and {budget} are enough."
@@ -108,7 +136,9 @@ def test_nothing_is_computed_that_nobody_needs(student, reference):
 
 @points(1)
 def test_what_cannot_be_right_is_refused(student, reference):
-    """Minus one new token; a prompt without a token: ValueError. A prompt that is a view is fine."""
+    """Minus one new token; a prompt without a token: ValueError. A prompt that is a view is
+    fine.
+    """
     params, sizes = _model(reference, num_layers=1)
     _check(student, reference, params, randint(0, 13, (5, 2)).T, 2, sizes)
     assert_refused(student.generate_cached, params, randint(0, 13, (2, 5)), -1, sizes, sizes=(-1,))

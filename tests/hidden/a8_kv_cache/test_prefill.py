@@ -47,10 +47,14 @@ def _model(reference, **changes):
 
 @points(0.5)
 def test_the_logits_of_every_position_come_back(student, reference):
-    """[B, N, V], equal to the model without a cache. One row of one token, in float32, is [1, 1, V]."""
+    """[B, N, V], equal to the model without a cache. One row of one token, in float32, is [1, 1,
+    V].
+    """
     params, sizes = _model(reference)
     single = reference.random_params(sizes, learned=True, dtype=torch.float32)
-    answer = student.prefill(single, tensor([[3]]), _empty(student, sizes, 1, dtype=torch.float32), sizes)
+    answer = student.prefill(
+        single, tensor([[3]]), _empty(student, sizes, 1, dtype=torch.float32), sizes
+    )
     assert_close(answer, reference.decoder_lm(tensor([[3]]), single, sizes), atol=1e-4, rtol=1e-4)
     prompt = randint(0, 13, (7, 3)).T
     answer = student.prefill(params, prompt, _empty(student, sizes, 3), sizes)
@@ -66,13 +70,18 @@ def test_the_prompt_is_in_the_cache_afterwards(student, reference):
     assert_equal(list(answer.shape), [2, 7, 13], what="the shape of the logits")
     assert_varies(answer, above=1e-3, what="the logits")
     assert_equal(sum(cache.advanced), 7, what="the tokens that the cache was advanced by")
-    tokens = [sum(k.shape[2] for layer, k, _ in cache.appended if layer == i) for i in range(sizes.num_layers)]
+    tokens = [
+        sum(k.shape[2] for layer, k, _ in cache.appended if layer == i)
+        for i in range(sizes.num_layers)
+    ]
     assert_equal(tokens, [7] * sizes.num_layers, what="the keys that each layer was given")
 
 
 @points(2)
 def test_a_cache_in_use_is_refused(student, reference):
-    """Five tokens of an earlier text are still in there: ValueError that names the 5, before anything is appended."""
+    """Five tokens of an earlier text are still in there: ValueError that names the 5, before
+    anything is appended.
+    """
     params, sizes = _model(reference)
     cache = _empty(student, sizes, 2, length=5)
     assert_refused(student.prefill, params, randint(0, 13, (2, 3)), cache, sizes, sizes=(5,))
@@ -81,11 +90,15 @@ def test_a_cache_in_use_is_refused(student, reference):
 
 @points(0.5)
 def test_a_left_padded_prompt_reads_like_the_prompt_alone(student, reference):
-    """The mask is handed on: row 1 has three pads in front, and its last four rows of logits are those without them."""
+    """The mask is handed on: row 1 has three pads in front, and its last four rows of logits are
+    those without them.
+    """
     params, sizes = _model(reference)
     prompt = randint(0, 13, (2, 7))
     mask = tensor([[1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]).bool()
     answer = student.prefill(params, prompt, _empty(student, sizes, 2), sizes, mask=mask)
-    assert_close(answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding")
+    assert_close(
+        answer[:1], reference.decoder_lm(prompt[:1], params, sizes), what="the row without padding"
+    )
     alone = reference.decoder_lm(prompt[1:, 3:], params, sizes)
     assert_close(answer[1:, 3:], alone, what="the real tokens of the padded row")

@@ -15,7 +15,9 @@ def test_padding_on_the_left_does_not_shift_a_row(student):
 
 @points(1)
 def test_padding_is_at_position_zero_wherever_it_stands(student):
-    """Pads behind the text and between: 0 there, and the text counts on behind a gap as if there were none."""
+    """Pads behind the text and between: 0 there, and the text counts on behind a gap as if there
+    were none.
+    """
     mask = tensor([[1, 1, 1, 0, 0, 0], [0, 1, 1, 0, 1, 1]]).bool()
     expected = tensor([[0, 1, 2, 0, 0, 0], [0, 0, 1, 0, 2, 3]])
     assert_close(student.ragged_positions(mask), expected, same_dtype=False)
@@ -23,7 +25,9 @@ def test_padding_is_at_position_zero_wherever_it_stands(student):
 
 @points(1)
 def test_any_mask_counts_the_real_tokens_before(student):
-    """A random mask against a plain loop. Five rows, five columns: count along the right axis. (The mask is a view.)"""
+    """A random mask against a plain loop. Five rows, five columns: count along the right axis. (The
+    mask is a view.)
+    """
     mask = (rand(5, 5) < 0.6).T
     expected = torch.zeros(5, 5, dtype=torch.int64)
     for b in range(5):
@@ -34,13 +38,20 @@ def test_any_mask_counts_the_real_tokens_before(student):
 
 @points(0.5)
 def test_a_row_of_nothing_but_padding_and_a_single_token(student):
-    """All False: zeros, since −1 would be the table's last row. One column: position 0. The dtype is int64."""
-    assert_close(student.ragged_positions(tensor([[0, 0, 0], [1, 1, 1]]).bool()), tensor([[0, 0, 0], [0, 1, 2]]))
+    """All False: zeros, since −1 would be the table's last row. One column: position 0. The dtype
+    is int64.
+    """
+    assert_close(
+        student.ragged_positions(tensor([[0, 0, 0], [1, 1, 1]]).bool()),
+        tensor([[0, 0, 0], [0, 1, 2]]),
+    )
     assert_close(student.ragged_positions(tensor([[1]]).bool()), tensor([[0]]))
 
 
 @points(0.5)
 def test_a_mask_with_other_axes_is_refused(student):
-    """[B, 1, N] is a mask for scores, not for tokens, and [N] has no rows: ValueError with its shape."""
+    """[B, 1, N] is a mask for scores, not for tokens, and [N] has no rows: ValueError with its
+    shape.
+    """
     assert_refused(student.ragged_positions, ones(7).bool(), sizes=(7,))
     assert_refused(student.ragged_positions, ones(3, 1, 7).bool(), sizes=(3, 1, 7))

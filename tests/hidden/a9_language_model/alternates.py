@@ -8,14 +8,17 @@ import torch
 
 from autograder.suite import alternate
 
-# ── train_byte_bpe ───────────────────────────────────────────────────────────────────────────────────────────
+# ── train_byte_bpe
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("train_byte_bpe")
 def keeps_the_counts_up_to_date(text, num_merges):
     if num_merges < 0:
         raise ValueError(f"{num_merges} merges")
-    words = [(list(word), count) for word, count in Counter(split_words(bytes(text.tolist()))).items()]
+    words = [
+        (list(word), count) for word, count in Counter(split_words(bytes(text.tolist()))).items()
+    ]
     counts, places = Counter(), defaultdict(set)
     for n, (ids, count) in enumerate(words):
         for pair in pairwise(ids):
@@ -83,7 +86,8 @@ def joins_by_hand(text, num_merges):
     return merges
 
 
-# ── bpe_encode ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── bpe_encode
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("bpe_encode")
@@ -128,7 +132,8 @@ def encodes_recursively(text, merges):
     return torch.cat([torch.zeros(0, dtype=torch.int64), *pieces])
 
 
-# ── bpe_decode ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── bpe_decode
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("bpe_decode")
@@ -192,7 +197,9 @@ def by_powers(x):
 def with_ten_digits_of_the_root(x):
     """As many codes have it, with the root of 2/π to ten digits: some 1e-11 off in float64."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    return (0.5 * wide * (1.0 + torch.tanh(wide * 0.7978845608 * (1.0 + 0.044715 * wide * wide)))).to(x.dtype)
+    return (
+        0.5 * wide * (1.0 + torch.tanh(wide * 0.7978845608 * (1.0 + 0.044715 * wide * wide)))
+    ).to(x.dtype)
 
 
 @alternate("gelu")
@@ -202,7 +209,8 @@ def in_float64(x):
     return (wide * (1.0 + torch.tanh(c * wide + c * 0.044715 * wide.pow(3))) * 0.5).to(x.dtype)
 
 
-# ── language_model ───────────────────────────────────────────────────────────────────────────────────────────
+# ── language_model
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("language_model")
@@ -212,13 +220,20 @@ def by_functions_of_torch(ids, params, config, cache=None):
     if past + n > config.context_length:
         raise ValueError(f"{past + n} > {config.context_length}")
     if ids.min() < 0 or ids.max() >= config.vocab_size:
-        raise ValueError(f"ids {ids.min().item()} … {ids.max().item()}, vocabulary {config.vocab_size}")
+        raise ValueError(
+            f"ids {ids.min().item()} … {ids.max().item()}, vocabulary {config.vocab_size}"
+        )
     d = params["embed"].shape[1]
 
     def norm(x, name):
-        return torch.nn.functional.layer_norm(x, (d,), params_of[f"{name}_gamma"], params_of[f"{name}_beta"])
+        return torch.nn.functional.layer_norm(
+            x, (d,), params_of[f"{name}_gamma"], params_of[f"{name}_beta"]
+        )
 
-    x = torch.nn.functional.embedding(ids, params["embed"]) + params["positions"][torch.arange(past, past + n)]
+    x = (
+        torch.nn.functional.embedding(ids, params["embed"])
+        + params["positions"][torch.arange(past, past + n)]
+    )
     for layer, params_of in enumerate(params["blocks"]):
         b, h = params_of, norm(x, "ln1")
         q, k, v = (
@@ -256,20 +271,30 @@ def looks_up_by_a_product(ids, params, config, cache=None):
     for layer, p in enumerate(params["blocks"]):
         h = layer_norm(x, p["ln1_gamma"], p["ln1_beta"])
         q, k, v = (
-            (torch.einsum("bnd,de->bne", h, p[f"w_{c}"]) + p[f"b_{c}"]).reshape(batch, n, heads, -1).permute(0, 2, 1, 3)
+            (torch.einsum("bnd,de->bne", h, p[f"w_{c}"]) + p[f"b_{c}"])
+            .reshape(batch, n, heads, -1)
+            .permute(0, 2, 1, 3)
             for c in "qkv"
         )
         if cache is not None:
             k, v = cache.append(layer, k, v)
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(q.shape[-1])
         later = torch.arange(k.shape[2])[None, :] > torch.arange(past, past + n)[:, None]
-        weights = torch.softmax(scores.masked_fill(later, float("-inf")).double(), dim=-1).to(v.dtype)
+        weights = torch.softmax(scores.masked_fill(later, float("-inf")).double(), dim=-1).to(
+            v.dtype
+        )
         mixed = torch.einsum("bhqk,bhkd->bqhd", weights, v).reshape(batch, n, -1)
         x = x + mixed @ p["w_o"] + p["b_o"]
-        x = x + gelu(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+        x = (
+            x
+            + gelu(layer_norm(x, p["ln2_gamma"], p["ln2_beta"]) @ p["w1"] + p["b1"]) @ p["w2"]
+            + p["b2"]
+        )
     if cache is not None:
         cache.advance(n)
-    return torch.einsum("bnd,vd->bnv", layer_norm(x, params["lnf_gamma"], params["lnf_beta"]), embed)
+    return torch.einsum(
+        "bnd,vd->bnv", layer_norm(x, params["lnf_gamma"], params["lnf_beta"]), embed
+    )
 
 
 @alternate("language_model")
@@ -289,7 +314,9 @@ def with_fused_projections(ids, params, config, cache=None):
         if cache is not None:
             k, v = cache.append(layer, k, v)
         stream = stream + (merge_heads(causal_attention(q, k, v)) @ block["w_o"] + block["b_o"])
-        hidden = layer_norm(stream, block["ln2_gamma"], block["ln2_beta"]) @ block["w1"] + block["b1"]
+        hidden = (
+            layer_norm(stream, block["ln2_gamma"], block["ln2_beta"]) @ block["w1"] + block["b1"]
+        )
         stream = stream + (gelu(hidden) @ block["w2"] + block["b2"])
     if cache is not None:
         cache.advance(end - begin)
@@ -311,7 +338,9 @@ def in_small_functions(ids, params, config, cache=None):
 
     def attention(h, p, layer):
         heads = [
-            split_heads(torch.addmm(p["b_" + s], h.flatten(0, 1), p["w_" + s]).view_as(h), config.num_heads)
+            split_heads(
+                torch.addmm(p["b_" + s], h.flatten(0, 1), p["w_" + s]).view_as(h), config.num_heads
+            )
             for s in "qkv"
         ]
         mixed = causal_attention(heads[0], *store.append(layer, heads[1], heads[2]))
@@ -332,7 +361,8 @@ def in_small_functions(ids, params, config, cache=None):
     return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].T
 
 
-# ── sample_windows ───────────────────────────────────────────────────────────────────────────────────────────
+# ── sample_windows
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("sample_windows")
@@ -353,7 +383,9 @@ def picks_from_all_windows(ids, batch, length, seed):
     if min(batch, length) < 1 or ids.numel() < length + 1:
         raise ValueError(f"{batch} times {length} from {ids.numel()}")
     windows = ids.unfold(0, length + 1, 1)  # [N - L, L + 1]
-    places = torch.rand(batch, generator=torch.Generator().manual_seed(seed)).mul(len(windows)).long()
+    places = (
+        torch.rand(batch, generator=torch.Generator().manual_seed(seed)).mul(len(windows)).long()
+    )
     chosen = windows[places.clamp(max=len(windows) - 1)]
     return chosen[:, :length], chosen[:, 1:]
 
@@ -367,12 +399,16 @@ def with_pythons_dice(ids, batch, length, seed):
         raise ValueError(f"no {batch} windows of {length} in {len(ids)} ids")
     dice = random.Random(seed)
     index = torch.tensor(
-        [[start + i for i in range(length)] for start in (dice.randint(0, last) for _ in range(batch))]
+        [
+            [start + i for i in range(length)]
+            for start in (dice.randint(0, last) for _ in range(batch))
+        ]
     )
     return ids[index], ids[index + 1]
 
 
-# ── learning_rate ────────────────────────────────────────────────────────────────────────────────────────────
+# ── learning_rate
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("learning_rate")
@@ -408,7 +444,8 @@ def by_torch(step, warmup, total, peak, floor=0.0):
     return (floor + (peak - floor) * 0.5 * (1 + torch.cos(math.pi * t))).item()
 
 
-# ── clip_gradients ───────────────────────────────────────────────────────────────────────────────────────────
+# ── clip_gradients
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("clip_gradients")
@@ -427,7 +464,10 @@ def as_one_long_vector(gradients, max_norm):
 def by_a_norm_of_norms(gradients, max_norm):
     if not (max_norm > 0):
         raise ValueError(f"max_norm {max_norm}")
-    norms = [torch.linalg.vector_norm(g, dtype=torch.promote_types(g.dtype, torch.float32)).double() for g in gradients]
+    norms = [
+        torch.linalg.vector_norm(g, dtype=torch.promote_types(g.dtype, torch.float32)).double()
+        for g in gradients
+    ]
     norm = float(torch.stack(norms).norm())
     if norm != norm or norm == math.inf:
         raise ValueError(f"the gradients have the norm {norm}")
@@ -444,7 +484,8 @@ def with_a_norm_in_float32(gradients, max_norm):
         raise ValueError(f"norm: {total}")
     coefficient = max_norm / total if total > max_norm else 1.0
     return [
-        (g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient for g in gradients
+        (g.float() * coefficient).to(g.dtype) if g.dtype.itemsize < 4 else g * coefficient
+        for g in gradients
     ], total
 
 
@@ -459,7 +500,8 @@ def by_hypot(gradients, max_norm):
     return [torch.mul(g.double(), scale).to(g.dtype) for g in gradients], total
 
 
-# ── adamw_step ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── adamw_step
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("adamw_step")
@@ -469,7 +511,10 @@ def decays_first(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, wei
     state = state or {"step": 0, "m": [0 * p for p in tensors], "v": [0 * p for p in tensors]}
     t = state["step"] + 1
     m = [torch.lerp(old, g, 1 - betas[0]) for old, g in zip(state["m"], gradients)]
-    v = [torch.addcmul(betas[1] * old, g, g, value=1 - betas[1]) for old, g in zip(state["v"], gradients)]
+    v = [
+        torch.addcmul(betas[1] * old, g, g, value=1 - betas[1])
+        for old, g in zip(state["v"], gradients)
+    ]
     out = []
     for p, a, b in zip(tensors, m, v):
         shrunk = p * (1 - lr * weight_decay) if p.dim() > 1 else p.clone()
@@ -499,7 +544,9 @@ def corrects_the_rate(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8
 
 
 @alternate("adamw_step")
-def in_place_on_copies(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1):
+def in_place_on_copies(
+    tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1
+):
     if len(tensors) != len(gradients):
         raise ValueError(f"{len(gradients)} gradients for {len(tensors)} tensors")
     new = {"step": 1, "m": [], "v": []}
@@ -522,7 +569,8 @@ def in_place_on_copies(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-
     return result, new
 
 
-# ── perplexity ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── perplexity
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("perplexity")
@@ -567,7 +615,8 @@ def token_by_token(params, ids, config, window):
     return math.exp(total / (len(ids) - 1))
 
 
-# ── sample ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── sample
+# ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("sample")
@@ -596,7 +645,9 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
     if num_new < 0 or not n:
         raise ValueError(f"{n} tokens of prompt, {num_new} new")
     if n - 1 + num_new > config.context_length:
-        raise ValueError(f"{n} tokens and {num_new} new ones do not fit into {config.context_length}")
+        raise ValueError(
+            f"{n} tokens and {num_new} new ones do not fit into {config.context_length}"
+        )
     ids = torch.cat([prompt, prompt.new_zeros(len(prompt), num_new)], dim=1)
     dice, cache = torch.Generator().manual_seed(seed), KVCache(len(params["blocks"]))
     for place in range(n, n + num_new):
@@ -604,7 +655,11 @@ def fills_a_buffer(params, prompt, num_new, config, temperature=1.0, top_k=None,
             last = language_model(ids[:, cache.length : place], params, config, cache)[:, -1]
         cumulated = filtered_probabilities(last, temperature, top_k).cumsum(dim=-1)
         throw = torch.rand(len(prompt), 1, generator=dice).to(cumulated.dtype) * cumulated[:, -1:]
-        ids[:, place] = torch.searchsorted(cumulated, throw, right=True).squeeze(1).clamp(max=last.shape[-1] - 1)
+        ids[:, place] = (
+            torch.searchsorted(cumulated, throw, right=True)
+            .squeeze(1)
+            .clamp(max=last.shape[-1] - 1)
+        )
     return ids
 
 
@@ -626,7 +681,8 @@ def by_gumbel_noise(params, prompt, num_new, config, temperature=1.0, top_k=None
     return text
 
 
-# ── induction_score ──────────────────────────────────────────────────────────────────────────────────────────
+# ── induction_score
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("induction_score")
@@ -657,7 +713,8 @@ def query_by_query(weights, period):
     return total / (n - period)
 
 
-# ── from_gpt2 ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── from_gpt2
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("from_gpt2")
@@ -671,7 +728,8 @@ def strips_the_prefix_first(state_dict, config):
             "ln_1.weight": [d], "ln_1.bias": [d], "ln_2.weight": [d], "ln_2.bias": [d],
             "attn.c_attn.weight": [d, 3 * d], "attn.c_attn.bias": [3 * d],
             "attn.c_proj.weight": [d, d], "attn.c_proj.bias": [d],
-            "mlp.c_fc.weight": [d, f], "mlp.c_fc.bias": [f], "mlp.c_proj.weight": [f, d], "mlp.c_proj.bias": [d],
+            "mlp.c_fc.weight": [d, f], "mlp.c_fc.bias": [f], "mlp.c_proj.weight": [f, d],
+            "mlp.c_proj.bias": [d],
         }.items():  # fmt: skip
             wanted[f"h.{n}.{part}"] = shape
     for name, shape in wanted.items():
@@ -686,7 +744,11 @@ def strips_the_prefix_first(state_dict, config):
         raise ValueError("the head is not tied")
     blocks = []
     for n in range(config.num_layers):
-        part = {name.removeprefix(f"h.{n}."): tensor for name, tensor in named.items() if name.startswith(f"h.{n}.")}
+        part = {
+            name.removeprefix(f"h.{n}."): tensor
+            for name, tensor in named.items()
+            if name.startswith(f"h.{n}.")
+        }
         block = {}
         for place, s in enumerate("qkv"):
             block[f"w_{s}"] = part["attn.c_attn.weight"][:, place * d : (place + 1) * d]
@@ -695,7 +757,10 @@ def strips_the_prefix_first(state_dict, config):
             block[mine] = part[f"{theirs}.weight"]
             block[mine.replace("w", "b", 1)] = part[f"{theirs}.bias"]
         for norm in "12":
-            block[f"ln{norm}_gamma"], block[f"ln{norm}_beta"] = part[f"ln_{norm}.weight"], part[f"ln_{norm}.bias"]
+            block[f"ln{norm}_gamma"], block[f"ln{norm}_beta"] = (
+                part[f"ln_{norm}.weight"],
+                part[f"ln_{norm}.bias"],
+            )
         blocks.append(block)
     return {
         "embed": named["wte.weight"], "positions": named["wpe.weight"], "blocks": blocks,
@@ -717,7 +782,10 @@ def copies_every_tensor(state_dict, config):
         return found.clone()
 
     def both(name, mine, rows, columns):
-        return {f"w{mine}": copy(f"{name}.weight", rows, columns), f"b{mine}": copy(f"{name}.bias", columns)}
+        return {
+            f"w{mine}": copy(f"{name}.weight", rows, columns),
+            f"b{mine}": copy(f"{name}.bias", columns),
+        }
 
     def norm(name, mine):
         return {f"{mine}_gamma": copy(f"{name}.weight", d), f"{mine}_beta": copy(f"{name}.bias", d)}
@@ -727,7 +795,9 @@ def copies_every_tensor(state_dict, config):
     params = {"embed": copy("wte.weight", config.vocab_size, d), "blocks": []}
     params["positions"] = copy("wpe.weight", config.context_length, d)
     head = state_dict.get("lm_head.weight")
-    if head is not None and (head.shape != params["embed"].shape or bool((head != params["embed"]).any())):
+    if head is not None and (
+        head.shape != params["embed"].shape or bool((head != params["embed"]).any())
+    ):
         raise ValueError("lm_head.weight differs from wte.weight")
     for n in range(config.num_layers):
         fused = both(f"h.{n}.attn.c_attn", "", d, 3 * d)
@@ -741,7 +811,9 @@ def copies_every_tensor(state_dict, config):
 
 @alternate("from_gpt2")
 def unflattens_the_fused_axis(state_dict, config):
-    prefix = next((name[: -len("wte.weight")] for name in state_dict if name.endswith("wte.weight")), "")
+    prefix = next(
+        (name[: -len("wte.weight")] for name in state_dict if name.endswith("wte.weight")), ""
+    )
     d = config.d_model
 
     def get(name, *shape):
@@ -756,16 +828,38 @@ def unflattens_the_fused_axis(state_dict, config):
         head = state_dict["lm_head.weight"]
         if head.shape != embed.shape or not bool((head == embed).all()):
             raise ValueError("a head of its own")
-    count = len({name.removeprefix(prefix).split(".")[1] for name in state_dict if name.startswith(f"{prefix}h.")})
+    count = len(
+        {
+            name.removeprefix(prefix).split(".")[1]
+            for name in state_dict
+            if name.startswith(f"{prefix}h.")
+        }
+    )
     if count > config.num_layers:
         raise ValueError(f"{count} blocks, not {config.num_layers}")
-    params = {"lnf_beta": get("ln_f.bias", d), "lnf_gamma": get("ln_f.weight", d), "embed": embed, "blocks": []}
+    params = {
+        "lnf_beta": get("ln_f.bias", d),
+        "lnf_gamma": get("ln_f.weight", d),
+        "embed": embed,
+        "blocks": [],
+    }
     params["positions"] = get("wpe.weight", config.context_length, d)
-    sizes = {"attn.c_proj": ("_o", d, d), "mlp.c_fc": ("1", d, config.d_ff), "mlp.c_proj": ("2", config.d_ff, d)}
+    sizes = {
+        "attn.c_proj": ("_o", d, d),
+        "mlp.c_fc": ("1", d, config.d_ff),
+        "mlp.c_proj": ("2", config.d_ff, d),
+    }
     for layer in range(config.num_layers):
         w = get(f"h.{layer}.attn.c_attn.weight", d, 3 * d).unflatten(1, (3, d))  # [D, 3, D]
         b = get(f"h.{layer}.attn.c_attn.bias", 3 * d).unflatten(0, (3, d))
-        block = {"w_q": w[:, 0], "w_k": w[:, 1], "w_v": w[:, 2], "b_q": b[0], "b_k": b[1], "b_v": b[2]}
+        block = {
+            "w_q": w[:, 0],
+            "w_k": w[:, 1],
+            "w_v": w[:, 2],
+            "b_q": b[0],
+            "b_k": b[1],
+            "b_v": b[2],
+        }
         for name, (mine, rows, columns) in sizes.items():
             block["w" + mine] = get(f"h.{layer}.{name}.weight", rows, columns)
             block["b" + mine] = get(f"h.{layer}.{name}.bias", columns)
@@ -776,7 +870,8 @@ def unflattens_the_fused_axis(state_dict, config):
     return params
 
 
-# ── misleading_token ─────────────────────────────────────────────────────────────────────────────────────────
+# ── misleading_token
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @alternate("misleading_token")

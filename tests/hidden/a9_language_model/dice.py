@@ -16,7 +16,9 @@ def peek():
 
 @contextmanager
 def dice_left_alone(student):
-    """Assert that what happens in the block moves them not at all: the next number is the one without it."""
+    """Assert that what happens in the block moves them not at all: the next number is the one
+    without it.
+    """
     plant, peek = student.define(PLANT, "plant"), student.define(PEEK, "peek")
     plant()
     untouched = peek()

@@ -2,7 +2,8 @@
 
 from autograder.suite import mistake
 
-# ── train_byte_bpe ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── train_byte_bpe
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -27,8 +28,14 @@ def takes_the_larger_pair_of_equals(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint=("Which of several equally frequent pairs comes first in the text is chance: the smaller tuple is joined."),
-    replace=("best = min(counts, key=lambda pair: (-counts[pair], pair))", "best = max(counts, key=counts.get)"),
+    hint=(
+        "Which of several equally frequent pairs comes first in the text is chance: the smaller "
+        "tuple is joined."
+    ),
+    replace=(
+        "best = min(counts, key=lambda pair: (-counts[pair], pair))",
+        "best = max(counts, key=counts.get)",
+    ),
 )
 def takes_the_first_found_of_equals(): ...
 
@@ -67,7 +74,10 @@ def all_merges_get_one_id(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint=("Your pairs reach across words. The text is cut by split_words first, and pairs are counted inside words."),
+    hint=(
+        "Your pairs reach across words. The text is cut by split_words first, and pairs are "
+        "counted inside words."
+    ),
     replace=("Counter(split_words(bytes(text.tolist())))", "Counter([bytes(text.tolist())])"),
 )
 def joins_across_words(): ...
@@ -75,7 +85,8 @@ def joins_across_words(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint="str.split throws the spaces away. split_words keeps them, in front of the word that follows.",
+    hint="str.split throws the spaces away. split_words keeps them, in front of the word "
+    "that follows.",
     replace=("split_words(bytes(text.tolist()))", "bytes(text.tolist()).split()"),
 )
 def splits_at_whitespace(): ...
@@ -83,7 +94,10 @@ def splits_at_whitespace(): ...
 
 @mistake(
     "train_byte_bpe",
-    hint=("The pairs are counted once, at the start. After each join the new token has new neighbours: count anew."),
+    hint=(
+        "The pairs are counted once, at the start. After each join the new token has new "
+        "neighbours: count anew."
+    ),
     replace=(
         """
         counts = Counter()
@@ -131,7 +145,8 @@ def learns_one_merge_too_few(): ...
 @mistake(
     "train_byte_bpe",
     hint=(
-        "The ids of the beginning are bytes. Characters beyond 127 have two or more, and not all bytes are characters."
+        "The ids of the beginning are bytes. Characters beyond 127 have two or more, and not all "
+        "bytes are characters."
     ),
     replace=(
         "bytes(text.tolist())",
@@ -198,12 +213,16 @@ def fails_on_an_empty_text(): ...
 def refuses_to_learn_nothing(): ...
 
 
-# ── bpe_encode ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── bpe_encode
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "bpe_encode",
-    hint=("You join whichever pair comes first in the word. It is the one that was learned first: the lowest rank."),
+    hint=(
+        "You join whichever pair comes first in the word. It is the one that was learned first: "
+        "the lowest rank."
+    ),
     replace=("min(known, key=rank.get)", "known[0]"),
 )
 def joins_the_leftmost_pair(): ...
@@ -219,7 +238,8 @@ def joins_the_last_learned_pair(): ...
 
 @mistake(
     "bpe_encode",
-    hint="One round is not enough: a join makes new neighbours, and those may be a pair of the list.",
+    hint="One round is not enough: a join makes new neighbours, and those may be a pair "
+    "of the list.",
     replace=(
         "while known := [pair for pair in pairwise(ids) if pair in rank]:",
         "if known := [pair for pair in pairwise(ids) if pair in rank]:",
@@ -228,7 +248,12 @@ def joins_the_last_learned_pair(): ...
 def goes_once_through_the_list(): ...
 
 
-@mistake("bpe_encode", hint="The first merge is id 256.", replace=("256 + rank[first]", "257 + rank[first]"), keeps=0.5)
+@mistake(
+    "bpe_encode",
+    hint="The first merge is id 256.",
+    replace=("256 + rank[first]", "257 + rank[first]"),
+    keeps=0.5,
+)
 def numbers_merges_from_257(): ...
 
 
@@ -259,7 +284,10 @@ def loses_the_spaces(): ...
 @mistake(
     "bpe_encode",
     hint="A word that comes twice has its tokens twice. Yours are given only where the word is new.",
-    replace=("in split_words(bytes(text.tolist())):", "in dict.fromkeys(split_words(bytes(text.tolist()))):"),
+    replace=(
+        "in split_words(bytes(text.tolist())):",
+        "in dict.fromkeys(split_words(bytes(text.tolist()))):",
+    ),
 )
 def encodes_each_word_once(): ...
 
@@ -267,7 +295,10 @@ def encodes_each_word_once(): ...
 @mistake(
     "bpe_encode",
     hint="Not every text is UTF-8, and bytes may not get lost: work on the bytes themselves.",
-    replace=("bytes(text.tolist())", 'bytes(text.tolist()).decode("utf-8", errors="ignore").encode()'),
+    replace=(
+        "bytes(text.tolist())",
+        'bytes(text.tolist()).decode("utf-8", errors="ignore").encode()',
+    ),
 )
 def goes_through_text_that_is_no_utf8(): ...
 
@@ -319,7 +350,8 @@ def returns_floats_for_nothing(): ...
 def ignores_the_merges(): ...
 
 
-# ── bpe_decode ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── bpe_decode
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -333,7 +365,10 @@ def glues_right_before_left(): ...
 
 @mistake(
     "bpe_decode",
-    hint=("The parts of a merge are ids, and an id can be a merge itself: its bytes are needed, not its number."),
+    hint=(
+        "The parts of a merge are ids, and an id can be a merge itself: its bytes are needed, "
+        "not its number."
+    ),
     replace=("bytes_of[left] + bytes_of[right]", "[left % 256, right % 256]"),
 )
 def takes_the_parts_as_bytes(): ...
@@ -342,7 +377,10 @@ def takes_the_parts_as_bytes(): ...
 @mistake(
     "bpe_decode",
     hint="Id 256 is the first merge.",
-    replace=("bytes_of = [[byte] for byte in range(256)]", "bytes_of = [[byte] for byte in range(256)] + [[]]"),
+    replace=(
+        "bytes_of = [[byte] for byte in range(256)]",
+        "bytes_of = [[byte] for byte in range(256)] + [[]]",
+    ),
     keeps=0.5,
 )
 def counts_merges_from_257(): ...
@@ -350,7 +388,10 @@ def counts_merges_from_257(): ...
 
 @mistake(
     "bpe_decode",
-    hint=("Id -1 is no token, and Python takes the last one of a list for it. The docstring asks for a ValueError."),
+    hint=(
+        "Id -1 is no token, and Python takes the last one of a list for it. The docstring asks "
+        "for a ValueError."
+    ),
     replace=("check_ids(ids, 256 + len(merges))", "check_ids(ids.clamp(min=0), 256 + len(merges))"),
 )
 def wraps_around_at_0(): ...
@@ -384,7 +425,11 @@ def wraps_ids_into_the_vocabulary(): ...
 def knows_one_id_too_many(): ...
 
 
-@mistake("bpe_decode", hint="Bytes are uint8 in this course.", replace=("dtype=torch.uint8", "dtype=torch.int64"))
+@mistake(
+    "bpe_decode",
+    hint="Bytes are uint8 in this course.",
+    replace=("dtype=torch.uint8", "dtype=torch.int64"),
+)
 def returns_int64_bytes(): ...
 
 
@@ -392,7 +437,10 @@ def returns_int64_bytes(): ...
     "bpe_decode",
     hint="An empty list becomes a tensor of floats, unless the dtype is said.",
     replace=(
-        ("return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], dtype=torch.uint8)"),
+        (
+            "return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], "
+            "dtype=torch.uint8)"
+        ),
         """
         data = [byte for token in ids.tolist() for byte in bytes_of[token]]
         return torch.tensor(data, dtype=torch.uint8) if data else torch.tensor(data)
@@ -404,9 +452,13 @@ def returns_floats_where_there_is_nothing(): ...
 
 @mistake(
     "bpe_decode",
-    hint="A token need not be text: half a character is bytes like any other. Do not go through str.",
+    hint="A token need not be text: half a character is bytes like any other. Do not go "
+    "through str.",
     replace=(
-        ("return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], dtype=torch.uint8)"),
+        (
+            "return torch.tensor([byte for token in ids.tolist() for byte in bytes_of[token]], "
+            "dtype=torch.uint8)"
+        ),
         """
         data = bytes(byte for token in ids.tolist() for byte in bytes_of[token]).decode("utf-8", errors="ignore")
         return torch.tensor(list(data.encode()), dtype=torch.uint8)
@@ -446,7 +498,8 @@ def gives_each_token_once(): ...
 
 @mistake(
     "gelu",
-    hint="This is the exact GELU, with the error function. GPT-2 was trained with the approximation by tanh.",
+    hint="This is the exact GELU, with the error function. GPT-2 was trained with the "
+    "approximation by tanh.",
     replace=(
         "0.5 * wide * (1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))",
         "0.5 * wide * (1 + torch.erf(wide / math.sqrt(2)))",
@@ -480,12 +533,19 @@ def is_a_silu(): ...
 @mistake(
     "gelu",
     hint="This is the ReLU of assignment 6.",
-    replace=("0.5 * wide * (1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))", "torch.relu(wide)"),
+    replace=(
+        "0.5 * wide * (1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))",
+        "torch.relu(wide)",
+    ),
 )
 def is_a_relu(): ...
 
 
-@mistake("gelu", hint="The cube inside the tanh is missing.", replace=("(wide + 0.044715 * wide**3)", "wide"))
+@mistake(
+    "gelu",
+    hint="The cube inside the tanh is missing.",
+    replace=("(wide + 0.044715 * wide**3)", "wide"),
+)
 def forgets_the_cubic_term(): ...
 
 
@@ -497,12 +557,18 @@ def forgets_the_cubic_term(): ...
 def squares_instead(): ...
 
 
-@mistake("gelu", hint="The factor in front is the root of 2/π.", replace=("math.sqrt(2 / math.pi)", "2 / math.pi"))
+@mistake(
+    "gelu",
+    hint="The factor in front is the root of 2/π.",
+    replace=("math.sqrt(2 / math.pi)", "2 / math.pi"),
+)
 def takes_two_over_pi(): ...
 
 
 @mistake(
-    "gelu", hint="It is the root of 2/π, not of π/2.", replace=("math.sqrt(2 / math.pi)", "math.sqrt(math.pi / 2)")
+    "gelu",
+    hint="It is the root of 2/π, not of π/2.",
+    replace=("math.sqrt(2 / math.pi)", "math.sqrt(math.pi / 2)"),
 )
 def turns_the_fraction_over(): ...
 
@@ -556,12 +622,19 @@ def computes_in_half_precision(): ...
 @mistake(
     "gelu",
     hint="bfloat16 is half precision as well: widen it to float32.",
-    replace=("in (torch.float32, torch.float64)", "in (torch.float32, torch.float64, torch.bfloat16)"),
+    replace=(
+        "in (torch.float32, torch.float64)",
+        "in (torch.float32, torch.float64, torch.bfloat16)",
+    ),
 )
 def computes_in_bfloat16(): ...
 
 
-@mistake("gelu", hint="What came in half precision should come out in half precision.", replace=(".to(x.dtype)", ""))
+@mistake(
+    "gelu",
+    hint="What came in half precision should come out in half precision.",
+    replace=(".to(x.dtype)", ""),
+)
 def activates_into_float32(): ...
 
 
@@ -573,7 +646,8 @@ def activates_into_float32(): ...
 def cuts_the_gradient(): ...
 
 
-# ── language_model ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── language_model
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake("language_model", hint="The bias of the queries is missing.", replace=(' + p["b_q"]', ""))
@@ -584,7 +658,11 @@ def forgets_b_q(): ...
 def forgets_b_v(): ...
 
 
-@mistake("language_model", hint="The bias of the attention's output is missing.", replace=(' + p["b_o"]', ""))
+@mistake(
+    "language_model",
+    hint="The bias of the attention's output is missing.",
+    replace=(' + p["b_o"]', ""),
+)
 def forgets_b_o(): ...
 
 
@@ -592,7 +670,9 @@ def forgets_b_o(): ...
 def forgets_b1(): ...
 
 
-@mistake("language_model", hint="The second bias of the MLP is missing.", replace=(' + p["b2"]', ""))
+@mistake(
+    "language_model", hint="The second bias of the MLP is missing.", replace=(' + p["b2"]', "")
+)
 def forgets_b2(): ...
 
 
@@ -604,7 +684,11 @@ def forgets_b2(): ...
 def adds_b1_after_the_gelu(): ...
 
 
-@mistake("language_model", hint="The activation is your gelu; this is a ReLU.", replace=("gelu(", "torch.relu("))
+@mistake(
+    "language_model",
+    hint="The activation is your gelu; this is a ReLU.",
+    replace=("gelu(", "torch.relu("),
+)
 def has_a_relu(): ...
 
 
@@ -643,14 +727,18 @@ def positions_begin_at_0_again(): ...
 @mistake(
     "language_model",
     hint="Positions count places. You look them up by the token.",
-    replace=('params["positions"][start : start + n]', 'params["positions"][ids.clamp(max=config.context_length - 1)]'),
+    replace=(
+        'params["positions"][start : start + n]',
+        'params["positions"][ids.clamp(max=config.context_length - 1)]',
+    ),
 )
 def looks_positions_up_by_token(): ...
 
 
 @mistake(
     "language_model",
-    hint="The norm stands in front of the attention, inside the addition; here it comes after (post-norm).",
+    hint="The norm stands in front of the attention, inside the addition; here it comes after "
+    "(post-norm).",
     replace=(
         'h = layer_norm(x, p["ln1_gamma"], p["ln1_beta"])',
         'x = h = layer_norm(x, p["ln1_gamma"], p["ln1_beta"])',
@@ -662,7 +750,10 @@ def normalizes_after_the_addition(): ...
 @mistake(
     "language_model",
     hint="The MLP has a norm of its own, ln2.",
-    replace=('layer_norm(x, p["ln2_gamma"], p["ln2_beta"])', 'layer_norm(x, p["ln1_gamma"], p["ln1_beta"])'),
+    replace=(
+        'layer_norm(x, p["ln2_gamma"], p["ln2_beta"])',
+        'layer_norm(x, p["ln1_gamma"], p["ln1_beta"])',
+    ),
 )
 def uses_the_first_norm_twice(): ...
 
@@ -694,7 +785,8 @@ def runs_the_first_block_only(): ...
 @mistake(
     "language_model",
     hint=(
-        "The cache advances once a step. Yours advances in every layer, so the second one begins in the wrong place."
+        "The cache advances once a step. Yours advances in every layer, so the second one begins "
+        "in the wrong place."
     ),
     replace=[
         (
@@ -721,7 +813,8 @@ def advances_in_every_layer(): ...
 
 @mistake(
     "language_model",
-    hint="After the last layer the cache must advance; otherwise the next chunk is written over this one.",
+    hint="After the last layer the cache must advance; otherwise the next chunk is written "
+    "over this one.",
     replace=(
         """
         if cache is not None:
@@ -778,7 +871,10 @@ def stores_values_as_keys(): ...
         ('params["embed"].T', 'params["embed"].T * 1.0'),
         (
             'return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @',
-            ('return (lambda z: torch.softmax(z, dim=-1))(layer_norm(x, params["lnf_gamma"], params["lnf_beta"])) @'),
+            (
+                'return (lambda z: torch.softmax(z, dim=-1))(layer_norm(x, params["lnf_gamma"], '
+                'params["lnf_beta"])) @'
+            ),
         ),
     ],
 )
@@ -824,9 +920,18 @@ def forgets_the_root_of_d(): ...
     "language_model",
     hint="The number of heads is the config's.",
     replace=[
-        ('q = split_heads(h @ p["w_q"] + p["b_q"], config.num_heads)', 'q = split_heads(h @ p["w_q"] + p["b_q"], 2)'),
-        ('k = split_heads(h @ p["w_k"] + p["b_k"], config.num_heads)', 'k = split_heads(h @ p["w_k"] + p["b_k"], 2)'),
-        ('v = split_heads(h @ p["w_v"] + p["b_v"], config.num_heads)', 'v = split_heads(h @ p["w_v"] + p["b_v"], 2)'),
+        (
+            'q = split_heads(h @ p["w_q"] + p["b_q"], config.num_heads)',
+            'q = split_heads(h @ p["w_q"] + p["b_q"], 2)',
+        ),
+        (
+            'k = split_heads(h @ p["w_k"] + p["b_k"], config.num_heads)',
+            'k = split_heads(h @ p["w_k"] + p["b_k"], 2)',
+        ),
+        (
+            'v = split_heads(h @ p["w_v"] + p["b_v"], config.num_heads)',
+            'v = split_heads(h @ p["w_v"] + p["b_v"], 2)',
+        ),
     ],
 )
 def splits_heads_by_two(): ...
@@ -842,7 +947,8 @@ def counts_the_chunk_alone(): ...
 
 @mistake(
     "language_model",
-    hint="An id outside the vocabulary should be a ValueError. -1 would be the last word, without a sound.",
+    hint="An id outside the vocabulary should be a ValueError. -1 would be the last word, "
+    "without a sound.",
     replace=("check_ids(ids, config.vocab_size)", "ids = ids.clamp(0, config.vocab_size - 1)"),
 )
 def takes_any_id(): ...
@@ -860,8 +966,14 @@ def checks_the_first_row_of_ids(): ...
     "language_model",
     hint="Refuse before you begin: here a wrong id has been stored in the cache already.",
     replace=[
-        ("check_ids(ids, config.vocab_size)", "given, ids = ids, ids.clamp(0, config.vocab_size - 1)"),
-        ("return layer_norm(x, params", "check_ids(given, config.vocab_size)\nreturn layer_norm(x, params"),
+        (
+            "check_ids(ids, config.vocab_size)",
+            "given, ids = ids, ids.clamp(0, config.vocab_size - 1)",
+        ),
+        (
+            "return layer_norm(x, params",
+            "check_ids(given, config.vocab_size)\nreturn layer_norm(x, params",
+        ),
     ],
 )
 def checks_ids_at_the_end(): ...
@@ -869,7 +981,8 @@ def checks_ids_at_the_end(): ...
 
 @mistake(
     "language_model",
-    hint="append takes the keys and then the values, and returns them in this order. Yours are exchanged at both ends.",
+    hint="append takes the keys and then the values, and returns them in this order. Yours are "
+    "exchanged at both ends.",
     replace=("k, v = cache.append(layer, k, v)", "v, k = cache.append(layer, v, k)"),
 )
 def exchanges_keys_and_values_at_the_cache(): ...
@@ -881,7 +994,8 @@ def exchanges_keys_and_values_at_the_cache(): ...
     replace=(
         'return layer_norm(x, params["lnf_gamma"], params["lnf_beta"]) @ params["embed"].T',
         (
-            'return layer_norm(x.float(), params["lnf_gamma"].float(), params["lnf_beta"].float()) @ '
+            'return layer_norm(x.float(), params["lnf_gamma"].float(), '
+            'params["lnf_beta"].float()) @ '
             'params["embed"].float().T'
         ),
     ),
@@ -890,7 +1004,8 @@ def exchanges_keys_and_values_at_the_cache(): ...
 def gives_logits_in_float32(): ...
 
 
-# ── sample_windows ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── sample_windows
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -924,7 +1039,10 @@ def shifts_the_other_way(): ...
 @mistake(
     "sample_windows",
     hint="Rolling a window gives its last token the first one as a target.",
-    replace=("windows[:, :-1], windows[:, 1:]", "windows[:, :-1], windows[:, :-1].roll(-1, dims=1)"),
+    replace=(
+        "windows[:, :-1], windows[:, 1:]",
+        "windows[:, :-1], windows[:, :-1].roll(-1, dims=1)",
+    ),
 )
 def rolls_the_target(): ...
 
@@ -969,10 +1087,12 @@ def gives_all_rows_one_start(): ...
 
 @mistake(
     "sample_windows",
-    hint="No start comes twice before all have come once. Rows are independent: what was drawn is put back.",
+    hint="No start comes twice before all have come once. Rows are independent: what was drawn "
+    "is put back.",
     replace=(
         "torch.randint(len(ids) - length, (batch,), generator=dice)",
-        "torch.cat([torch.randperm(len(ids) - length, generator=dice) for _ in range(batch)])[:batch]",
+        "torch.cat([torch.randperm(len(ids) - length, generator=dice) for _ in "
+        "range(batch)])[:batch]",
     ),
 )
 def puts_no_start_back(): ...
@@ -1057,7 +1177,8 @@ def returns_one_tensor(): ...
 def makes_windows_too_short(): ...
 
 
-# ── learning_rate ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── learning_rate
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1071,7 +1192,10 @@ def starts_at_0(): ...
 @mistake(
     "learning_rate",
     hint="The warm-up begins at peak / W, whatever the floor is.",
-    replace=("return peak * (step + 1) / warmup", "return floor + (peak - floor) * (step + 1) / warmup"),
+    replace=(
+        "return peak * (step + 1) / warmup",
+        "return floor + (peak - floor) * (step + 1) / warmup",
+    ),
 )
 def warms_up_from_the_floor(): ...
 
@@ -1133,7 +1257,9 @@ def goes_up_again(): ...
 
 
 @mistake(
-    "learning_rate", hint="After the end the rate is the floor, not 0.", replace=("return float(floor)", "return 0.0")
+    "learning_rate",
+    hint="After the end the rate is the floor, not 0.",
+    replace=("return float(floor)", "return 0.0"),
 )
 def ends_at_0(): ...
 
@@ -1154,7 +1280,11 @@ def forgets_the_floor(): ...
 def adds_the_floor(): ...
 
 
-@mistake("learning_rate", hint="math.cos wants radians.", replace=("math.pi * progress", "180 * progress"))
+@mistake(
+    "learning_rate",
+    hint="math.cos wants radians.",
+    replace=("math.pi * progress", "180 * progress"),
+)
 def takes_degrees(): ...
 
 
@@ -1169,17 +1299,22 @@ def divides_by_a_warm_up_of_0(): ...
 @mistake(
     "learning_rate",
     hint="A warm-up that is as long as the training leaves nothing for the cosine: ValueError.",
-    replace=[("if warmup < 0 or total <= warmup:", "if total < 0:"), ("(total - warmup)", "max(total - warmup, 1)")],
+    replace=[
+        ("if warmup < 0 or total <= warmup:", "if total < 0:"),
+        ("(total - warmup)", "max(total - warmup, 1)"),
+    ],
 )
 def takes_any_warm_up(): ...
 
 
-# ── clip_gradients ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── clip_gradients
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "clip_gradients",
-    hint="Each tensor is bounded for itself. The norm is that of all gradients together, as one long vector.",
+    hint="Each tensor is bounded for itself. The norm is that of all gradients together, as one "
+    "long vector.",
     replace=(
         "(g * factor).to(own.dtype) for g",
         "(g * min(1.0, max_norm / max(g.norm().item(), 1e-30))).to(own.dtype) for g",
@@ -1190,7 +1325,8 @@ def bounds_each_tensor(): ...
 
 @mistake(
     "clip_gradients",
-    hint="You cut every number at the bound: the direction changes. All numbers get the same factor.",
+    hint="You cut every number at the bound: the direction changes. All numbers get the "
+    "same factor.",
     replace=("(g * factor)", "g.clamp(-max_norm, max_norm)"),
 )
 def bounds_each_number(): ...
@@ -1207,7 +1343,10 @@ def scales_up(): ...
 @mistake(
     "clip_gradients",
     hint="The norms of the tensors are added. The squares are, and then the root is taken.",
-    replace=("math.sqrt(sum(g.pow(2).sum().item() for g in wide))", "float(sum(g.norm().item() for g in wide))"),
+    replace=(
+        "math.sqrt(sum(g.pow(2).sum().item() for g in wide))",
+        "float(sum(g.norm().item() for g in wide))",
+    ),
 )
 def adds_norms(): ...
 
@@ -1215,7 +1354,10 @@ def adds_norms(): ...
 @mistake(
     "clip_gradients",
     hint="This is the square of the norm.",
-    replace=("math.sqrt(sum(g.pow(2).sum().item() for g in wide))", "float(sum(g.pow(2).sum().item() for g in wide))"),
+    replace=(
+        "math.sqrt(sum(g.pow(2).sum().item() for g in wide))",
+        "float(sum(g.pow(2).sum().item() for g in wide))",
+    ),
     keeps=0.5,
 )
 def returns_the_squared_norm(): ...
@@ -1235,7 +1377,10 @@ def takes_the_mean(): ...
 @mistake(
     "clip_gradients",
     hint="This is the largest absolute value. The norm is the root of the sum of squares.",
-    replace=("math.sqrt(sum(g.pow(2).sum().item() for g in wide))", "float(max(g.abs().max().item() for g in wide))"),
+    replace=(
+        "math.sqrt(sum(g.pow(2).sum().item() for g in wide))",
+        "float(max(g.abs().max().item() for g in wide))",
+    ),
 )
 def takes_the_largest_number(): ...
 
@@ -1243,7 +1388,10 @@ def takes_the_largest_number(): ...
 @mistake(
     "clip_gradients",
     hint="This is the sum of absolute values. The norm is the root of the sum of squares.",
-    replace=("math.sqrt(sum(g.pow(2).sum().item() for g in wide))", "float(sum(g.abs().sum().item() for g in wide))"),
+    replace=(
+        "math.sqrt(sum(g.pow(2).sum().item() for g in wide))",
+        "float(sum(g.abs().sum().item() for g in wide))",
+    ),
 )
 def sums_absolute_values(): ...
 
@@ -1251,7 +1399,10 @@ def sums_absolute_values(): ...
 @mistake(
     "clip_gradients",
     hint="The norm that is returned is the one before the clipping: one wants to see the outliers.",
-    replace=("zip(wide, gradients, strict=True)], norm", "zip(wide, gradients, strict=True)], norm * factor"),
+    replace=(
+        "zip(wide, gradients, strict=True)], norm",
+        "zip(wide, gradients, strict=True)], norm * factor",
+    ),
 )
 def returns_the_norm_afterwards(): ...
 
@@ -1259,7 +1410,10 @@ def returns_the_norm_afterwards(): ...
 @mistake(
     "clip_gradients",
     hint="The norm should be a Python float.",
-    replace=("zip(wide, gradients, strict=True)], norm", "zip(wide, gradients, strict=True)], torch.tensor(norm)"),
+    replace=(
+        "zip(wide, gradients, strict=True)], norm",
+        "zip(wide, gradients, strict=True)], torch.tensor(norm)",
+    ),
 )
 def returns_a_tensor_for_the_norm(): ...
 
@@ -1286,7 +1440,10 @@ def changes_the_gradients(): ...
 @mistake(
     "clip_gradients",
     hint="300² is infinite in float16: square and sum in float32.",
-    replace=("g if g.dtype == torch.float64 else g.float() for g in gradients", "g for g in gradients"),
+    replace=(
+        "g if g.dtype == torch.float64 else g.float() for g in gradients",
+        "g for g in gradients",
+    ),
 )
 def squares_in_half_precision(): ...
 
@@ -1312,7 +1469,8 @@ def clips_into_float32(): ...
 
 @mistake(
     "clip_gradients",
-    hint="A norm that is NaN or infinite makes every gradient NaN, and then every weight. ValueError.",
+    hint="A norm that is NaN or infinite makes every gradient NaN, and then every "
+    "weight. ValueError.",
     replace=("if not math.isfinite(norm):", "if norm < 0:"),
 )
 def lets_nan_through(): ...
@@ -1337,12 +1495,16 @@ def leaves_a_bit_of_slack(): ...
 @mistake(
     "clip_gradients",
     hint="Every gradient is brought to the bound. Small ones are to be left alone.",
-    replace=("min(1.0, max_norm / norm) if norm > 0 else 1.0", "max_norm / norm if norm > 0 else 1.0"),
+    replace=(
+        "min(1.0, max_norm / norm) if norm > 0 else 1.0",
+        "max_norm / norm if norm > 0 else 1.0",
+    ),
 )
 def normalizes_always(): ...
 
 
-# ── adamw_step ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── adamw_step
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1374,7 +1536,9 @@ def decays_everything(): ...
 
 
 @mistake(
-    "adamw_step", hint="The weight decay is missing.", replace=("weight_decay if theta.dim() >= 2 else 0.0", "0.0")
+    "adamw_step",
+    hint="The weight decay is missing.",
+    replace=("weight_decay if theta.dim() >= 2 else 0.0", "0.0"),
 )
 def decays_nothing(): ...
 
@@ -1414,7 +1578,8 @@ def decays_upwards(): ...
 
 @mistake(
     "adamw_step",
-    hint="The decay is that of the weight before the step; yours shrinks what has just been stepped.",
+    hint="The decay is that of the weight before the step; yours shrinks what has just "
+    "been stepped.",
     replace=("theta - lr * (update + decay * theta)", "(theta - lr * update) * (1 - lr * decay)"),
 )
 def decays_after_the_step(): ...
@@ -1423,12 +1588,19 @@ def decays_after_the_step(): ...
 @mistake(
     "adamw_step",
     hint="The averages begin at 0 and are too small at first. Dividing by 1 - beta^t is missing.",
-    replace=("m / (1 - beta1**t) / (torch.sqrt(v / (1 - beta2**t)) + eps)", "m / (torch.sqrt(v) + eps)"),
+    replace=(
+        "m / (1 - beta1**t) / (torch.sqrt(v / (1 - beta2**t)) + eps)",
+        "m / (torch.sqrt(v) + eps)",
+    ),
 )
 def corrects_no_bias(): ...
 
 
-@mistake("adamw_step", hint="v begins at 0 as well: both averages are corrected.", replace=("v / (1 - beta2**t)", "v"))
+@mistake(
+    "adamw_step",
+    hint="v begins at 0 as well: both averages are corrected.",
+    replace=("v / (1 - beta2**t)", "v"),
+)
 def corrects_m_only(): ...
 
 
@@ -1549,20 +1721,25 @@ def forgets_the_state(): ...
 @mistake(
     "adamw_step",
     hint="zip stops at the shorter list without a word: ValueError.",
-    replace=[("if len(tensors) != len(gradients):", "if False:"), ('state["v"], strict=True)', 'state["v"])')],
+    replace=[
+        ("if len(tensors) != len(gradients):", "if False:"),
+        ('state["v"], strict=True)', 'state["v"])'),
+    ],
 )
 def takes_lists_of_different_lengths(): ...
 
 
 @mistake(
     "adamw_step",
-    hint="The signature's defaults are betas 0.9 and 0.95 and a decay of 0.1; these are the library's.",
+    hint="The signature's defaults are betas 0.9 and 0.95 and a decay of 0.1; these are "
+    "the library's.",
     replace=[
         ("(beta1, beta2), t", "(beta1, beta2), weight_decay, t"),
         (
             'betas, state["step"] + 1',
             (
-                "(betas if betas != (0.9, 0.95) else (0.9, 0.999)), weight_decay if weight_decay != 0.1 else "
+                "(betas if betas != (0.9, 0.95) else (0.9, 0.999)), weight_decay if weight_decay "
+                "!= 0.1 else "
                 '0.01, state["step"] + 1'
             ),
         ),
@@ -1571,7 +1748,8 @@ def takes_lists_of_different_lengths(): ...
 def has_other_defaults(): ...
 
 
-# ── perplexity ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── perplexity
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1617,11 +1795,13 @@ def averages_the_windows(): ...
 
 @mistake(
     "perplexity",
-    hint="This is the mean of the windows' perplexities. Average losses over tokens, then take exp once.",
+    hint="This is the mean of the windows' perplexities. Average losses over tokens, then "
+    "take exp once.",
     replace=[
         (
             "loss -= log_p.gather(1, targets[:, None]).double().sum().item()",
-            "loss += len(targets) * math.exp(-log_p.gather(1, targets[:, None]).double().mean().item())",
+            "loss += len(targets) * math.exp(-log_p.gather(1, targets[:, "
+            "None]).double().mean().item())",
         ),
         ("math.exp(loss / (len(ids) - 1))", "loss / (len(ids) - 1)"),
     ],
@@ -1634,7 +1814,10 @@ def averages_the_perplexities(): ...
     hint="The last window may be shorter, and its targets count like all others.",
     replace=[
         ("range(0, len(ids) - 1, window)", "range(0, max(len(ids) - window, 1), window)"),
-        ("loss / (len(ids) - 1)", "loss / max((len(ids) - 1) // window * window, min(window, len(ids) - 1))"),
+        (
+            "loss / (len(ids) - 1)",
+            "loss / max((len(ids) - 1) // window * window, min(window, len(ids) - 1))",
+        ),
     ],
 )
 def drops_the_last_window(): ...
@@ -1659,7 +1842,8 @@ def loses_the_tokens_on_the_seams(): ...
         ("range(0, len(ids) - 1, window)", "range(0, len(ids) - 1, max(window - 1, 1))"),
         (
             "loss / (len(ids) - 1)",
-            "loss / sum(min(window, len(ids) - 1 - s) for s in range(0, len(ids) - 1, max(window - 1, 1)))",
+            "loss / sum(min(window, len(ids) - 1 - s) for s in range(0, len(ids) - 1, "
+            "max(window - 1, 1)))",
         ),
     ],
 )
@@ -1713,7 +1897,8 @@ def ignores_the_window(): ...
 
 @mistake(
     "perplexity",
-    hint="A probability can be 0 in float32, and its logarithm is then minus infinity. Use log_softmax.",
+    hint="A probability can be 0 in float32, and its logarithm is then minus infinity. Use "
+    "log_softmax.",
     replace=(
         "torch.log_softmax(language_model(inputs[None], params, config)[0], dim=-1)",
         "torch.softmax(language_model(inputs[None], params, config)[0], dim=-1).log()",
@@ -1739,7 +1924,10 @@ def takes_one_over_the_mean_probability(): ...
 @mistake(
     "perplexity",
     hint="A Python float is asked for.",
-    replace=("return math.exp(loss / (len(ids) - 1))", "return torch.tensor(loss / (len(ids) - 1)).exp()"),
+    replace=(
+        "return math.exp(loss / (len(ids) - 1))",
+        "return torch.tensor(loss / (len(ids) - 1)).exp()",
+    ),
 )
 def returns_a_tensor(): ...
 
@@ -1758,7 +1946,10 @@ def measures_the_last_token_only(): ...
 @mistake(
     "perplexity",
     hint="One token has no target, and 0 / 0 is no perplexity: ValueError.",
-    replace=[("len(ids) < 2 or not", "not"), ("loss / (len(ids) - 1)", "loss / max(len(ids) - 1, 1)")],
+    replace=[
+        ("len(ids) < 2 or not", "not"),
+        ("loss / (len(ids) - 1)", "loss / max(len(ids) - 1, 1)"),
+    ],
 )
 def takes_a_text_of_one_token(): ...
 
@@ -1780,7 +1971,8 @@ def takes_a_text_of_one_token(): ...
 def cuts_the_window_to_the_context(): ...
 
 
-# ── sample ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── sample
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -1795,7 +1987,10 @@ def returns_the_new_tokens_only(): ...
 @mistake(
     "sample",
     hint="Each token is read once. You send the whole text through the model at every step.",
-    replace=("language_model(chunk, params, config, cache)[:, -1]", "language_model(ids, params, config)[:, -1]"),
+    replace=(
+        "language_model(chunk, params, config, cache)[:, -1]",
+        "language_model(ids, params, config)[:, -1]",
+    ),
 )
 def reads_everything_again(): ...
 
@@ -1803,7 +1998,8 @@ def reads_everything_again(): ...
 @mistake(
     "sample",
     hint=(
-        "Only the new token is sent: the rest is in the cache already. Yours puts the text into a new"
+        "Only the new token is sent: the rest is in the cache already. Yours puts the "
+        "text into a new"
         " cache at each step."
     ),
     replace=(
@@ -1817,7 +2013,10 @@ def reads_everything_into_the_cache(): ...
 @mistake(
     "sample",
     hint="Without the cache the new token knows nothing of the text before it.",
-    replace=("language_model(chunk, params, config, cache)[:, -1]", "language_model(chunk, params, config)[:, -1]"),
+    replace=(
+        "language_model(chunk, params, config, cache)[:, -1]",
+        "language_model(chunk, params, config)[:, -1]",
+    ),
 )
 def forgets_the_cache(): ...
 
@@ -1837,7 +2036,11 @@ def forgets_the_cache(): ...
 def reads_the_last_token_too(): ...
 
 
-@mistake("sample", hint="The last position decides what comes next.", replace=("cache)[:, -1]", "cache)[:, 0]"))
+@mistake(
+    "sample",
+    hint="The last position decides what comes next.",
+    replace=("cache)[:, -1]", "cache)[:, 0]"),
+)
 def looks_at_the_first_row_of_logits(): ...
 
 
@@ -1874,12 +2077,19 @@ def multiplies_by_the_temperature(): ...
 @mistake(
     "sample",
     hint="top_k is not passed on.",
-    replace=("filtered_probabilities(logits, temperature, top_k)", "filtered_probabilities(logits, temperature)"),
+    replace=(
+        "filtered_probabilities(logits, temperature, top_k)",
+        "filtered_probabilities(logits, temperature)",
+    ),
 )
 def ignores_top_k(): ...
 
 
-@mistake("sample", hint="Another seed should give another text.", replace=("manual_seed(seed)", "manual_seed(0)"))
+@mistake(
+    "sample",
+    hint="Another seed should give another text.",
+    replace=("manual_seed(seed)", "manual_seed(0)"),
+)
 def writes_one_text_whatever_the_seed(): ...
 
 
@@ -1938,18 +2148,31 @@ def throws_once_for_all_rows(): ...
 def follows_the_first_row(): ...
 
 
-@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new + 1)"), keeps=0.5)
+@mistake(
+    "sample",
+    hint="num_new tokens are asked for.",
+    replace=("range(num_new)", "range(num_new + 1)"),
+    keeps=0.5,
+)
 def writes_one_token_too_many(): ...
 
 
-@mistake("sample", hint="num_new tokens are asked for.", replace=("range(num_new)", "range(num_new - 1)"), keeps=0.5)
+@mistake(
+    "sample",
+    hint="num_new tokens are asked for.",
+    replace=("range(num_new)", "range(num_new - 1)"),
+    keeps=0.5,
+)
 def writes_one_token_too_few(): ...
 
 
 @mistake(
     "sample",
     hint="The last token is written, and not read: it needs no place in the context.",
-    replace=("if n + num_new - 1 > config.context_length:", "if n + num_new > config.context_length:"),
+    replace=(
+        "if n + num_new - 1 > config.context_length:",
+        "if n + num_new > config.context_length:",
+    ),
 )
 def wants_room_for_the_last_token(): ...
 
@@ -1968,7 +2191,11 @@ def wants_room_for_the_last_token(): ...
 def stops_where_the_context_ends(): ...
 
 
-@mistake("sample", hint="-2 new tokens cannot be: ValueError.", replace=("if num_new < 0 or n < 1:", "if n < 1:"))
+@mistake(
+    "sample",
+    hint="-2 new tokens cannot be: ValueError.",
+    replace=("if num_new < 0 or n < 1:", "if n < 1:"),
+)
 def writes_a_negative_number_of_tokens(): ...
 
 
@@ -1989,7 +2216,8 @@ def writes_a_negative_number_of_tokens(): ...
 def takes_an_empty_prompt(): ...
 
 
-# ── induction_score ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── induction_score
+# ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -2039,7 +2267,10 @@ def drops_the_last_query(): ...
 @mistake(
     "induction_score",
     hint="Rows are queries and columns keys. Above the diagonal there is nothing to see.",
-    replace=("weights[..., queries, queries - period + 1]", "weights[..., queries - period + 1, queries]"),
+    replace=(
+        "weights[..., queries, queries - period + 1]",
+        "weights[..., queries - period + 1, queries]",
+    ),
 )
 def exchanges_queries_and_keys(): ...
 
@@ -2089,7 +2320,8 @@ def averages_over_heads(): ...
     hint="The score is the mean weight, not how often the key has the largest one.",
     replace=(
         "weights[..., queries, queries - period + 1].mean(dim=-1)",
-        "(weights[..., queries, :].argmax(dim=-1) == queries - period + 1).to(weights.dtype).mean(dim=-1)",
+        "(weights[..., queries, :].argmax(dim=-1) == queries - period + "
+        "1).to(weights.dtype).mean(dim=-1)",
     ),
 )
 def counts_hits(): ...
@@ -2130,7 +2362,8 @@ def takes_weights_that_are_not_square(): ...
 def answers_in_float64(): ...
 
 
-# ── from_gpt2 ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── from_gpt2
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
@@ -2140,7 +2373,8 @@ def answers_in_float64(): ...
         ('take(f"{h}.attn.c_proj.weight", d, d)', 'take(f"{h}.attn.c_proj.weight", d, d).T'),
         (
             'w_q, w_k, w_v = take(f"{h}.attn.c_attn.weight", d, 3 * d).split(d, dim=1)',
-            'w_q, w_k, w_v = (w.T for w in take(f"{h}.attn.c_attn.weight", d, 3 * d).split(d, dim=1))',
+            'w_q, w_k, w_v = (w.T for w in take(f"{h}.attn.c_attn.weight", d, 3 * '
+            "d).split(d, dim=1))",
         ),
         ('take(f"{h}.mlp.c_fc.weight", d, f)', 'take(f"{h}.mlp.c_fc.weight", d, f).T'),
         ('take(f"{h}.mlp.c_proj.weight", f, d)', 'take(f"{h}.mlp.c_proj.weight", f, d).T'),
@@ -2151,7 +2385,10 @@ def transposes_everything(): ...
 
 @mistake(
     "from_gpt2",
-    hint=("The output matrix is square and looks right both ways. Conv1D stores [in, out]: it is not transposed."),
+    hint=(
+        "The output matrix is square and looks right both ways. Conv1D stores [in, out]: it is "
+        "not transposed."
+    ),
     replace=('take(f"{h}.attn.c_proj.weight", d, d)', 'take(f"{h}.attn.c_proj.weight", d, d).T'),
 )
 def transposes_the_output(): ...
@@ -2171,7 +2408,10 @@ def transposes_queries_keys_values(): ...
 @mistake(
     "from_gpt2",
     hint="The order in the fused matrix is queries, keys, values.",
-    replace=[("w_q, w_k, w_v = take", "w_k, w_q, w_v = take"), ("b_q, b_k, b_v = take", "b_k, b_q, b_v = take")],
+    replace=[
+        ("w_q, w_k, w_v = take", "w_k, w_q, w_v = take"),
+        ("b_q, b_k, b_v = take", "b_k, b_q, b_v = take"),
+    ],
 )
 def takes_keys_first(): ...
 
@@ -2179,7 +2419,10 @@ def takes_keys_first(): ...
 @mistake(
     "from_gpt2",
     hint="The order in the fused matrix is queries, keys, values.",
-    replace=[("w_q, w_k, w_v = take", "w_q, w_v, w_k = take"), ("b_q, b_k, b_v = take", "b_q, b_v, b_k = take")],
+    replace=[
+        ("w_q, w_k, w_v = take", "w_q, w_v, w_k = take"),
+        ("b_q, b_k, b_v = take", "b_q, b_v, b_k = take"),
+    ],
 )
 def takes_values_before_keys(): ...
 
@@ -2187,10 +2430,14 @@ def takes_values_before_keys(): ...
 @mistake(
     "from_gpt2",
     hint=(
-        "The columns are those of all queries, then all keys, then all values. You take three parts "
+        "The columns are those of all queries, then all keys, then all values. You take "
+        "three parts "
         "of each head in turn."
     ),
-    replace=(".split(d, dim=1)", ".unflatten(1, (config.num_heads, 3, -1)).transpose(1, 2).flatten(2).unbind(1)"),
+    replace=(
+        ".split(d, dim=1)",
+        ".unflatten(1, (config.num_heads, 3, -1)).transpose(1, 2).flatten(2).unbind(1)",
+    ),
 )
 def cuts_head_by_head(): ...
 
@@ -2272,7 +2519,10 @@ def takes_block_0_everywhere(): ...
 @mistake(
     "from_gpt2",
     hint="Block 0 comes first.",
-    replace=("for layer in range(config.num_layers)]", "for layer in reversed(range(config.num_layers))]"),
+    replace=(
+        "for layer in range(config.num_layers)]",
+        "for layer in reversed(range(config.num_layers))]",
+    ),
     keeps=0.5,
 )
 def takes_the_blocks_backwards(): ...
@@ -2320,7 +2570,8 @@ def takes_any_shape(): ...
 
 @mistake(
     "from_gpt2",
-    hint="The vectors of a file, gamma, beta and biases, have a size to be checked as well as the matrices.",
+    hint="The vectors of a file, gamma, beta and biases, have a size to be checked as well as "
+    "the matrices.",
     replace=(
         "if tensor is None or tensor.shape != shape:",
         "if tensor is None or (len(shape) == 2 and tensor.shape != shape):",
@@ -2354,14 +2605,18 @@ def takes_a_file_with_fewer_blocks(): ...
 @mistake(
     "from_gpt2",
     hint="h.10 comes before h.2 where names are sorted as text: the blocks go by their numbers.",
-    replace=("for layer in range(config.num_layers)]", "for layer in sorted(map(str, range(config.num_layers)))]"),
+    replace=(
+        "for layer in range(config.num_layers)]",
+        "for layer in sorted(map(str, range(config.num_layers)))]",
+    ),
 )
 def sorts_blocks_as_text(): ...
 
 
 @mistake(
     "from_gpt2",
-    hint="A file that goes on with a norm of another block is of another model, without its attention, too.",
+    hint="A file that goes on with a norm of another block is of another model, without its "
+    "attention, too.",
     replace=(
         'if any(name.startswith(f"{prefix}h.{config.num_layers}.") for name in state_dict):',
         'if f"{prefix}h.{config.num_layers}.attn.c_attn.weight" in state_dict:',
@@ -2372,7 +2627,8 @@ def looks_for_the_attention_of_one_block_more(): ...
 
 @mistake(
     "from_gpt2",
-    hint="A head that is nearly the embedding is not the embedding, and one of another shape is a ValueError, too.",
+    hint="A head that is nearly the embedding is not the embedding, and one of another shape is "
+    "a ValueError, too.",
     replace=("if not torch.equal(", "if not torch.allclose("),
 )
 def takes_a_head_that_is_close(): ...
@@ -2389,14 +2645,18 @@ def raises_a_key_error(): ...
 @mistake(
     "from_gpt2",
     hint="A file in which something is missing should be refused. Zeros are another model.",
-    replace=("tensor = state_dict.get(prefix + name)", "tensor = state_dict.get(prefix + name, torch.zeros(*shape))"),
+    replace=(
+        "tensor = state_dict.get(prefix + name)",
+        "tensor = state_dict.get(prefix + name, torch.zeros(*shape))",
+    ),
 )
 def fills_missing_tensors_with_zeros(): ...
 
 
 @mistake(
     "from_gpt2",
-    hint="The file has more blocks than the config, and you take the first ones: another model. ValueError.",
+    hint="The file has more blocks than the config, and you take the first ones: another "
+    "model. ValueError.",
     replace=(
         'if any(name.startswith(f"{prefix}h.{config.num_layers}.") for name in state_dict):',
         "if config.num_layers < 0:",
@@ -2407,8 +2667,14 @@ def leaves_blocks_behind(): ...
 
 @mistake(
     "from_gpt2",
-    hint=("A head that is not the embedding should be refused: your model would use the embedding all the same."),
-    replace=('if not torch.equal(state_dict.get("lm_head.weight", embed), embed):', "if embed is None:"),
+    hint=(
+        "A head that is not the embedding should be refused: your model would use the embedding "
+        "all the same."
+    ),
+    replace=(
+        'if not torch.equal(state_dict.get("lm_head.weight", embed), embed):',
+        "if embed is None:",
+    ),
 )
 def ignores_the_head(): ...
 
@@ -2424,16 +2690,22 @@ def ignores_the_head(): ...
 def refuses_every_head(): ...
 
 
-@mistake("from_gpt2", hint="The dtypes of the file stay.", replace=("return tensor", "return tensor.float()"))
+@mistake(
+    "from_gpt2",
+    hint="The dtypes of the file stay.",
+    replace=("return tensor", "return tensor.float()"),
+)
 def changes_to_float32(): ...
 
 
-# ── misleading_token ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── misleading_token
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @mistake(
     "misleading_token",
-    hint="The likeliest token must begin with another byte than the likeliest one. Yours begins with it.",
+    hint="The likeliest token must begin with another byte than the likeliest one. Yours "
+    "begins with it.",
     replace=(
         "p[(first + 1) % 256] = 0.4  # the likeliest token, and its byte has nobody else",
         """
@@ -2486,12 +2758,19 @@ def returns_logits(): ...
 @mistake(
     "misleading_token",
     hint="There is a number for every token: 256 bytes and the merges.",
-    replace=("torch.zeros(256 + len(merges), dtype=torch.float64)", "torch.zeros(257, dtype=torch.float64)"),
+    replace=(
+        "torch.zeros(256 + len(merges), dtype=torch.float64)",
+        "torch.zeros(257, dtype=torch.float64)",
+    ),
 )
 def returns_bytes_only(): ...
 
 
-@mistake("misleading_token", hint="float64 is asked for.", replace=("dtype=torch.float64", "dtype=torch.float32"))
+@mistake(
+    "misleading_token",
+    hint="float64 is asked for.",
+    replace=("dtype=torch.float64", "dtype=torch.float32"),
+)
 def returns_float32(): ...
 
 
@@ -2513,7 +2792,8 @@ def knows_one_vocabulary(): ...
 
 @mistake(
     "misleading_token",
-    hint="The likeliest token is always the same byte in yours. What if the merges begin with that byte?",
+    hint="The likeliest token is always the same byte in yours. What if the merges begin "
+    "with that byte?",
     replace=("(first + 1) % 256", "122"),
 )
 def gives_the_rest_to_one_byte(): ...
@@ -2522,7 +2802,10 @@ def gives_the_rest_to_one_byte(): ...
 @mistake(
     "misleading_token",
     hint="What counts is the first byte of a token: you look at its last one.",
-    replace=("bpe_decode(torch.tensor([merged]), merges)[0]", "bpe_decode(torch.tensor([merged]), merges)[-1]"),
+    replace=(
+        "bpe_decode(torch.tensor([merged]), merges)[0]",
+        "bpe_decode(torch.tensor([merged]), merges)[-1]",
+    ),
 )
 def takes_the_last_byte(): ...
 
@@ -2561,7 +2844,10 @@ def has_negative_probabilities(): ...
 @mistake(
     "misleading_token",
     hint="Without merges every token is a byte, and there is no such distribution: ValueError.",
-    replace=[("if not merges:", "if merges is None:"), ("merged = 256", "merged = 256 if merges else 0")],
+    replace=[
+        ("if not merges:", "if merges is None:"),
+        ("merged = 256", "merged = 256 if merges else 0"),
+    ],
 )
 def finds_one_without_merges(): ...
 

@@ -1,4 +1,6 @@
-"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is measured by."""
+"""Answers in students' own words, each with the mistakes that are true of it: what diagnosis is
+measured by.
+"""
 
 import math
 
@@ -8,7 +10,8 @@ import torch.nn.functional as F
 
 from autograder.suite import alternate, sample
 
-# ── from bytes to tokens and back ────────────────────────────────────────────────────────────────────────────
+# ── from bytes to tokens and back
+# ────────────────────────────────────────────────────────────────────────────
 
 
 def _count(ids, into=None, times=1):
@@ -118,7 +121,8 @@ def merge_after_merge(text, merges):
     return torch.as_tensor(out, dtype=torch.long)
 
 
-# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the model
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("gelu", deserves="is_the_exact_gelu")
@@ -137,7 +141,9 @@ def _block(x, p, heads, layer, cache, scale):
     B, T, C = x.shape
     h = F.layer_norm(x, (C,), p["ln1_gamma"], p["ln1_beta"])
     q, k, v = (
-        torch.addmm(p["b_" + n], h.reshape(B * T, C), p["w_" + n]).reshape(B, T, heads, C // heads).permute(0, 2, 1, 3)
+        torch.addmm(p["b_" + n], h.reshape(B * T, C), p["w_" + n])
+        .reshape(B, T, heads, C // heads)
+        .permute(0, 2, 1, 3)
         for n in "qkv"
     )
     if cache is not None:
@@ -188,7 +194,8 @@ def scores_as_they_are(ids, params, config, cache=None):
     return torch.einsum("btd,vd->btv", x, params["embed"])
 
 
-# ── training ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── training
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("sample_windows", deserves="never_takes_the_last_start")
@@ -248,7 +255,8 @@ def adam_with_l2(tensors, gradients, state, lr, betas=(0.9, 0.95), eps=1e-8, wei
     return new, state
 
 
-# ── measuring and writing ────────────────────────────────────────────────────────────────────────────────────
+# ── measuring and writing
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("perplexity", deserves="averages_the_windows")
@@ -279,7 +287,9 @@ def the_whole_text_each_time(params, prompt, num_new, config, temperature=1.0, t
     return idx
 
 
-@sample("induction_score", deserves=("takes_the_whole_diagonal", "takes_weights_that_are_not_square"))
+@sample(
+    "induction_score", deserves=("takes_the_whole_diagonal", "takes_weights_that_are_not_square")
+)
 def the_diagonal_of_a_tutorial(weights, period):
     if period < 1 or period >= weights.shape[-1]:
         raise ValueError(f"period {period} of {weights.shape[-1]}")
@@ -295,19 +305,24 @@ def query_by_query(weights, period):
     return total / (rows - period)
 
 
-# ── published weights ────────────────────────────────────────────────────────────────────────────────────────
+# ── published weights
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @sample("from_gpt2", deserves=("transposes_everything", "raises_a_key_error"))
 def as_if_they_were_linear_layers(state_dict, config):
     sd = {key.replace("transformer.", "", 1): t for key, t in state_dict.items()}
     d, f = config.d_model, config.d_ff
-    if f"h.{config.num_layers}.ln_1.weight" in sd or any(k.startswith(f"h.{config.num_layers}.") for k in sd):
+    if f"h.{config.num_layers}.ln_1.weight" in sd or any(
+        k.startswith(f"h.{config.num_layers}.") for k in sd
+    ):
         raise ValueError(f"there is a block {config.num_layers}")
     want = {"wte.weight": (config.vocab_size, d), "wpe.weight": (config.context_length, d)}
     want |= {"ln_f.weight": (d,), "ln_f.bias": (d,)}
     for n in range(config.num_layers):
-        want |= {f"h.{n}.{norm}.{part}": (d,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")}
+        want |= {
+            f"h.{n}.{norm}.{part}": (d,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")
+        }
         want |= {f"h.{n}.attn.c_attn.weight": (d, 3 * d), f"h.{n}.attn.c_attn.bias": (3 * d,)}
         want |= {f"h.{n}.attn.c_proj.weight": (d, d), f"h.{n}.attn.c_proj.bias": (d,)}
         want |= {f"h.{n}.mlp.c_fc.weight": (d, f), f"h.{n}.mlp.c_fc.bias": (f,)}
@@ -321,7 +336,10 @@ def as_if_they_were_linear_layers(state_dict, config):
     for n in range(config.num_layers):
         one = {}
         for mine, its in (("ln1", "ln_1"), ("ln2", "ln_2")):
-            one[mine + "_gamma"], one[mine + "_beta"] = sd[f"h.{n}.{its}.weight"], sd[f"h.{n}.{its}.bias"]
+            one[mine + "_gamma"], one[mine + "_beta"] = (
+                sd[f"h.{n}.{its}.weight"],
+                sd[f"h.{n}.{its}.bias"],
+            )
         w, b = sd[f"h.{n}.attn.c_attn.weight"].t(), sd[f"h.{n}.attn.c_attn.bias"]
         for j, letter in enumerate("qkv"):
             one[f"w_{letter}"], one[f"b_{letter}"] = w[j * d : (j + 1) * d], b[j * d : (j + 1) * d]

@@ -29,7 +29,9 @@ def test_a_token_need_not_be_text(student):
 def test_any_tokens_have_bytes(student, reference):
     """Sixty ids at random, such as encoding a text would never choose: 108 111 beside 256."""
     ids = torch.cat([randint(0, 259, (40,)), randint(254, 259, (20,))])
-    assert_close(call_twice(student.bpe_decode, ids, LOW), reference.bpe_decode(ids, LOW), same_dtype=False)
+    assert_close(
+        call_twice(student.bpe_decode, ids, LOW), reference.bpe_decode(ids, LOW), same_dtype=False
+    )
 
 
 @points(0.5)

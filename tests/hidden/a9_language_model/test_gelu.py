@@ -4,7 +4,15 @@ import math
 
 import torch
 
-from autograder.suite import assert_close, assert_same_gradients, call_twice, forbid, points, randn, tensor
+from autograder.suite import (
+    assert_close,
+    assert_same_gradients,
+    call_twice,
+    forbid,
+    points,
+    randn,
+    tensor,
+)
 
 pytestmark = [forbid("torch.nn.functional.gelu", "torch.nn.GELU")]
 
@@ -16,7 +24,9 @@ def _expected(x):
 @points(1.5)
 def test_it_is_the_approximation_of_gpt2(student):
     """Places where the exact GELU differs in the fourth digit."""
-    assert_close(student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199]))
+    assert_close(
+        student.gelu(tensor([2.0, -2.0, 1.0])), tensor([1.95459769, -0.04540231, 0.84119199])
+    )
 
 
 @points(1)
@@ -30,15 +40,24 @@ def test_every_element_is_for_itself(student):
 @points(1)
 def test_gradients_flow(student):
     """The derivative at numbers on both sides of 0, against that of the formula."""
-    assert_same_gradients(lambda x: student.gelu(x).sum(), lambda x: _expected(x).sum(), randn(9, grad=True))
+    assert_same_gradients(
+        lambda x: student.gelu(x).sum(), lambda x: _expected(x).sum(), randn(9, grad=True)
+    )
 
 
 @points(1.5)
 def test_half_precision_is_computed_wide(student):
-    """In float16 the cube of 50 is infinite already. gelu(300) is 300, gelu(-300) is 0, and between -3 and 3 an answer
-    is off by one unit in float16's last place at most. In bfloat16 1 + tanh is nothing at -3, where gelu is not."""
+    """In float16 the cube of 50 is infinite already. gelu(300) is 300, gelu(-300) is 0, and between
+    -3 and 3 an answer is off by one unit in float16's last place at most. In bfloat16 1 + tanh is
+    nothing at -3, where gelu is not.
+    """
     x = torch.tensor([300.0, -300.0, 50.0, -45.0], dtype=torch.float16)
     assert_close(student.gelu(x), torch.tensor([300.0, 0.0, 50.0, 0.0], dtype=torch.float16))
     x = torch.linspace(-3, 3, 101, dtype=torch.float16)
     assert_close(student.gelu(x), _expected(x.float()).half(), rtol=1e-3)
-    assert_close(student.gelu(x.bfloat16()), _expected(x.bfloat16().double()).bfloat16(), atol=1e-4, rtol=0.01)
+    assert_close(
+        student.gelu(x.bfloat16()),
+        _expected(x.bfloat16().double()).bfloat16(),
+        atol=1e-4,
+        rtol=0.01,
+    )

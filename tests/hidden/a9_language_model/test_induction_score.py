@@ -11,8 +11,12 @@ def _expected(weights, period):
 
 
 def _attention(*shape):
-    """Attention weights of a language model: each row has the sum 1, and nothing stands right of the diagonal."""
-    return torch.softmax(randn(*shape).masked_fill(~torch.ones(shape[-2:]).tril().bool(), -torch.inf), dim=-1)
+    """Attention weights of a language model: each row has the sum 1, and nothing stands right of
+    the diagonal.
+    """
+    return torch.softmax(
+        randn(*shape).masked_fill(~torch.ones(shape[-2:]).tril().bool(), -torch.inf), dim=-1
+    )
 
 
 @points(1.5)
@@ -41,7 +45,9 @@ def test_layers_and_heads_are_kept(student):
     weights = _attention(3, 2, 9, 9).mT.contiguous().mT
     assert_close(student.induction_score(weights[0, :1], 4), _expected(weights[0, :1], 4))
     for period in (1, 4, 8):
-        assert_close(call_twice(student.induction_score, weights, period), _expected(weights, period))
+        assert_close(
+            call_twice(student.induction_score, weights, period), _expected(weights, period)
+        )
     assert_close(student.induction_score(weights.float(), 4), _expected(weights, 4).float())
 
 
@@ -53,4 +59,6 @@ def test_impossible_periods_are_refused(student):
     assert_refused(student.induction_score, weights, 0, sizes=(0,))
     assert_refused(student.induction_score, weights, 5, sizes=(5,))
     for rows, columns in ((4, 5), (5, 4)):
-        assert_refused(student.induction_score, _attention(2, rows, columns), 2, sizes=(rows, columns))
+        assert_refused(
+            student.induction_score, _attention(2, rows, columns), 2, sizes=(rows, columns)
+        )

@@ -9,17 +9,22 @@ from autograder.suite import assert_close, assert_refused, points
 def test_warm_up_is_linear_and_begins_with_a_step(student):
     """Of ten steps the first has a tenth of the peak, the fifth a half, the tenth all of it."""
     for step, share in ((0, 0.1), (4, 0.5), (9, 1.0)):
-        assert_close(student.learning_rate(step, 10, 110, 3e-3, 1e-3), share * 3e-3, what=f"step {step}")
+        assert_close(
+            student.learning_rate(step, 10, 110, 3e-3, 1e-3), share * 3e-3, what=f"step {step}"
+        )
 
 
 @points(1.5)
 def test_then_it_falls_along_half_a_cosine(student):
-    """At a quarter, a half and three quarters of the way from the peak 1 to the floor 0.2, and one step before the
-    end."""
+    """At a quarter, a half and three quarters of the way from the peak 1 to the floor 0.2, and one
+    step before the end.
+    """
     heights = {10: 1.0, 35: 0.5 + math.sqrt(0.125), 60: 0.5, 85: 0.5 - math.sqrt(0.125)}
     heights[109] = 0.5 * (1 + math.cos(0.99 * math.pi))
     for step, height in heights.items():
-        assert_close(student.learning_rate(step, 10, 110, 1.0, 0.2), 0.2 + 0.8 * height, what=f"step {step}")
+        assert_close(
+            student.learning_rate(step, 10, 110, 1.0, 0.2), 0.2 + 0.8 * height, what=f"step {step}"
+        )
 
 
 @points(1)

@@ -22,27 +22,37 @@ pytestmark = [uses("language_model")]
 
 
 def _model(reference, context=6):
-    sizes = config(vocab_size=11, d_model=6, num_layers=1, num_heads=2, d_ff=10, context_length=context)
+    sizes = config(
+        vocab_size=11, d_model=6, num_layers=1, num_heads=2, d_ff=10, context_length=context
+    )
     params = reference.random_params(sizes)
     return shaken(reference, params, 0.7), sizes
 
 
 def _dice(probabilities, context=6):
-    """A model that says the same distribution everywhere: the norm gives its beta, and that decides."""
+    """A model that says the same distribution everywhere: the norm gives its beta, and that
+    decides.
+    """
     v = len(probabilities)
     embed = zeros(v, 2)
     embed[:, 0] = torch.log(tensor(probabilities))
     params = {"embed": embed, "positions": zeros(context, 2), "blocks": []}
     params |= {"lnf_gamma": zeros(2), "lnf_beta": tensor([1.0, 0.0])}
-    return params, config(vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context)
+    return params, config(
+        vocab_size=v, d_model=2, num_layers=0, num_heads=1, d_ff=1, context_length=context
+    )
 
 
 @points(1)
 def test_a_model_that_knows_nothing_has_the_vocabulary(student):
-    """Five equally likely tokens, 801 of them: 5.0, a Python float. (A product of 800 probabilities is 0.)"""
+    """Five equally likely tokens, 801 of them: 5.0, a Python float. (A product of 800 probabilities
+    is 0.)
+    """
     params, sizes = _dice([0.2] * 5, context=400)
     answer = student.perplexity(params, randint(0, 5, (801,)), sizes, 400)
-    assert isinstance(answer, float), f"The perplexity should be a Python float, and is {type(answer).__name__}."
+    assert isinstance(answer, float), (
+        f"The perplexity should be a Python float, and is {type(answer).__name__}."
+    )
     assert_close(answer, 5.0)
 
 
@@ -68,7 +78,9 @@ def test_the_mean_is_over_tokens_not_over_windows(student):
 
 @points(2)
 def test_a_window_sees_what_stands_before_in_it_and_nothing_else(student, reference):
-    """A model with attention: windows of 4, of 1 and of the whole context, over 10 tokens, 9 and 5."""
+    """A model with attention: windows of 4, of 1 and of the whole context, over 10 tokens, 9 and
+    5.
+    """
     params, sizes = _model(reference)
     for n, window in ((10, 4), (9, 4), (5, 1), (9, 6)):
         ids = randint(0, 11, (2 * n,))[::2]
@@ -94,7 +106,11 @@ def test_a_very_unlikely_text_has_a_finite_perplexity(student):
     params, sizes = _dice([0.5, 0.5])
     params = {name: value if name == "blocks" else value.float() for name, value in params.items()}
     params["embed"] = torch.tensor([[0.0, 0.0], [-200.0, 0.0]])
-    assert_close(student.perplexity(params, torch.tensor([0, 0, 0, 0, 1]), sizes, 4), math.exp(50.0), rtol=1e-4)
+    assert_close(
+        student.perplexity(params, torch.tensor([0, 0, 0, 0, 1]), sizes, 4),
+        math.exp(50.0),
+        rtol=1e-4,
+    )
 
 
 @points(0.5)

@@ -5,8 +5,10 @@ import torch
 from autograder.suite import assert_equal, assert_refused, call_twice, points, randint
 
 VERSE = (
-    "To be, or not to be: that is the question:\nWhether 'tis nobler in the mind to suffer\nThe slings and arrows of "
-    "outrageous fortune,\nOr to take arms against a sea of troubles,\nAnd by opposing end them? To die: to sleep;\n"
+    "To be, or not to be: that is the question:\nWhether 'tis nobler in the mind to suffer\nThe "
+    "slings and arrows of "
+    "outrageous fortune,\nOr to take arms against a sea of troubles,\nAnd by opposing end them? "
+    "To die: to sleep;\n"
 )
 
 
@@ -16,7 +18,9 @@ def _bytes(text):
 
 @points(1)
 def test_a_word_counts_as_often_as_it_occurs(student):
-    """x·y is in one word that occurs five times, a·b in three words that occur once each: x·y is joined first."""
+    """x·y is in one word that occurs five times, a·b in three words that occur once each: x·y is
+    joined first.
+    """
     text = _bytes("\n".join(["xy"] * 5 + ["abc", "abd", "abe"]))
     assert_equal(student.train_byte_bpe(text, 2), [(120, 121), (97, 98)])
 
@@ -24,7 +28,9 @@ def test_a_word_counts_as_often_as_it_occurs(student):
 @points(1)
 def test_among_equals_the_smaller_pair_of_ids_wins(student):
     """Three pairs are equally frequent: the order is that of the ids, not that of the text."""
-    assert_equal(student.train_byte_bpe(_bytes("zy\nbz\nby"), 3), [(98, 121), (98, 122), (122, 121)])
+    assert_equal(
+        student.train_byte_bpe(_bytes("zy\nbz\nby"), 3), [(98, 121), (98, 122), (122, 121)]
+    )
 
 
 @points(0.75)
@@ -42,16 +48,21 @@ def test_pairs_do_not_reach_across_words(student):
 
 @points(0.5)
 def test_every_position_counts(student):
-    """In "aaa" stands a·a twice, and x·y stands in two words: equally often, and 97 is the smaller id. Joined from the
-    left, each "aaab" has an a·b then, like "ab", and no a·256."""
+    """In "aaa" stands a·a twice, and x·y stands in two words: equally often, and 97 is the smaller
+    id. Joined from the left, each "aaab" has an a·b then, like "ab", and no a·256.
+    """
     assert_equal(student.train_byte_bpe(_bytes("xy\naaa\nxy"), 1), [(97, 97)])
     assert_equal(student.train_byte_bpe(_bytes("aaab\naaab\nab"), 2), [(97, 97), (97, 98)])
 
 
 @points(0.75)
 def test_pairs_are_counted_anew_after_every_join(student, reference):
-    """Forty merges of five lines of verse. The first ones right and a later one wrong? Its pair has new neighbours."""
-    assert_equal(student.train_byte_bpe(_bytes(VERSE), 40), reference.train_byte_bpe(_bytes(VERSE), 40))
+    """Forty merges of five lines of verse. The first ones right and a later one wrong? Its pair has
+    new neighbours.
+    """
+    assert_equal(
+        student.train_byte_bpe(_bytes(VERSE), 40), reference.train_byte_bpe(_bytes(VERSE), 40)
+    )
 
 
 @points(0.75)

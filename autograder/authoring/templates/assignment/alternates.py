@@ -1,4 +1,4 @@
-"""Right answers that are written differently from the answer key: at least two for each question."""
+"""Right answers that are unlike the answer key: at least two for each question."""
 
 import torch
 

@@ -12,8 +12,8 @@
 # %% [markdown]
 # # ASSIGNMENT
 #
-# What students build here, and what they know when they are through. One question stands below, so that everything can
-# be tried at once: exchange it for yours.
+# What students build here, and what they know when they are through. One question stands below, so
+# that everything can be tried at once: exchange it for yours.
 #
 # | you write | what it does |
 # | --- | --- |
@@ -63,7 +63,8 @@ expect(
 # %% [markdown] written="why_centered" points=10
 # ## 2. In your own words
 #
-# Two rows differ by a constant in every place. What is left of the difference once both are centered, and why?
+# Two rows differ by a constant in every place. What is left of the difference
+# once both are centered, and why?
 #
 # ### BEGIN SOLUTION
 # Nothing: the constant adds itself to the mean, which is then taken off again.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 THIS_FILE = Path(__file__).resolve()
 MODULE, PROGRAM = "#@ ", "#| "
-"""How the lines begin that name a module, and that are its text. The modules stand at the end of this file."""
+"""How lines begin that name a module, and that are its text, at the end of this file."""
 
 
 class CarriedModules(MetaPathFinder, Loader):
@@ -26,7 +26,9 @@ class CarriedModules(MetaPathFinder, Loader):
                 lines.append(line[len(PROGRAM) :])
         self.sources = {name: "\n".join(text) + "\n" for name, text in texts.items()}
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
         """A module, or a package without text in which one lies."""
         is_package = any(name.startswith(fullname + ".") for name in self.sources)
         if is_package or fullname in self.sources:
@@ -36,12 +38,17 @@ class CarriedModules(MetaPathFinder, Loader):
     def exec_module(self, module) -> None:  # type: ignore[no-untyped-def]  # a types.ModuleType
         """Run the module's text."""
         source = self.sources.get(module.__name__, "")
-        exec(compile(source, f"{THIS_FILE.name}: {module.__name__}", "exec", dont_inherit=True), vars(module))
+        exec(
+            compile(source, f"{THIS_FILE.name}: {module.__name__}", "exec", dont_inherit=True),
+            vars(module),
+        )
 
 
 if __name__ == "__main__":
     if sys.version_info < (3, 11):  # noqa: UP036  # a student may have an older one
-        sys.exit(f"{THIS_FILE.name} needs Python 3.11 or later, and this is {sys.version.split()[0]}")
+        sys.exit(
+            f"{THIS_FILE.name} needs Python 3.11 or later, and this is {sys.version.split()[0]}"
+        )
     sys.meta_path.insert(0, CarriedModules())
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a letter

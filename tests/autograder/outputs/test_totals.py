@@ -11,7 +11,7 @@ from autograder.basics.errors import BadCourseFile, KitError
 from autograder.course import Course, load_course, settings_of_nobody
 from autograder.course.weights import Category, Weights
 from autograder.marks.marks import Mark, mark_of
-from autograder.marks.totals import course_totals, totals, totals_csv
+from autograder.outputs.totals import course_totals, totals, totals_csv
 from autograder.records.model import Result
 
 HOMEWORK = Category("homework", 60.0, ("a1", "a2", "a4"), drop_lowest=1)
@@ -21,14 +21,21 @@ PROJECT = Category("project", 40.0, ("a9",))
 def marks(result: Result, **percents: float) -> dict[str, list[Mark]]:
     """Marks of one student, each of 100."""
     mark = mark_of(result)
-    return {name: [dataclasses.replace(mark, total=percent, max_score=100.0)] for name, percent in percents.items()}
+    return {
+        name: [dataclasses.replace(mark, total=percent, max_score=100.0)]
+        for name, percent in percents.items()
+    }
 
 
 def test_categories_and_weights_make_the_total(plain: Result) -> None:
     """50 is dropped; homework is (80 + 2 * 90) / 3 = 86.667, and 0.6 * 86.667 + 0.4 * 70 = 80."""
     weights = Weights({"a4": 2.0}, (HOMEWORK, PROJECT))
     (row,) = totals(marks(plain, a1=50, a2=80, a4=90, a9=70), 0, weights)
-    assert (row.dropped, row.categories, row.total) == (("a1",), {"homework": 86.666667, "project": 70.0}, 80.0)
+    assert (row.dropped, row.categories, row.total) == (
+        ("a1",),
+        {"homework": 86.666667, "project": 70.0},
+        80.0,
+    )
     header, line = totals_csv([row], ["a1", "a2", "a4", "a9"]).splitlines()
     assert header.endswith("a1,a2,a4,a9,category homework,category project,dropped,total,note")
     assert line.endswith("50,80,90,70,86.666667,70,a1,80,")
@@ -80,7 +87,10 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
         ("[totals.weights]\na = inf", "totals.weights.a = inf: it must be a number from 0"),
         ("[totals.categories]\nh = 3", r"\[totals.categories.h\] must be one table"),
         ("[totals.categories]\nh = { weight = 1 }", r"h needs assignments: a list of names, like"),
-        ("[totals.categories]\nh = { assignments = ['a'] }", "h needs weight: a number from 0 to 1000000"),
+        (
+            "[totals.categories]\nh = { assignments = ['a'] }",
+            "h needs weight: a number from 0 to 1000000",
+        ),
         (
             "[totals.categories]\nh = { weight = 1, assignments = ['a'], drop = 1 }",
             "unknown setting totals.categories.h",
@@ -91,11 +101,13 @@ def test_course_toml_has_them(tmp_path: Path) -> None:
         ),
         ("[totals.categories]\nh = { weight = 0, assignments = ['a'] }", "every weight is 0"),
         (
-            "[totals.categories]\nh = { weight = 1, assignments = ['a'] }\np = { weight = 1, assignments = ['a'] }",
+            "[totals.categories]\nh = { weight = 1, assignments = ['a'] }\np = { weight = 1, "
+            "assignments = ['a'] }",
             "a is in h and in p",
         ),
         (
-            "[totals]\ndrop_lowest = 1\n[totals.categories]\nh = { weight = 1, assignments = ['a'] }",
+            "[totals]\ndrop_lowest = 1\n[totals.categories]\nh = { weight = 1, "
+            "assignments = ['a'] }",
             "drop_lowest stands",
         ),
     ],
@@ -114,7 +126,9 @@ def course_with(root: Path, *names: str, settings: str) -> Course:
     return load_course(root)
 
 
-def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(plain: Result, tmp_path: Path) -> None:
+def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(
+    plain: Result, tmp_path: Path
+) -> None:
     settings = (
         "[totals.categories]\nhomework = { weight = 60, assignments = ['a1'] }\n"
         "project = { weight = 40, assignments = ['a9'] }\n"
@@ -124,7 +138,9 @@ def test_a_category_without_results_is_said_and_a_name_that_is_none_is_refused(p
     (row,) = course_totals(course, marks(plain, a1=50), said.append, provisional=False)
     assert (row.total, said) == (50.0, ["no results yet, so the category does not count: project"])
     course = course_with(tmp_path / "less", "a1", settings=settings)
-    with pytest.raises(KitError, match=r"\[totals\] names 'a9', and there is no such assignment; there are: a1"):
+    with pytest.raises(
+        KitError, match=r"\[totals\] names 'a9', and there is no such assignment; there are: a1"
+    ):
         course_totals(course, marks(plain, a1=50), said.append, provisional=False)
     course = course_with(tmp_path / "more", "a1", "a5", "a9", settings=settings)
     with pytest.raises(KitError, match="a5 is in no category"):

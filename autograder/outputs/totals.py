@@ -1,4 +1,6 @@
-"""The course's mark: everybody's assignments together, by weights and categories, without the lowest."""
+"""The course's mark: everybody's assignments together, by weights and categories, without the
+lowest.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,11 @@ def totals(
 
     Args:
         by_assignment: the marks of each assignment that counts.
-        drop_lowest: how many of the lowest do not count, where there are no categories; one always does.
+        drop_lowest: how many of the lowest do not count, where there are no categories; one always
+            does.
         weights: how much assignments and categories count. A category without marks yet does not.
-        provisional: whether somebody who waits for a person's points counts with those that there are.
+        provisional: whether somebody who waits for a person's points counts with those that there
+            are.
 
     Raises:
         ValueError: an assignment is in no category, and the course has some.
@@ -61,13 +65,19 @@ def totals(
     people: dict[str, dict[str, Mark]] = {}
     for name, marks in by_assignment.items():
         for mark in marks:
-            people.setdefault(same(mark.person.id if mark.person else mark.joined or mark.student), {})[name] = mark
+            people.setdefault(
+                same(mark.person.id if mark.person else mark.joined or mark.student), {}
+            )[name] = mark
     names = tuple(by_assignment)
     return [_total(people[key], names, categories, weights, provisional) for key in sorted(people)]
 
 
 def _total(
-    marks: Mapping[str, Mark], names: Sequence[str], categories: Sequence[Category], weights: Weights, provisional: bool
+    marks: Mapping[str, Mark],
+    names: Sequence[str],
+    categories: Sequence[Category],
+    weights: Weights,
+    provisional: bool,
 ) -> Total:
     percents = {name: _percent(marks.get(name), provisional) for name in names}
     dropped: set[str] = set()
@@ -75,24 +85,34 @@ def _total(
     for category in categories:
         lowest, means[category.name] = _category_mean(category, percents, weights)
         dropped |= lowest
-    weighed = [(means[category.name], category.weight) for category in categories if category.weight]
+    weighed = [
+        (means[category.name], category.weight) for category in categories if category.weight
+    ]
     named = {name: mean for name, mean in means.items() if name}
-    return Total(marks, percents, tuple(name for name in names if name in dropped), _mean(weighed), named)
+    return Total(
+        marks, percents, tuple(name for name in names if name in dropped), _mean(weighed), named
+    )
 
 
 def _category_mean(
     category: Category, percents: Mapping[str, float | None], weights: Weights
 ) -> tuple[set[str], float | None]:
     """The assignments of a category that do not count, and the mean of the others."""
-    known = sorted((percent, name) for name in category.assignments if (percent := percents[name]) is not None)
+    known = sorted(
+        (percent, name) for name in category.assignments if (percent := percents[name]) is not None
+    )
     if len(known) < len(category.assignments):  # which one is lowest is not known either
         return set(), None
     lowest = {name for _, name in known[: min(category.drop_lowest, len(known) - 1)]}
-    return lowest, _mean([(percent, weights.of(name)) for percent, name in known if name not in lowest])
+    return lowest, _mean(
+        [(percent, weights.of(name)) for percent, name in known if name not in lowest]
+    )
 
 
 def _mean(weighed: Sequence[tuple[float | None, float]]) -> float | None:
-    """The mean of numbers by their weights, alike where all of these are 0; None where one is not known."""
+    """The mean of numbers by their weights, alike where all of these are 0; None where one is not
+    known.
+    """
     numbers = [number for number, _ in weighed if number is not None]
     if len(numbers) < len(weighed) or not weighed:
         return None
@@ -116,25 +136,44 @@ def course_totals(
     """Everybody's total by the weights of course.toml; says which categories have no marks yet.
 
     Raises:
-        KitError: a weight or a category names an assignment that there is none of, or one is in no category.
+        KitError: a weight or a category names an assignment that there is none of, or one is in no
+            category.
     """
     there = [assignment.name for assignment in course.assignments()]
     if unknown := sorted(course.weights.named().difference(there)):
-        raise KitError(f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: {', '.join(there)}")
+        raise KitError(
+            f"[totals] names {unknown[0]!r}, and there is no such assignment; there are: "
+            f"{', '.join(there)}"
+        )
     for category in course.weights.categories:
         if not any(name in by_assignment for name in category.assignments):
             tell(f"no results yet, so the category does not count: {category.name}")
     try:
-        return totals(by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional)
+        return totals(
+            by_assignment, course.totals.drop_lowest, course.weights, provisional=provisional
+        )
     except ValueError as error:
         raise KitError(str(error)) from error
 
 
 def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
-    """A row a student, a column an assignment and a category, of 100 each; `note` says what is not known, and why."""
+    """A row a student, a column an assignment and a category, of 100 each; `note` says what is not
+    known, and why.
+    """
     categories = list(rows[0].categories) if rows else []
     columns = [*names, *(f"category {name}" for name in categories)]
-    table = [["student", "name", "email", "section", *map(safe_cell, columns), "dropped", "total", "note"]]
+    table = [
+        [
+            "student",
+            "name",
+            "email",
+            "section",
+            *map(safe_cell, columns),
+            "dropped",
+            "total",
+            "note",
+        ]
+    ]
     for row in rows:
         mark = next(iter(row.marks.values()))
         person = next((m.person for m in row.marks.values() if m.person), None)
@@ -143,7 +182,12 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
         table.append(
             [
                 safe_cell(person.id if person else mark.student),
-                *(safe_cell(text) for text in ((person.name, person.email, person.section) if person else ("",) * 3)),
+                *(
+                    safe_cell(text)
+                    for text in (
+                        (person.name, person.email, person.section) if person else ("",) * 3
+                    )
+                ),
                 *(points_cell(row.percents[name]) for name in names),
                 *(points_cell(row.categories[name]) for name in categories),
                 safe_cell(" ".join(row.dropped)),
@@ -155,12 +199,16 @@ def totals_csv(rows: Sequence[Total], names: Sequence[str]) -> str:
 
 
 def perhaps_split(rows: Sequence[Total], names: Sequence[str]) -> dict[str, str]:
-    """Students who may stand here once for each assignment, and the platform that numbers people anew in each: they are
-    known by nothing else."""
+    """Students who may stand here once for each assignment, and the platform that numbers people
+    anew in each: they are known by nothing else.
+    """
     return {
         mark.student: platform
         for row in rows
         for mark in list(row.marks.values())[:1]
         for platform in PER_ASSIGNMENT & NAMES.keys()
-        if len(names) > 1 and len(row.marks) < len(names) and mark.person is None and mark.ids.get(platform)
+        if len(names) > 1
+        and len(row.marks) < len(names)
+        and mark.person is None
+        and mark.ids.get(platform)
     }
