@@ -1,6 +1,6 @@
 """Whether a stranger can read names and sentences: `make lint` calls this, with the limits below.
 
-    python tests/plain_words.py [--show N] PATH...
+    python tests/plain_words.py [--show N] [--count] PATH...
 
 Three figures, measured on codebases that the field holds up (nbclient, pluggy, httpx, attrs, rich):
 
@@ -211,6 +211,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--show", type=int, default=0, help="how many places to show")
+    parser.add_argument("--count", action="store_true", help="print how much code there is")
     options = parser.parse_args()
     figures = Figures()
     for path in files_below(options.paths):
@@ -222,6 +223,8 @@ def main() -> int:
         print(place)
     if options.show:
         print(figures.vague_names.most_common(options.show))
+    if options.count:
+        print(f"{figures.tokens} tokens on {figures.lines} lines of code")
     shortcomings = list(figures.shortcomings())
     print("\n".join(shortcomings) or "names, sentences and lines can be read by a stranger")
     return 1 if shortcomings else 0
