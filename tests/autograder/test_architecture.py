@@ -69,8 +69,8 @@ def modules_imported(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder"):
             path = str(node.module).replace(".", "/").removeprefix("autograder").lstrip("/")
             for alias in node.names:
-                places = (f"{path}/{alias.name}.py", f"{path}.py", f"{path}/__init__.py")
-                places = tuple(place.lstrip("/") for place in places)
+                endings = (f"/{alias.name}.py", ".py", "/__init__.py")
+                places = [f"{path}{ending}".lstrip("/") for ending in endings]
                 yield from [place for place in places if place in MODULES][:1]
         elif isinstance(node, ast.Import):
             for alias in node.names:
