@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 
 
-def total(points: Iterable[float]) -> float:
-    """The exact sum, rounded to six digits after the point."""
+def total(points: Collection[float]) -> float:
+    """The exact sum, rounded to six digits after the point.
+
+    Not from a generator: its caller's code would run in here, called from below.
+    """
     return round(math.fsum(points), 6) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 

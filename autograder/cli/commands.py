@@ -285,7 +285,7 @@ def grade(
     summary = grade_command(request, Watcher(sys.stderr) if as_json else Progress(sys.stderr))
     if as_json:
         for part in as_json_array(
-            folder, assignment, (result.student for result in summary.results)
+            folder, assignment, [result.student for result in summary.results]
         ):
             click.echo(part, nl=False)
         for line in not_graded(summary):

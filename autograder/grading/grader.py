@@ -226,8 +226,8 @@ class AssignmentGrader:
             submission_sha256=submission.sha256,
             suite_sha256=self.sha256,
             isolation=self.behind(client),
-            score=total(q.score for q in questions),
-            max_score=total(q.max_score for q in questions),
+            score=total([q.score for q in questions]),
+            max_score=total([q.max_score for q in questions]),
             questions=questions,
             cells=tuple(
                 dataclasses.replace(cell, message=explain_name(cell.message, self._names_of_checks))
@@ -384,7 +384,7 @@ class AssignmentGrader:
             message = explain_name(verdict.said, self._names_of_checks)
             tests.append(TestOutcome(test.name, verdict.outcome, reached, test.points, message))
         regained = total(
-            points[test] * self.course.grading.carry_credit for test in settled.carried
+            [points[test] * self.course.grading.carry_credit for test in settled.carried]
         )
         own = points.keys() - _passed(settled.runs) - settled.carried
         kept = total([*(points[test] for test in own), -loss(own, points, named.prices)])

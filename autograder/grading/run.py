@@ -127,7 +127,7 @@ def _grade(
     """Grade, and write what comes as it comes."""
     folder, name = request.results, request.assignment.name
     done: list[Graded] = []
-    timing.expect(one.student for one in todo)
+    timing.expect([submission.student for submission in todo])
     watcher.begin(name, len(todo))
     batch = _batch(request, todo, watcher)
     try:

@@ -172,12 +172,12 @@ def written_points(assignment: Assignment) -> float:
     """Points of the written answers, which a person gives: they are in no result (0 where nothing
     is built).
     """
-    return total(cell.points for cell in _built_cells(assignment) if cell.role == "written")
+    return total([cell.points for cell in _built_cells(assignment) if cell.role == "written"])
 
 
 def tested_points(assignment: Assignment) -> float:
     """Points of the tests, the most that a result can have (0 where nothing is built)."""
-    return total(cell.points for cell in _built_cells(assignment) if cell.role != "written")
+    return total([cell.points for cell in _built_cells(assignment) if cell.role != "written"])
 
 
 def points_of_questions(assignment: Assignment) -> dict[str, float]:

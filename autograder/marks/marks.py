@@ -327,7 +327,7 @@ def _remarks(hand: ManualGrades, waiting: Sequence[str], late: Lateness | None) 
         for score in hand.questions
         if score.points is not None and not score.earlier
     ]
-    extra = total(score.extra_credit for score in (*hand.written, *hand.questions))
+    extra = total([score.extra_credit for score in (*hand.written, *hand.questions)])
     notes += [f"{shown(extra)} of extra credit"] if extra else []
     notes += [late.note] if late and late.note else []
     return [*notes, f"late days used: {late.days_used}"] if late and late.days_used else notes

@@ -84,7 +84,7 @@ def items_given(comment: str, items: Sequence[RubricItem]) -> tuple[RubricItem, 
 
 def points_of(items: Sequence[RubricItem]) -> float:
     """What the items give together."""
-    return total(item.points for item in items)
+    return total([item.points for item in items])
 
 
 def comment_with_texts(comment: str, items: Sequence[RubricItem]) -> str:

@@ -119,7 +119,7 @@ def _mean(weighed: Sequence[tuple[float | None, float]]) -> float | None:
     shares = [weight for _, weight in weighed]
     if not any(shares):
         shares = [1.0] * len(weighed)
-    parts = (number * share for number, share in zip(numbers, shares, strict=True))
+    parts = [number * share for number, share in zip(numbers, shares, strict=True)]
     return round(total(parts) / total(shares), 6)
 
 

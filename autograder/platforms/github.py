@@ -211,7 +211,7 @@ def points_output(results: Sequence[Result], not_graded: float = 0.0) -> str:
     Args:
         not_graded: the points that those without a result could have had.
     """
-    points = shown(total(result.score for result in results), digits=6)
+    points = shown(total([result.score for result in results]), digits=6)
     most = total([*(result.max_score for result in results), not_graded])
     return f"points={points}\nmax_points={shown(most, digits=6)}\n"
 
@@ -227,7 +227,7 @@ def classroom_notices(results: Sequence[Result], not_graded: float = 0.0) -> str
     Args:
         not_graded: as for `points_output`.
     """
-    points = _number(total(result.score for result in results))
+    points = _number(total([result.score for result in results]))
     most = _number(total([*(result.max_score for result in results), not_graded]))
     report = json.dumps({"totalPoints": points, "maxPoints": most}, separators=(",", ":"))
     return (

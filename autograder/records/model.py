@@ -237,7 +237,8 @@ class ManualGrades:
         given = {score.name: score.points for score in self.questions if score.points is not None}
         tests = [given.get(question.name, question.score) for question in result.questions]
         extra = [score.extra_credit for score in self.questions]
-        return total((*tests, *extra, *(score.counts for score in self.written)))
+        written = [score.counts for score in self.written]
+        return total([*tests, *extra, *written])
 
 
 @dataclass(frozen=True, slots=True)

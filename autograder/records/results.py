@@ -17,7 +17,7 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -180,7 +180,7 @@ def _read(path: Path, assignment: str) -> Result:
     return result
 
 
-def as_json_array(folder: Path, assignment: str, students: Iterable[str]) -> Iterator[str]:
+def as_json_array(folder: Path, assignment: str, students: Sequence[str]) -> Iterator[str]:
     """The results of these students as one JSON array, a part for each: their files' own text."""
     before = "["
     for student in students:
@@ -250,7 +250,7 @@ class TimingFile:
             if not share or entry.student in students:
                 self._put(entry)
 
-    def expect(self, students: Iterable[str]) -> None:
+    def expect(self, students: Sequence[str]) -> None:
         """Say of older results that they are to be replaced: where the run ends before, the next
         one knows.
         """

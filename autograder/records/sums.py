@@ -8,7 +8,7 @@ instead of believed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from autograder.basics.points import shown, total
 from autograder.records.model import QuestionResult, Result
@@ -19,8 +19,8 @@ _CLOSE = 1e-6
 
 def check_sums(result: Result) -> None:
     """Raises: ValueError, in words, where a result does not add up."""
-    _same("score", result.score, (question.score for question in result.questions))
-    _same("max_score", result.max_score, (question.max_score for question in result.questions))
+    _same("score", result.score, [question.score for question in result.questions])
+    _same("max_score", result.max_score, [question.max_score for question in result.questions])
     for question in result.questions:
         _check_question(question)
 
@@ -50,7 +50,7 @@ def _check_question(question: QuestionResult) -> None:
     _within(f"{name}: carried", question.carried, question.max_score)
     _within(f"{name}: kept", question.kept, question.max_score)
     _within(name, question.score, question.max_score)
-    _same(f"{name}: max_score", question.max_score, (test.max_points for test in question.tests))
+    _same(f"{name}: max_score", question.max_score, [test.max_points for test in question.tests])
     points = [test.points for test in question.tests]
     _same(f"{name}: score", question.score, (*points, question.carried, question.kept))
 
@@ -60,7 +60,7 @@ def _within(what: str, points: float, most: float) -> None:
         raise ValueError(f"{what} has {points:g} points of {most:g}")
 
 
-def _same(what: str, stated: float, parts: Iterable[float]) -> None:
+def _same(what: str, stated: float, parts: Collection[float]) -> None:
     summed = total(parts)
     if not _is_close(stated, summed):
         raise ValueError(f"{what} is {stated:g}, and its parts make {shown(summed)}")

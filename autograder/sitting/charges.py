@@ -111,7 +111,7 @@ def price_of(failed: Iterable[str], points: Mapping[str, float], keeps: float) -
             mistakes.py).
     """
     tests = frozenset(failed)
-    by_tests = total(points[test] for test in tests)
+    by_tests = total([points[test] for test in tests])
     return Price(min(by_tests, total([(1 - keeps) * total(points.values())])), tests)
 
 
@@ -124,6 +124,6 @@ def loss(failed: Collection[str], points: Mapping[str, float], prices: Sequence[
         prices: those of the named mistakes.
     """
     covered = frozenset[str]().union(*(price.tests for price in prices))
-    by_tests = total(points[test] for test in failed)
+    by_tests = total([points[test] for test in failed])
     rest = (points[test] for test in failed if test not in covered)
     return min(by_tests, total([*(price.points for price in prices), *rest]))
