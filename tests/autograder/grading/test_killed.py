@@ -27,7 +27,8 @@ from autograder.sandbox.clocks import pid_here
 from autograder.sandbox.host_process import HostClient
 from autograder.sandbox.worker_process import Worker
 from autograder.sitting.loaded_suite import LoadedSuite
-from autograder.worker.host import Host
+from autograder.worker import fork_server
+from autograder.worker.fork_server import ForkServer
 
 WRONG = "def softmax(z, dim=-1):\n    return z.exp() / z.exp().sum(dim=0)\n"
 STUDENTS = {"student-001": ANSWERS, "student-002": {**ANSWERS, "softmax": WRONG}}
@@ -340,18 +341,19 @@ def test_a_fork_that_fails_leaves_the_host_in_its_own_namespace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[tuple[Any, ...]] = []
-    host = Host.__new__(Host)
-    host._tier, host._processes = "namespaces", 7
-    host._kernel = SimpleNamespace(  # type: ignore[assignment]
+    server = ForkServer.__new__(ForkServer)
+    server._tier, server._pid_namespace = "namespaces", 7
+    kernel = SimpleNamespace(
         NEW_PID=1,
-        unshare=lambda *given: calls.append(("unshare", *given)),
-        setns=lambda *given: calls.append(("setns", *given)),
+        unshare=lambda *arguments: calls.append(("unshare", *arguments)),
+        setns=lambda *arguments: calls.append(("setns", *arguments)),
     )
+    monkeypatch.setattr(fork_server, "system_calls", kernel)
 
     def fails() -> int:
         raise BlockingIOError("no more processes")
 
     monkeypatch.setattr(os, "fork", fails)
     with pytest.raises(BlockingIOError):
-        host._fork_apart()
+        server._fork_apart()
     assert calls == [("unshare", 1), ("setns", 7, 1)]
