@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-_KIT = Path(__file__).resolve().parent
+_KIT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("torch", "numpy", "triton", "safetensors")
 _PROOF = "samples.py"
 """What measures diagnosis and gives no points."""
