@@ -1,6 +1,4 @@
-"""nbgrader reads this file for every command, from the course folder; the formgrader reads it when
-Jupyter starts.
-"""
+"""nbgrader reads this file for every command; the formgrader reads it when Jupyter starts."""
 
 from pathlib import Path
 
@@ -12,6 +10,6 @@ c = get_config()  # noqa: F821  (nbgrader defines it)
 configure(c, ROOT)
 
 # The exchange: a folder of the course, which works for one account. For a class on one machine,
-# name a folder that everybody can write to, for example "/srv/nbgrader/exchange", here and in each
-# student's nbgrader_config.py.
+# name a folder that everybody can write to, for example "/srv/nbgrader/exchange", here and in
+# each student's nbgrader_config.py.
 c.Exchange.root = str(ROOT / "exchange")

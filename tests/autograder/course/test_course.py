@@ -11,7 +11,7 @@ from autograder.basics.errors import BadCourseFile, CourseNotFound, UnknownAssig
 from autograder.course import find_course, load_course
 from autograder.course.course import _SECTIONS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def write(folder: Path, text: str) -> Path:

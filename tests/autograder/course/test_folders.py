@@ -8,7 +8,7 @@ from pathlib import Path
 from autograder.course import Course
 from autograder.course.folders import GRADEBOOK, Folder
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "autograder"
 NAMES = {folder.path for folder in Folder} | {GRADEBOOK}
 

@@ -306,7 +306,9 @@ def test_a_kernel_is_compiled_behind_the_walls_without_another_process(
     inside: Callable[[str], Student],
 ) -> None:
     worker = REPOSITORY / "autograder" / "worker"
-    parts = [(worker / name).read_text(encoding="utf-8") for name in ("device_probe.py", "gpu.py")]
+    parts = [
+        (worker / name).read_text(encoding="utf-8") for name in ("device_probe.py", "gpu_setup.py")
+    ]
     text = inside(
         "\n".join(parts).replace("from __future__ import annotations\n", "") + COMPILED
     ).compiled()

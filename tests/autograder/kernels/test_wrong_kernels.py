@@ -164,19 +164,19 @@ def test_what_no_gpu_would_compile_is_told_with_its_line(
     [
         (
             "inner",
-            r"line 9 of looping_kernel .*Loop-carried variable total has initial type fp32 but "
+            r"line 11 of looping_kernel .*Loop-carried variable total has initial type fp32 but "
             r"is re-assigned",
         ),
         (
             "nothing",
-            r"line 7 of looping_kernel .*Loop carried variable nothing is not a triton value",
+            r"line 9 of looping_kernel .*Loop carried variable nothing is not a triton value",
         ),
         (
             "number",
-            r"line 7 of looping_kernel .*total has initial type fp32 but is re-assigned to "
+            r"line 9 of looping_kernel .*total has initial type fp32 but is re-assigned to "
             r"int32 in loop",
         ),
-        ("two", r"line 17 of looping_kernel .*`no_such_thing` is not defined"),
+        ("two", r"line 19 of looping_kernel .*`no_such_thing` is not defined"),
     ],
 )
 def test_what_a_loop_hands_on_keeps_its_type(how: str, said: str) -> None:
