@@ -1,28 +1,5 @@
-"""A course of one small assignment (tiny_course.py), written to a temporary folder."""
+"""The course of tiny_course.py."""
 
-from __future__ import annotations
+from tiny_fixtures import asked, course, tiny
 
-from pathlib import Path
-
-import pytest
-from tiny_course import POINTS, SUITE, TINY, write_assignment
-
-from autograder.authoring.build import Asked
-from autograder.course import Assignment, Course, load_course
-
-
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    write_assignment(tmp_path, "tiny", TINY, SUITE)
-    return load_course(tmp_path)
-
-
-@pytest.fixture
-def tiny(course: Course) -> Assignment:
-    return course.assignment("tiny")
-
-
-@pytest.fixture
-def asked() -> dict[str, Asked]:
-    """What the suite's tests add up to: 1.5 + 1, and 3."""
-    return {name: Asked(points) for name, points in POINTS.items()}
+__all__ = ["asked", "course", "tiny"]
