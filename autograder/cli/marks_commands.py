@@ -406,7 +406,6 @@ def _bonus(course: Course, timing: Sequence[Graded]) -> dict[str, float] | None:
 def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell) -> Iterator[str]:
     from autograder.nbgrader.class_list import due_in_gradebook, tell_gradebook
     from autograder.nbgrader.course_name import shown_gradebook
-    from autograder.nbgrader.earlier_names import join_earlier_names
     from autograder.nbgrader.for_graders import AutogradedFolder, graded_submissions
     from autograder.nbgrader.gradebook import fill_gradebook
     from autograder.nbgrader.gradebook_file import gradebook_file
@@ -448,8 +447,6 @@ def _fill_gradebook(request: ExportRequest, timing: Sequence[Graded], tell: Tell
             for student, problem in problems.items():
                 autograded.write_problem(student, problem)
         db_url = f"sqlite:///{written.absolute()}" if written else course.db_url
-        for line in join_earlier_names(course, ledger, db_url):
-            tell(line)
         fill_gradebook(
             course, assignment, each_read_once(), times, problems, db_url=db_url, version=version
         )

@@ -187,22 +187,10 @@ def _by_hand(
     from autograder.nbgrader.manual_grades import read_manual_grades
 
     by_folder = read_manual_grades(course.db_url, assignment.name)
-    now = {
-        folder: ledger.student_in(folder)
-        for folder in by_folder
-        if folder not in ledger.earlier_names
-    }
-    earlier = {
-        folder: ledger.earlier_names[folder]
-        for folder in by_folder
-        if folder in ledger.earlier_names
-    }
-    names = now | {
-        folder: student for folder, student in earlier.items() if student not in now.values()
-    }
-    by_student = {
-        student: replace(by_folder[folder], student=student) for folder, student in names.items()
-    }
+    by_student = {}
+    for folder, grades in by_folder.items():
+        student = ledger.student_in(folder)
+        by_student[student] = replace(grades, student=student)
     return with_earlier_answers(course, assignment, results, by_student)
 
 
