@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from autograder.course.allowed import (
 )
 from autograder.course.due import DueTimes, due_times
 from autograder.course.folders import GRADEBOOK, HOW_WITH_A_BUCKET, Folder
+from autograder.course.platform_names import PUSH_PLATFORMS
 from autograder.course.weights import Weights, read_weights
 
 COURSE_FILE = "course.toml"
@@ -108,9 +110,10 @@ class Gradebook:
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """A learning platform that `export --push` writes to, and what it calls the course. Tokens are
-    in no file here.
+class PlatformAddress:
+    """Where `export --push` sends marks: a platform's address and the course's id there.
+
+    The token stands in the environment or in a file outside the course, never in course.toml.
     """
 
     url: Annotated[str, WEB_ADDRESS] = ""
@@ -159,9 +162,7 @@ class Course:
     totals: Totals = field(default_factory=Totals)
     gradescope: Gradescope = field(default_factory=Gradescope)
     on_server: Gradebook = field(default_factory=Gradebook)
-    canvas: Platform = field(default_factory=Platform)
-    moodle: Platform = field(default_factory=Platform)
-    classroom: Platform = field(default_factory=Platform)
+    platforms: Mapping[str, PlatformAddress] = field(default_factory=dict)
     due: DueTimes = field(default_factory=DueTimes)
     weights: Weights = field(default_factory=Weights)
 
@@ -256,12 +257,9 @@ _SECTIONS = {
     "totals": ("totals", Totals),
     "gradescope": ("gradescope", Gradescope),
     "gradebook": ("on_server", Gradebook),
-    "canvas": ("canvas", Platform),
-    "moodle": ("moodle", Platform),
-    "classroom": ("classroom", Platform),
 }
-_OF_THE_INSTRUCTORS = ("gradebook", "canvas", "moodle", "classroom")
-"""Sections that say where things live, perhaps with a password. They do not travel."""
+_OF_THE_INSTRUCTORS = ("gradebook",)
+"""Sections that may hold a password. They stay out of bundles, as do the platforms' sections."""
 _BY_NAME = ("due", "extensions")
 """Sections whose keys are assignments."""
 
@@ -292,7 +290,7 @@ def load_course(root: Path) -> Course:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_other_folders(raw.pop("folders", {}))
-        known = (*_SECTIONS, *_BY_NAME)
+        known = (*_SECTIONS, *PUSH_PLATFORMS, *_BY_NAME)
         if unknown := sorted(raw.keys() - set(known)):
             raise ValueError(
                 f"unknown section [{repr(unknown[0])[1:-1]}]{among(unknown[0], known)}"
@@ -301,6 +299,10 @@ def load_course(root: Path) -> Course:
         parts |= {
             name: read_settings(kind, section, raw.get(section, {}))
             for section, (name, kind) in _SECTIONS.items()
+        }
+        parts["platforms"] = {
+            platform: read_settings(PlatformAddress, platform, raw.get(platform, {}))
+            for platform in PUSH_PLATFORMS
         }
         parts["due"] = due_times(
             raw.get("due", {}), raw.get("extensions", {}), parts["about"].timezone

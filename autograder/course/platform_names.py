@@ -1,8 +1,8 @@
-"""The learning platforms that this kit knows, a line for each, and what the ledger must know of
-their ids.
+"""The learning platforms that this kit knows, with the facts that the ledger, the class list and
+course.toml need of each.
 
-Everything else of a platform stands in its own module, `platforms/<name>.py`, which is found by the
-name here.
+Everything else of a platform stands in its module, `platforms/<name>.py`, which `registry.py` finds
+by the name in this list.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ class PlatformName:
     Attributes:
         name: how `--from`, course.toml, the columns of students.csv and ledger.json write it.
         title: how people write it.
-        ids: whether it knows a person by one id in the whole course or by another one in each
-            assignment. "none": it has no ids.
+        ids: how far an id of a person holds, in the whole course or in one assignment alone;
+            "none" for a platform without ids.
         groups_have_ids: whether a group's number stands in a download where a person's number
             would.
         own_file: what people call the platform's file of people and marks, which `--roster` takes;
             "" for no file.
+        takes_pushes: whether `export --push` sends marks to the platform, which then has a section
+            in course.toml.
     """
 
     name: str
@@ -31,12 +33,18 @@ class PlatformName:
     ids: Literal["course", "assignment", "none"] = "course"
     groups_have_ids: bool = False
     own_file: str = ""
+    takes_pushes: bool = False
 
 
 PLATFORM_NAMES = (
-    PlatformName("canvas", "Canvas", own_file="gradebook"),
+    PlatformName("canvas", "Canvas", own_file="gradebook", takes_pushes=True),
     PlatformName(
-        "moodle", "Moodle", ids="assignment", groups_have_ids=True, own_file="grading worksheet"
+        "moodle",
+        "Moodle",
+        ids="assignment",
+        groups_have_ids=True,
+        own_file="grading worksheet",
+        takes_pushes=True,
     ),
     PlatformName("gradescope", "Gradescope"),
     PlatformName("github", "GitHub"),
@@ -45,10 +53,11 @@ PLATFORM_NAMES = (
     PlatformName("sakai", "Sakai"),
     PlatformName("edx", "Open edX"),
     PlatformName("ilias", "ILIAS"),
-    PlatformName("classroom", "Classroom"),
+    PlatformName("classroom", "Classroom", takes_pushes=True),
     PlatformName("folder", "Folder", ids="none"),
 )
 NAMES = {platform.name: platform for platform in PLATFORM_NAMES}
+PUSH_PLATFORMS = tuple(platform.name for platform in PLATFORM_NAMES if platform.takes_pushes)
 WITH_IDS = tuple(platform.name for platform in PLATFORM_NAMES if platform.ids != "none")
 ANONYMOUS = "canvas-anonymous"
 """Not a platform: ids that Canvas gives to submissions which are graded anonymously."""

@@ -67,7 +67,7 @@ def read_ledger(course: Course) -> Ledger:
     return Ledger(
         course.root,
         course.submitted,
-        read_records(course.root, course.submitted),
+        read_records(course.root),
         read_roster(course.root),
     )
 

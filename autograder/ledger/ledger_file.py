@@ -1,19 +1,13 @@
 """What the ledger holds, and its file, `ledger.json` beside course.toml.
 
-    students   student → folder, name, accounts, and links: what each platform knows the student by
-    groups     assignment → the student in whose folder a group's work lies → the members
-    history    who was linked to what, when, by which download, and what it was concluded from
-
-Courses of versions before the ledger have the same facts in `submitted/.collected/`, one file an
-assignment: they are read wherever the ledger does not know better, and the next `collect` writes
-them into it.
+students   student → folder, name, accounts, and links: what each platform knows the student by
+groups     assignment → the student in whose folder a group's work lies → the members
+history    who was linked to what, when, by which download, and what it was concluded from
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +19,6 @@ from autograder.basics.stored_json import encode_stored, read_stored
 from autograder.basics.together import Together
 from autograder.basics.whole_files import write_whole
 from autograder.course.folders import LEDGER_FILE
-from autograder.course.platform_names import ANONYMOUS, PER_ASSIGNMENT, WITH_IDS
-from autograder.course.roster import same
 from autograder.ledger.identity_matching import Evidence, id_key
 
 SCHEMA = 1
@@ -95,8 +87,8 @@ class Records:
     history: list[Event] = field(default_factory=list)
 
 
-def read_records(root: Path, submitted: Path) -> Records:
-    """The course's ledger, with what earlier versions noted of downloads.
+def read_records(root: Path) -> Records:
+    """Read the course's ledger; empty records where there is no file.
 
     Raises:
         KitError: the file is broken.
@@ -114,21 +106,9 @@ def read_records(root: Path, submitted: Path) -> Records:
                 )
     except (OSError, ValueError) as error:
         raise KitError(
-            f"{path}: cannot be read ({error}): put a copy of it back; without one move it away, "
-            "and it is made again "
-            "from the class list and from what was collected"
+            f"{path}: cannot be read ({error}): put a copy of it back; without one move it away "
+            "and collect every assignment again"
         ) from error
-    linked = {link_key(link) for record in records.students.values() for link in record.links}
-    for student, assignment, link, name in _collected_earlier(submitted):
-        record = records.students.get(student) or Record(student, student, name)
-        if link.platform == "gradescope" and "@" in link.id:
-            record = dataclasses.replace(
-                record, accounts=tuple(dict.fromkeys((*record.accounts, link.id)))
-            )
-        elif link_key(link) not in linked and student not in records.groups.get(assignment, {}):
-            record = dataclasses.replace(record, links=(*record.links, link))
-            linked.add(link_key(link))
-        records.students[student] = record
     return records
 
 
@@ -175,26 +155,3 @@ def _sparse(record: Record | Event) -> dict[str, Any]:
                 for link in links
             ]
     return raw
-
-
-def _collected_earlier(submitted: Path) -> Iterable[tuple[str, str, Link, str]]:
-    """Student, assignment, link and name of whatever earlier downloads brought. A broken record
-    decides nothing.
-
-    Nobody noted what a link was concluded from: it may have been the name.
-    """
-    for path in sorted((submitted / COLLECTED).glob("*.json")):
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            arrivals = [(student, entry["arrival"]) for student, entry in raw["not_taken"].items()]
-            for student, arrival in [*arrivals, *raw["students"].items()]:
-                platform, id_ = str(arrival["origin"]), str(arrival["id"])
-                if platform == "canvas" and arrival.get("anonymous", student == f"anon_{id_}"):
-                    platform = ANONYMOUS
-                scope = path.stem if platform in PER_ASSIGNMENT else ""
-                if platform in (*WITH_IDS, ANONYMOUS) and id_:
-                    sure = student.endswith(id_) or same(student) == same(id_)
-                    name = str(arrival["name"]).removesuffix(f"_{id_}")
-                    yield student, path.stem, Link(platform, id_, scope, sure), name
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue

@@ -15,7 +15,6 @@ from pathlib import Path
 from autograder.basics.errors import KitError, PlatformUnavailable
 from autograder.basics.points import shown
 from autograder.course import Course
-from autograder.course import Platform as PlatformSettings
 from autograder.course.platform_names import NAMES
 from autograder.ledger import assert_certain, read_ledger
 from autograder.marks.marks import Mark
@@ -93,8 +92,9 @@ def open_interface(course: Course, platform: str, title: str) -> Interface:
     Raises:
         KitError: there is no address, no course, no token, or a package is missing.
     """
-    settings: PlatformSettings = getattr(course, platform)
-    connect, url = platforms()[platform].connect, settings.url or platforms()[platform].address
+    settings = course.platforms[platform]
+    connect = platforms()[platform].connect
+    url = settings.url or platforms()[platform].address
     assert connect is not None
     if not settings.course or not url:
         raise KitError(

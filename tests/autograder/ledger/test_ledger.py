@@ -1,4 +1,4 @@
-"""The ledger of a course: its file, its history, earlier courses, groups."""
+"""The ledger of a course: its file, its history, groups."""
 
 from __future__ import annotations
 
@@ -29,24 +29,6 @@ def put(course: Course, folder: str, assignment: str = "m1") -> None:
     path = course.submitted / folder / assignment / f"{assignment}.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text("{}", encoding="utf-8")
-
-
-def earlier(course: Course, arrivals: dict[str, tuple[str, str, str]]) -> None:
-    """What `collect` noted before there was a ledger: student → platform, id, name."""
-    students = {
-        student: {
-            "origin": origin,
-            "id": id_,
-            "name": name,
-            "file": "f",
-            "late": None,
-            "unread": "",
-        }
-        for student, (origin, id_, name) in arrivals.items()
-    }
-    record = {"students": students, "not_taken": {}, "absent": [], "source": "a.zip", "said": []}
-    (course.submitted / ".collected").mkdir(parents=True)
-    (course.submitted / ".collected" / "m1.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def moodle(number: str, name: str, email: str = "", group: str = "") -> Identity:
@@ -89,45 +71,6 @@ def test_a_broken_ledger_is_named_and_never_overwritten(course: Course) -> None:
     (course.root / "ledger.json").write_text("{", encoding="utf-8")
     with pytest.raises(KitError, match=r"ledger\.json: cannot be read .*put a copy of it back"):
         read_ledger(course)
-
-
-def test_a_course_of_an_earlier_version_is_read_and_upgraded(course: Course) -> None:
-    earlier(
-        course,
-        {
-            "doejane_101": ("canvas", "101", "doejane_101"),
-            "anon_Ab3dE": ("canvas", "Ab3dE", "anon_Ab3dE"),
-            "x@example.org": ("gradescope", "x@example.org", "X"),
-            "Person Four_7": ("moodle", "7", "Person Four"),
-        },
-    )
-    ledger = read_ledger(course)
-    assert not (course.root / "ledger.json").exists()  # reading writes nothing
-    assert ledger.ids("doejane_101", "m2") == {"canvas": "101"}
-    assert ledger.ids("anon_Ab3dE", "m1") == {"canvas-anonymous": "Ab3dE"}
-    assert (ledger.ids("Person Four_7", "m1"), ledger.ids("Person Four_7", "m2")) == (
-        {"moodle": "7"},
-        {},
-    )
-    gradescope = Identity((("gradescope", "55"),), ("55", "x@example.org"), "X")
-    assert ledger.link_download("gradescope", "m2", [gradescope], ["55"], "b.zip") == [
-        "x@example.org"
-    ]
-    ledger.save()
-    assert read_ledger(course).ids("x@example.org", "m1") == {"gradescope": "55"}
-
-
-def test_a_link_by_name_of_an_earlier_version_does_not_settle_a_namesake(course: Course) -> None:
-    earlier(course, {"s1": ("canvas", "101", "doejohn_101")})
-    ledger = class_list(course, "id,name\ns1,John Doe\n")
-    with pytest.raises(KitError, match=r"doejohn \(canvas 102\) and canvas 101 have one name"):
-        ledger.link_download(
-            "canvas",
-            "m2",
-            [Identity((("canvas", "102"),), (), "doejohn")],
-            ["doejohn_102"],
-            "b.zip",
-        )
 
 
 def test_collecting_again_makes_no_link_by_name_surer(course: Course) -> None:

@@ -17,6 +17,7 @@ from autograder.basics.errors import KitError
 from autograder.cli.marks_commands import ExportRequest, export_command
 from autograder.course import Course, load_course
 from autograder.intake.collected import Arrival, Collected, record_path
+from autograder.ledger import Identity, read_ledger
 from autograder.records.model import Result, TestOutcome
 from autograder.records.results import write_result
 
@@ -67,10 +68,19 @@ def hand_in(course: Course, result: Result, arrivals: Mapping[str, Arrival | Non
             score=result.score + points - heads.score,
         )
         write_result(course.root / "results", own)
+    collected = {student: arrival for student, arrival in arrivals.items() if arrival}
     path = record_path(course.submitted, "attention")
     path.parent.mkdir(parents=True)
-    collected = Collected({student: arrival for student, arrival in arrivals.items() if arrival})
-    path.write_text(collected.to_json(), encoding="utf-8")
+    path.write_text(Collected(collected).to_json(), encoding="utf-8")
+    ledger = read_ledger(course)
+    for platform in {arrival.origin for arrival in collected.values()}:
+        ids = {
+            student: Identity(((platform, arrival.id),), (), arrival.name)
+            for student, arrival in collected.items()
+            if arrival.origin == platform
+        }
+        ledger.link_download(platform, "attention", list(ids.values()), list(ids), "all.zip")
+    ledger.save()
 
 
 def moodle(number: str, name: str) -> Arrival:

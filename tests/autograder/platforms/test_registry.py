@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course.platform_names import NAMES, WITH_IDS
+from autograder.course.platform_names import NAMES, PUSH_PLATFORMS, WITH_IDS
 from autograder.course.roster import read_roster
 from autograder.platforms.registry import (
     export_formats,
@@ -54,7 +54,7 @@ def test_the_page_has_a_row_for_every_download_and_every_format() -> None:
 
 
 def test_what_can_be_pushed_and_what_is_filled() -> None:
-    assert with_interface() == ["canvas", "moodle", "classroom"]
+    assert with_interface() == list(PUSH_PLATFORMS) == ["canvas", "moodle", "classroom"]
     assert [name for name in with_own_file() if not NAMES[name].own_file] == []
     assert [
         name
