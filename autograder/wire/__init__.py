@@ -1,4 +1,4 @@
 """What crosses the wall: frames of JSON and tensors, and nothing that could run.
 
-Both halves import this package, and it imports neither of them.
+The trusted and the untrusted side import this package, which imports neither.
 """

@@ -1,10 +1,10 @@
-"""What a call costs, counted: operations, FLOPs, sizes of tensors. Grades style; a hostile worker
-can forge it.
+"""Counts what a call costs: operations, FLOPs, sizes of tensors. Grades style; a hostile worker can
+forge the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-_expired = torch.UntypedStorage._expired  # what a StorageWeakRef asks, by way of two names
-
+# what `StorageWeakRef.expired` calls, without its two look-ups by name
+_expired = torch.UntypedStorage._expired
 
 _LEFT_MATRIX = {
     torch.ops.aten.mm: 0,
@@ -22,13 +22,13 @@ _LEFT_MATRIX = {
     torch.ops.aten.addmm: 1,
     torch.ops.aten.baddbmm: 1,
 }
-"""Where the left one of two matrices stands that are multiplied. Torch's own formulas say the same
-of these, and first walk through all arguments.
+"""Position of the left matrix among the arguments of a matrix product. Torch's own formulas give
+the same FLOPs, but walk through all arguments first.
 """
 
 
 class CostCounter(TorchDispatchMode):
-    """Counts every torch operation that runs inside it."""
+    """Counts the torch operations that run inside this context."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -43,12 +43,19 @@ class CostCounter(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled here. Saying that this must not be compiled would load the compiler
-        in the host: twice the time to start, and half as much memory again for every fork to copy.
+        """Allow compilation, though nothing is compiled here. To forbid it would load the compiler
+        in
+        the host: twice the time to start, and half as much memory again for every fork to copy.
         """
         return False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         keywords = kwargs or {}
         out = func(*args, **keywords)
         if self.paused:
@@ -57,41 +64,43 @@ class CostCounter(TorchDispatchMode):
         packet = func._overloadpacket
         formula = flop_registry.get(packet)
         if formula is not None:
-            left = _LEFT_MATRIX.get(packet)
-            self.flops += (
-                formula(*args, **keywords, out_val=out)
-                if left is None
-                else 2 * out.numel() * args[left].shape[-1]
-            )
-        for tensor in (out,) if isinstance(out, Tensor) else _tensors([out]):
-            self._made(tensor, args, keywords)
+            position = _LEFT_MATRIX.get(packet)
+            if position is None:
+                self.flops += formula(*args, **keywords, out_val=out)
+            else:
+                self.flops += 2 * out.numel() * args[position].shape[-1]
+        arguments = [*args, *keywords.values()]
+        for tensor in _tensors([out]):
+            self._count_result(tensor, arguments)
         return out
 
-    def _made(self, tensor: Tensor, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+    def _count_result(self, tensor: Tensor, arguments: list[Any]) -> None:
         storage = tensor.untyped_storage()
         # an expanded view has more elements than it holds: count what is held
         held = min(tensor.numel(), storage.nbytes() // tensor.itemsize)
-        if held > self.largest:
-            self.largest = held
+        self.largest = max(self.largest, held)
         key = storage._cdata
-        if _is_among(key, args) or (keywords and _is_among(key, keywords.values())):  # a view
-            return
+        if any(argument.untyped_storage()._cdata == key for argument in _tensors(arguments)):
+            return  # a view of an argument, or the argument itself
         self.moved += held
         if key in self._alive:
             self._held_at_most -= self._alive[key][1]
         self._alive[key] = (StorageWeakRef(storage), held)
         self._held_at_most += held
-        # else no more can be alive than once was: no need to look
+        # below the peak the count of what is alive, which takes time, can change nothing
         if self._held_at_most > self.peak:
             self.peak = max(self.peak, self._held())
 
     def _held(self) -> int:
-        for key in [key for key, (storage, _) in self._alive.items() if _expired(storage.cdata)]:
-            self._held_at_most -= self._alive.pop(key)[1]
+        """Elements of the tensors that are alive."""
+        dead = [key for key, (storage, _) in self._alive.items() if _expired(storage.cdata)]
+        for key in dead:
+            _, held = self._alive.pop(key)
+            self._held_at_most -= held
         return self._held_at_most
 
     def add(self, figures: list[int]) -> None:
-        """Charge for what was done elsewhere."""
+        """Charge for what the trusted side computed: the figures of a stand-in's answer."""
         operations, flops, largest, peak, moved = figures
         self.operations += operations
         self.flops += flops
@@ -100,29 +109,20 @@ class CostCounter(TorchDispatchMode):
         self.moved += moved
 
     def figures(self) -> list[int]:
-        """In the order of the trusted side's `Cost`."""
-        return [self.operations, self.flops, self.largest, self.peak, self.moved]
+        """The figures in the order of the trusted side's `Cost`."""
+        return [
+            self.operations,
+            self.flops,
+            self.largest,
+            self.peak,
+            self.moved,
+        ]
 
 
-def _tensors(values: Sequence[Any]) -> list[Tensor]:
-    """The tensors in what an operation takes or gives: single values and lists of them, nothing
-    deeper.
-    """
-    found: list[Tensor] = []
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among an operation's arguments or results, those in lists and tuples too."""
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            yield value
         elif isinstance(value, (list, tuple)):
-            found += _tensors(value)
-    return found
-
-
-def _is_among(storage: int, values: Iterable[Any]) -> bool:
-    """Whether one of the tensors in what an operation takes lies in this memory."""
-    for value in values:
-        if isinstance(value, Tensor):
-            if value.untyped_storage()._cdata == storage:
-                return True
-        elif isinstance(value, (list, tuple)) and _is_among(storage, value):
-            return True
-    return False
+            yield from _tensors(value)

@@ -4,8 +4,8 @@ bytes.
     u32 header length | u64 body length | header (JSON object) | body (safetensors, may be empty)
 
 Every length is checked before a byte of it is read, so a sender cannot make the reader allocate
-more than its limit. How long is waited for the other side, the caller's `Patience` decides. Nothing
-is unpickled or evaluated.
+more than its limit. The caller's `Patience` decides how long to wait for the other side. Nothing is
+unpickled or evaluated.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PREFIX = struct.Struct("<IQ")
 MAX_HEADER = 2 << 20
 MAX_TENSORS = 4096
 MAX_NESTING = 100
-"""Levels of lists and objects in a header: a value of the deepest kind takes 80, and `repr` must
-not overflow.
+"""Levels of lists and objects in a header: the deepest value takes 80, and `repr` must not
+overflow.
 """
 MAX_BODY_HEADER = 1 << 20
 """Bytes that safetensors' own header may take: more would be a million names, made before they can
@@ -32,14 +32,14 @@ be counted.
 """
 _CHUNK = 1 << 20
 _PIECES_BETWEEN_LOOKS = 16
-"""A sender whose single bytes are always there in time is never waited for, and so it is looked at
-now and then.
+"""A sender whose single bytes always arrive in time is never waited for; `Patience.look` sees such
+a sender once in so many pieces.
 """
-_as_json = json.JSONEncoder(separators=(",", ":")).encode
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class WireError(Exception):
-    """The other side sent what is no frame, or more than it may."""
+    """The other side sent no valid frame, or a larger one than is allowed."""
 
 
 class WireClosed(Exception):
@@ -47,15 +47,15 @@ class WireClosed(Exception):
 
 
 class Patience(Protocol):
-    """How long a reader or writer goes on with one frame. What either method raises ends it in the
-    middle.
+    """How long a reader or writer goes on with one frame. An exception from either method ends the
+    transfer in the middle.
     """
 
     def wait(self, *, write: bool) -> None:
         """Wait until the socket, which is non-blocking, can be written to, or read from."""
 
     def look(self) -> None:
-        """Look whether the other side may go on: it sends, or reads, without being waited for."""
+        """Check whether the other side, which sends or reads without a pause, may go on."""
 
 
 class Block(NamedTuple):
@@ -73,34 +73,45 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message: a JSON object, and the tensors and arrays that it refers to by key."""
+    """One message: a JSON object, and the tensors and arrays whose keys the object holds."""
 
     header: dict[str, Any]
     tensors: dict[str, Block]
 
 
-def send_frame(sock: socket.socket, frame: Frame, patience: Patience | None = None) -> None:
+def send_frame(
+    sock: socket.socket,
+    frame: Frame,
+    patience: Patience | None = None,
+) -> None:
     """Send one frame. The socket is a blocking one where there is no `patience`.
 
     Raises:
         WireError: the header is too large.
         WireClosed: nobody reads any more.
     """
-    header = _as_json(frame.header).encode()
+    header = _to_json(frame.header).encode()
     if len(header) > MAX_HEADER:
         raise WireError(f"header of {len(header)} bytes; at most {MAX_HEADER} can cross")
     body = pack(frame.tensors) if frame.tensors else b""
-    _send_all(sock, memoryview(_PREFIX.pack(len(header), len(body)) + header + body), patience)
+    message = _PREFIX.pack(len(header), len(body)) + header + body
+    _send_all(sock, memoryview(message), patience)
 
 
-def receive_frame(sock: socket.socket, max_body: int, patience: Patience | None = None) -> Frame:
+def receive_frame(
+    sock: socket.socket,
+    max_body: int,
+    patience: Patience | None = None,
+) -> Frame:
     """Receive one frame whose tensors take at most `max_body` bytes. The socket is a blocking one
     where there is no `patience`.
 
     Raises:
-        WireError, WireClosed: see there.
+        WireError: no valid frame, or one that is too large.
+        WireClosed: the other side is gone.
     """
-    header_length, body_length = _PREFIX.unpack(_receive(sock, _PREFIX.size, patience))
+    prefix = _receive(sock, _PREFIX.size, patience)
+    header_length, body_length = _PREFIX.unpack(prefix)
     if header_length > MAX_HEADER:
         raise WireError(f"a header of {header_length} bytes; at most {MAX_HEADER} may come")
     if body_length > max_body:
@@ -117,14 +128,15 @@ def receive_frame(sock: socket.socket, max_body: int, patience: Patience | None 
         raise WireError("a header nested too deeply")
     if not body_length:
         return Frame(header, {})
-    return Frame(header, unpack(bytes(_receive(sock, body_length, patience))))
+    body = _receive(sock, body_length, patience)
+    return Frame(header, unpack(bytes(body)))
 
 
 def unpack(body: bytes) -> dict[str, Block]:
-    """What `pack` packed.
+    """The blocks in safetensors bytes.
 
     Raises:
-        WireError: these are no safetensors bytes, or too many tensors.
+        WireError: no safetensors bytes, or too many tensors.
     """
     if int.from_bytes(body[:8], "little") > MAX_BODY_HEADER:
         raise WireError("a block of tensors with too long a list of names")
@@ -134,41 +146,56 @@ def unpack(body: bytes) -> dict[str, Block]:
         raise WireError("a block of tensors that cannot be read") from error
     if len(described) > MAX_TENSORS:
         raise WireError(f"{len(described)} tensors; at most {MAX_TENSORS} may come")
-    return {key: Block(one["dtype"], tuple(one["shape"]), one["data"]) for key, one in described}
+    blocks = {}
+    for key, entry in described:
+        blocks[key] = Block(entry["dtype"], tuple(entry["shape"]), entry["data"])
+    return blocks
 
 
 def _is_too_deep(header: dict[str, Any]) -> bool:
-    """Level by level, not by recursion."""
+    """Whether a header has more than MAX_NESTING levels, counted without recursion."""
     level: list[Any] = [header]
     for _ in range(MAX_NESTING):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if type(parent) is dict else parent)
-            if type(child) in (dict, list)
-        ]
+        children: list[Any] = []
+        for parent in level:
+            children += parent.values() if type(parent) is dict else parent
+        level = [child for child in children if type(child) in (dict, list)]
         if not level:
             return False
     return True
 
 
-def pack(tensors: Mapping[str, Block], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Safetensors bytes, written here: of small tensors in an eighth of the time that the library
-    takes.
+def pack(
+    tensors: Mapping[str, Block],
+    metadata: Mapping[str, str] | None = None,
+) -> bytes:
+    """Safetensors bytes of some blocks. For small tensors this takes an eighth of the library's
+    time.
     """
-    entries: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    entries: dict[str, Any] = {}
+    if metadata:
+        entries["__metadata__"] = dict(metadata)
     end = 0
     for key, block in tensors.items():
-        begin, end = end, end + len(block.data)
-        entries[key] = {"dtype": block.dtype, "shape": block.shape, "data_offsets": [begin, end]}
-    header = _as_json(entries).encode()
+        begin = end
+        end += len(block.data)
+        entries[key] = {
+            "dtype": block.dtype,
+            "shape": block.shape,
+            "data_offsets": [begin, end],
+        }
+    header = _to_json(entries).encode()
     header += b" " * (-len(header) % 8)
-    return b"".join(
-        (len(header).to_bytes(8, "little"), header, *(block.data for block in tensors.values()))
-    )
+    length = len(header).to_bytes(8, "little")
+    data = [block.data for block in tensors.values()]
+    return b"".join([length, header, *data])
 
 
-def _send_all(sock: socket.socket, data: memoryview, patience: Patience | None) -> None:
+def _send_all(
+    sock: socket.socket,
+    data: memoryview,
+    patience: Patience | None,
+) -> None:
     sent = pieces = 0
     while sent < len(data):
         try:
@@ -184,9 +211,16 @@ def _send_all(sock: socket.socket, data: memoryview, patience: Patience | None) 
             patience.look()
 
 
-def _receive(sock: socket.socket, length: int, patience: Patience | None) -> bytearray:
-    """Exactly `length` bytes. The buffer grows with what arrives, not with what was announced."""
-    data, pieces = bytearray(), 0
+def _receive(
+    sock: socket.socket,
+    length: int,
+    patience: Patience | None,
+) -> bytearray:
+    """Exactly `length` bytes. The buffer grows with the bytes that arrive, not with the announced
+    length.
+    """
+    data = bytearray()
+    pieces = 0
     while len(data) < length:
         try:
             piece = sock.recv(min(length - len(data), _CHUNK))

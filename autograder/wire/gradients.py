@@ -1,5 +1,6 @@
-"""Gradients of what crossed, asked for by either side. Imported where a tensor asks for one, and
-torch is there.
+"""Gradients of tensors that crossed the wire, for both sides. Imported only where a tensor requires
+a
+gradient: this module needs torch.
 """
 
 from __future__ import annotations
@@ -14,36 +15,41 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
 def pull(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor | None]
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
 ) -> list[Tensor | None]:
-    """Gradients of the inputs, where `given` are those of the outputs (None: not used).
+    """Gradients of the inputs from the gradients of the outputs (None: an unused output).
 
     Written as the gradient of Σ output · gradient: `torch.autograd.grad` with explicit gradients
     imports a symbolic algebra system first, which costs every new worker a second.
     """
-    used = [
-        (output, gradient)
-        for output, gradient in zip(outputs, given, strict=True)
-        if gradient is not None
-    ]
-    if not used:
-        return [None] * len(inputs)
+    terms = []
     with torch.enable_grad():
-        total = torch.stack(
-            [(output * gradient).sum().to(torch.float64) for output, gradient in used]
-        ).sum()
+        for output, gradient in zip(outputs, gradients, strict=True):
+            if gradient is not None:
+                product = (output * gradient).sum()
+                terms.append(product.to(torch.float64))
+        if not terms:
+            return [None] * len(inputs)
+        total = torch.stack(terms).sum()
     return list(torch.autograd.grad(total, list(inputs), retain_graph=True, allow_unused=True))
 
 
 Fetch = Callable[[tuple[Any, ...]], Sequence[Any]]
-"""Asks the other side for the gradients of what went over, given those of what came back."""
+"""Asks the other side for gradients of the inputs, from gradients of the outputs."""
 
 
 class _Crossing(Function):
-    """Links what came back to the tensors that it was made from, so that `backward` crosses too."""
+    """Links outputs that came back to the inputs that were sent, so that `backward` crosses too."""
 
     @staticmethod
-    def forward(ctx: Any, fetch: Fetch, outputs: list[Tensor], *inputs: Tensor) -> Any:
+    def forward(
+        ctx: Any,
+        fetch: Fetch,
+        outputs: list[Tensor],
+        *inputs: Tensor,
+    ) -> Any:
         ctx.fetch = fetch
         return tuple(output.detach() for output in outputs)
 
@@ -52,17 +58,21 @@ class _Crossing(Function):
         return (None, None, *ctx.fetch(gradients))
 
 
-def linked(value: Any, inputs: Sequence[Tensor], fetch: Fetch) -> Any:
-    """What came back, where its tensors ask for gradients as functions of the `inputs`."""
+def linked(
+    value: Any,
+    inputs: Sequence[Tensor],
+    fetch: Fetch,
+) -> Any:
+    """The value, with its tensors that require gradients as functions of the `inputs`."""
     leaves, structure = tree_flatten(value)
-    places = [
-        place
-        for place, leaf in enumerate(leaves)
-        if isinstance(leaf, Tensor) and leaf.requires_grad
-    ]
-    if not inputs or not places:
+    outputs = {}
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.requires_grad:
+            outputs[place] = leaf
+    if not inputs or not outputs:
         return value
-    outputs = _Crossing.apply(fetch, [leaves[place] for place in places], *inputs)  # type: ignore[no-untyped-call]
-    for place, output in zip(places, outputs, strict=True):
+    unlinked = list(outputs.values())
+    results = _Crossing.apply(fetch, unlinked, *inputs)  # type: ignore[no-untyped-call]
+    for place, output in zip(outputs, results, strict=True):
         leaves[place] = output
     return tree_unflatten(leaves, structure)

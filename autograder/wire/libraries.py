@@ -1,7 +1,7 @@
-"""torch where this process has loaded it: an assignment in numpy is graded without it, and where it
-is not installed.
+"""torch, where this process has loaded it: an assignment in numpy is graded without torch, and
+where torch is not installed.
 
-Whoever asks here imports nothing. Where nothing has imported torch, no value is a tensor.
+Nothing here imports torch. As long as nothing else has imported torch, no value is a tensor.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ def loaded_torch() -> Any:
 
 def is_tensor(value: Any) -> TypeGuard[Tensor]:
     """Whether the value is a tensor of torch's."""
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     return torch is not None and isinstance(value, torch.Tensor)

@@ -1,5 +1,5 @@
-"""A function's signature as both sides of the wire compare it, without either telling the other
-what it is.
+"""Digests of signatures: the two sides of the wire compare them, and neither shows the other a
+signature.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PLAIN = (type(None), bool, int, float, str)
 def signature_digest(function: Callable[..., Any]) -> str:
     """A hash of the names, kinds and defaults of a function's parameters.
 
-    "" where it has no signature, or a default that is not compared: then it equals no other.
+    "" where the function has no signature, or a default whose text need not identify it.
     """
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -26,6 +26,9 @@ def signature_digest(function: Callable[..., Any]) -> str:
         default = parameter.default
         if default is not parameter.empty and type(default) not in _PLAIN:
             return ""
-        text = "" if default is parameter.empty else f"{type(default).__name__} {default!r}"
+        text = ""
+        if default is not parameter.empty:
+            text = f"{type(default).__name__} {default!r}"
         parts.append((parameter.name, int(parameter.kind), text))
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    signature = repr(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(signature).hexdigest()

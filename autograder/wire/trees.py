@@ -1,4 +1,4 @@
-"""Lists, tuples and dicts of values, gone through to what lies in them."""
+"""Walks through nested lists, tuples and dicts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ from typing import Any
 
 
 def leaves(value: Any) -> list[Any]:
-    """What lies in nested lists, tuples and dicts, in order; of a dict its values."""
-    if isinstance(value, (list, tuple)):
-        return [leaf for part in value for leaf in leaves(part)]
+    """The leaves of nested lists, tuples and dicts, in order; a dict's keys are no leaves."""
     if isinstance(value, dict):
-        return [leaf for part in value.values() for leaf in leaves(part)]
-    return [value]
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    collected = []
+    for part in value:
+        collected += leaves(part)
+    return collected
 
 
-def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """The same lists, tuples (named ones too) and dicts around what the function makes of each
-    leaf.
-    """
-    if isinstance(value, list):
-        return [mapped(function, part) for part in value]
-    if isinstance(value, tuple):
-        parts = (mapped(function, part) for part in value)
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+def mapped(
+    function: Callable[[Any], Any],
+    value: Any,
+) -> Any:
+    """The same lists, tuples (named ones too) and dicts, with the function applied to each leaf."""
     if isinstance(value, dict):
         return {key: mapped(function, part) for key, part in value.items()}
-    return function(value)
+    if not isinstance(value, (list, tuple)):
+        return function(value)
+    parts = [mapped(function, part) for part in value]
+    if isinstance(value, list):
+        return parts
+    if hasattr(value, "_fields"):
+        return type(value)(*parts)
+    return tuple(parts)

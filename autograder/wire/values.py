@@ -1,4 +1,4 @@
-"""Python values as JSON and blocks of numbers, and back.
+"""Encodes Python values as JSON and blocks of numbers, and decodes them.
 
     None, bool, str, int below 2^63      themselves
     {"i": "…"}  {"f": hex}  {"c": [re, im]}       large int, float, complex
@@ -7,7 +7,7 @@
     {"d": [[k, v], …]}  {"o": [[name, v], …]}     dict, plain object
     {"h": number, "k": class name}       handle: an object that stays in the worker
 
-Depth and number of values are bounded, on both ways.
+Depth and number of values are bounded in both directions.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ MAX_VALUES = 100_000
 MAX_TEXT = 1 << 20
 MAX_DIGITS = 2000
 MAX_KEYS = 4096
-"""Keys of dicts and elements of sets that are not text, in one frame. Their hashes can be chosen to
-collide, and a dict of n that all do takes n² steps to build; those of text cannot.
+"""Keys of dicts and elements of sets that are not text, in one frame. A sender can choose keys
+whose hashes collide, and a dict of n such keys takes n² steps to build. Hashes of text are salted.
 """
 MAX_EMPTY = 1 << 24
-"""What the dimensions of a tensor without elements may multiply to: a sum over [0, 2^40] would ask
-for terabytes.
+"""Product of the sizes above 0 of a tensor without elements: a sum over [0, 2^40] would ask for
+terabytes.
 """
 
 CODES = {
@@ -51,10 +51,12 @@ CODES = {
     "uint8": "U8",
     "bool": "BOOL",
 }
-"""Dtypes whose numbers may cross, and what safetensors calls them. bfloat16 is torch's alone."""
+"""Dtypes whose numbers may cross, with their names in safetensors. numpy has no bfloat16."""
 _NAMES = {code: name for name, code in CODES.items()}
 _COMPLEX = frozenset({"complex64", "complex128"})
 """Dtypes that may be named, and whose numbers cannot cross."""
+_SEQUENCES = {list: "l", tuple: "u", set: "e", frozenset: "e"}
+"""Types of sequences, and the tags of their encodings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,13 @@ class HandleReference:
 
 @dataclass(slots=True)
 class Encoder:
-    """Encodes values of one frame. `handle_for` names an object that is no data (None: it may not
-    cross).
+    """Encodes the values of one frame.
+
+    Attributes:
+        handle_for: the handle of an object that is no data; None where the object may not cross.
+        tensors: the blocks of the encoded tensors and arrays.
+        grad_tensors: the encoded tensors that require a gradient.
+        keep_strides: whether the layout of a tensor crosses too.
     """
 
     handle_for: Callable[[Any], HandleReference | None]
@@ -78,8 +85,10 @@ class Encoder:
     _count: int = 0
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Raises: WireError where the value is too deep, too large, or of a kind that cannot
-        cross.
+        """The value as JSON.
+
+        Raises:
+            WireError: the value is nested too deeply, too large, or of a type that cannot cross.
         """
         self._count += 1
         if depth > MAX_DEPTH or self._count > MAX_VALUES:
@@ -91,7 +100,10 @@ class Encoder:
         if isinstance(value, str):
             return _bounded(str(value))
         if isinstance(value, (int, np.integer)):
-            return int(value) if -(2**63) <= value < 2**63 else {"i": _digits(int(value))}
+            number = int(value)
+            if -(2**63) <= number < 2**63:
+                return number
+            return {"i": _digits(number)}
         if isinstance(value, (float, np.floating)):
             return {"f": float(value).hex()}
         if isinstance(value, complex):
@@ -100,28 +112,36 @@ class Encoder:
             return bool(value)
         if isinstance(value, np.ndarray):
             return {"n": self._put(_block_of_array(value))}
-        if (torch := loaded_torch()) is not None and isinstance(value, torch.dtype):
+        torch = loaded_torch()
+        if torch is not None and isinstance(value, torch.dtype):
             return {"y": dtype_name(value)}
         return self._container(value, depth + 1)
 
     def _container(self, value: Any, depth: int) -> Any:
-        if isinstance(value, list):
-            return {"l": [self.encode(v, depth) for v in value]}
-        if isinstance(value, tuple):
-            return {"u": [self.encode(v, depth) for v in value]}
-        if isinstance(value, (set, frozenset)):
-            return {"e": [self.encode(v, depth) for v in value]}
+        for kind, tag in _SEQUENCES.items():
+            if isinstance(value, kind):
+                return {tag: [self.encode(part, depth) for part in value]}
         if isinstance(value, dict):
-            return {"d": [[self.encode(k, depth), self.encode(v, depth)] for k, v in value.items()]}
+            pairs = []
+            for key, part in value.items():
+                pair = [self.encode(key, depth), self.encode(part, depth)]
+                pairs.append(pair)
+            return {"d": pairs}
         if type(value) is SimpleNamespace:
-            return {"o": [[_bounded(k), self.encode(v, depth)] for k, v in vars(value).items()]}
-        reference = value if isinstance(value, HandleReference) else self.handle_for(value)
+            attributes = []
+            for name, part in vars(value).items():
+                attributes.append([_bounded(name), self.encode(part, depth)])
+            return {"o": attributes}
+        reference = value
+        if not isinstance(value, HandleReference):
+            reference = self.handle_for(value)
         if reference is None:
             raise WireError(f"a value of type {type(value).__name__} cannot cross")
         return {"h": reference.number, "k": _bounded(reference.kind)[:200]}
 
     def _tensor(self, value: Tensor) -> dict[str, Any]:
-        encoded: dict[str, Any] = {"t": self._put(_block_of_tensor(value))}
+        block = _block_of_tensor(value)
+        encoded: dict[str, Any] = {"t": self._put(block)}
         if value.requires_grad:
             encoded["g"] = True
             self.grad_tensors.append(value)
@@ -146,46 +166,58 @@ def _block_of_array(value: np.ndarray[Any, Any]) -> Block:
     name = str(value.dtype)
     if name not in CODES:
         raise WireError(f"an array of dtype {name} cannot cross")
-    return Block(CODES[name], value.shape, np.asarray(value).tobytes())
+    data = np.asarray(value).tobytes()
+    return Block(CODES[name], value.shape, data)
 
 
 def _block_of_tensor(value: Tensor) -> Block:
-    torch, name = loaded_torch(), dtype_name(value.dtype)
-    if name in _COMPLEX and value.layout == torch.strided:
+    torch = loaded_torch()
+    name = dtype_name(value.dtype)
+    is_strided = value.layout == torch.strided
+    if name in _COMPLEX and is_strided:
         raise WireError("a complex tensor cannot cross")
-    if value.layout != torch.strided or value.device.type == "meta" or name not in CODES:
+    if not is_strided or value.device.type == "meta" or name not in CODES:
         raise WireError(
             f"a tensor of layout {value.layout}, dtype {value.dtype} on {value.device} cannot cross"
         )
-    # a subclass of Tensor becomes a plain one: nothing but numbers crosses
-    numbers = value if type(value) is torch.Tensor else value.detach().as_subclass(torch.Tensor)
+    numbers = value
+    if type(value) is not torch.Tensor:  # a subclass could answer for itself
+        numbers = value.detach().as_subclass(torch.Tensor)
     if name == "bfloat16":
         numbers = numbers.detach().resolve_neg().view(torch.int16)
-    return Block(CODES[name], tuple(value.shape), numbers.numpy(force=True).tobytes())
+    data = numbers.numpy(force=True).tobytes()
+    return Block(CODES[name], tuple(value.shape), data)
 
 
 @dataclass(slots=True)
 class Decoder:
-    """Decodes values of one frame. `resolve` gives what a handle stands for (None: handles may not
-    come).
+    """Decodes the values of one frame.
+
+    Attributes:
+        tensors: the blocks of the frame.
+        resolve: the object of a handle; None where handles are not allowed.
+        grad_tensors: the decoded tensors that require a gradient.
+        keep_strides: whether to restore the layout of a tensor. The trusted side does not: a small
+            tensor could be laid out over gigabytes.
+        device: the device of decoded tensors; arrays stay in main memory.
     """
 
     tensors: Mapping[str, Block]
     resolve: Callable[[HandleReference], Any] | None = None
     grad_tensors: list[Tensor] = field(default_factory=list)
     keep_strides: bool = False
-    """Whether a layout is taken over. The trusted side takes none: a small tensor could be laid out
-    over gigabytes.
-    """
     device: str = "cpu"
-    """Where tensors are put; arrays stay in main memory."""
     _count: int = 0
     _keys: int = 0
 
-    def decode(self, raw: Any, depth: int = 0) -> Any:
-        """Raises: WireError where it is no encoded value."""
+    def decode(self, raw: Any) -> Any:
+        """The value of its JSON.
+
+        Raises:
+            WireError: this is no encoded value.
+        """
         try:
-            return self._decode(raw, depth)
+            return self._decode(raw, 0)
         except (
             LookupError,
             TypeError,
@@ -204,73 +236,87 @@ class Decoder:
             return raw
         if type(raw) is not dict or not raw:
             raise WireError("a value that cannot be read")
-        (tag, content), depth = next(iter(raw.items())), depth + 1
+        tag, content = next(iter(raw.items()))
+        depth += 1
         match tag:
             case "f":
                 return float.fromhex(content)
-            case "l":
-                return [self._decode(part, depth) for part in _listed(content)]
-            case "u":
-                return tuple(self._decode(part, depth) for part in _listed(content))
+            case "l" | "u":
+                parts = [self._decode(part, depth) for part in _listed(content)]
+                return parts if tag == "l" else tuple(parts)
             case "t":
                 return self._tensor(raw, content)
             case "n":
                 return self._array(content)
             case "d":
-                return {
-                    self._key(key, depth): self._decode(part, depth)
-                    for key, part in _listed(content)
-                }
+                pairs = _listed(content)
+                return {self._key(key, depth): self._decode(part, depth) for key, part in pairs}
             case "e":
                 return {self._key(part, depth) for part in _listed(content)}
             case "o":
-                return SimpleNamespace(
-                    **{str(name): self._decode(part, depth) for name, part in _listed(content)}
-                )
+                pairs = _listed(content)
+                attributes = {str(name): self._decode(part, depth) for name, part in pairs}
+                return SimpleNamespace(**attributes)
             case "i" if len(content) <= MAX_DIGITS:
                 return int(content)
             case "c":
-                return complex(float.fromhex(content[0]), float.fromhex(content[1]))
+                real, imaginary = map(float.fromhex, content)
+                return complex(real, imaginary)
             case "y" if content in CODES or content in _COMPLEX:
                 return getattr(loaded_torch(), content)
             case "h" if self.resolve is not None and type(content) is int:
-                return self.resolve(HandleReference(content, str(raw.get("k", ""))[:200]))
+                kind = str(raw.get("k", ""))
+                return self.resolve(HandleReference(content, kind[:200]))
         raise WireError("a value that cannot be read")
 
-    def _tensor(self, raw: dict[str, Any], key: Any) -> Tensor:
+    def _tensor(
+        self,
+        raw: dict[str, Any],
+        key: Any,
+    ) -> Tensor:
         torch = loaded_torch()
         if torch is None:
             raise WireError("a tensor, and this assignment does not use torch")
-        block = self._taken(key)
+        block = self._block(key)
         dtype = getattr(torch, _NAMES[block.dtype])
-        # torch makes no tensor of an empty buffer
-        value = (
-            torch.frombuffer(block.data, dtype=dtype) if block.data else torch.empty(0, dtype=dtype)
-        )
+        if block.data:
+            value = torch.frombuffer(block.data, dtype=dtype)
+        else:  # torch makes no tensor of an empty buffer
+            value = torch.empty(0, dtype=dtype)
         value = value.reshape(block.shape)
-        # one that is neither 0 nor 1 is undefined behaviour in every operation on it
+        # a bool whose byte is neither 0 nor 1 is undefined behaviour in every operation
         if dtype == torch.bool:
             value = value.view(torch.uint8) != 0
         value = value.to(self.device)
         if "s" in raw and self.keep_strides:
-            value = with_strides(value, raw["s"])
+            value = _with_strides(value, raw["s"])
         if raw.get("g") is True and value.is_floating_point():
             value = value.detach().requires_grad_(True)
             self.grad_tensors.append(value)
         return value  # type: ignore[no-any-return]
 
     def _array(self, key: Any) -> Any:
-        block = self._taken(key)
-        if _NAMES[block.dtype] == "bool":  # as of a tensor
-            return (np.frombuffer(block.data, "uint8") != 0).reshape(block.shape)
-        return np.frombuffer(block.data, _NAMES[block.dtype]).reshape(block.shape)
+        block = self._block(key)
+        dtype = _NAMES[block.dtype]
+        if dtype == "bool":  # normalized as in a tensor
+            values = np.frombuffer(block.data, "uint8") != 0
+        else:
+            values = np.frombuffer(block.data, dtype)
+        return values.reshape(block.shape)
 
-    def _taken(self, key: Any) -> Block:
+    def _block(self, key: Any) -> Block:
+        """The block of that key, checked.
+
+        Raises:
+            WireError: its dtype may not cross, or its shape is too large.
+        """
         block = self.tensors[key]
         if block.dtype not in _NAMES:
             raise WireError("a tensor of a dtype that may not cross")
-        if not block.data and math.prod(max(size, 1) for size in block.shape) > MAX_EMPTY:
-            raise WireError("an empty tensor of a shape too large")
+        if not block.data:
+            sizes = [max(size, 1) for size in block.shape]
+            if math.prod(sizes) > MAX_EMPTY:
+                raise WireError("an empty tensor of a shape too large")
         return block
 
     def _key(self, raw: Any, depth: int) -> Any:
@@ -281,24 +327,24 @@ class Decoder:
         return key
 
 
-def with_strides(value: Tensor, strides: list[int]) -> Tensor:
-    """The same numbers laid out with other strides, so that a non-contiguous argument arrives as
-    one.
-    """
-    if len(strides) != value.ndim or not all(type(s) is int and 0 <= s <= 1 << 40 for s in strides):
+def _with_strides(value: Tensor, strides: list[int]) -> Tensor:
+    """The same numbers with other strides, so that a non-contiguous argument arrives as one."""
+    if len(strides) != value.ndim:
         raise WireError("strides that do not fit")
-    repeated = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
-    once = value[repeated] if value.ndim else value
-    span = (
-        1 + sum((n - 1) * s for n, s in zip(once.shape, strides, strict=True))
-        if once.numel()
-        else 0
-    )
-    if span > 64 * max(once.numel(), 16):
+    core = value
+    for axis, stride in enumerate(strides):
+        if type(stride) is not int or not 0 <= stride <= 1 << 40:
+            raise WireError("strides that do not fit")
+        if stride == 0 and value.shape[axis]:  # an expanded axis repeats its first element
+            core = core.narrow(axis, 0, 1)
+    span = 1
+    for size, stride in zip(core.shape, strides, strict=True):
+        span += (size - 1) * stride
+    if core.numel() and span > 64 * max(core.numel(), 16):
         return value  # a thin slice of something huge: its layout is not worth the memory
-    laid = once.new_empty_strided(once.shape, strides)
-    laid.copy_(once)
-    return laid.expand(value.shape)
+    strided = core.new_empty_strided(core.shape, strides)
+    strided.copy_(core)
+    return strided.expand(value.shape)
 
 
 def _listed(values: Any) -> list[Any]:
